@@ -1,0 +1,64 @@
+// The shapes of the jobs API: what a producer sends and what it gets back.
+import * as z from "zod";
+import { deadReasons, jobStatuses } from "../core/job.ts";
+
+const name = z
+  .string()
+  .regex(
+    /^[a-z][a-z0-9_.-]{0,62}$/,
+    'lower case letters, digits, ".", "_" and "-", at most 63, a letter first',
+  );
+const time = z.iso.datetime({ offset: true });
+
+export const enqueueRequest = z
+  .strictObject({
+    type: z.string().min(1).max(63),
+    payload: z.record(z.string(), z.json()).default({}),
+    queue: name.optional(),
+    priority: z.int().min(0).max(9).default(5),
+    max_attempts: z.int().min(1).max(20).optional(),
+    delay_seconds: z.number().min(0).max(31_536_000).nullable().default(null),
+    scheduled_at: time.nullable().default(null),
+    expires_at: time.nullable().default(null),
+    partition_key: z.string().min(1).max(255).nullable().default(null),
+    tags: z.array(z.string().min(1).max(63)).max(20).default([]),
+  })
+  .refine((job) => !(job.delay_seconds && job.scheduled_at), {
+    path: ["scheduled_at"],
+    message: "delay_seconds and scheduled_at exclude each other",
+  });
+export type EnqueueRequest = z.output<typeof enqueueRequest>;
+
+export const enqueueResponse = z.object({
+  job_id: z.uuid(),
+  status: z.enum(jobStatuses),
+  type: z.string(),
+  queue: z.string(),
+  scheduled_at: time,
+  deduplicated: z.boolean(),
+});
+export type EnqueueResponse = z.output<typeof enqueueResponse>;
+
+export const jobResponse = z.object({
+  job_id: z.uuid(),
+  type: z.string(),
+  queue: z.string(),
+  status: z.enum(jobStatuses),
+  priority: z.int(),
+  payload: z.record(z.string(), z.json()),
+  attempts: z.int(),
+  max_attempts: z.int(),
+  created_at: time,
+  scheduled_at: time,
+  started_at: time.nullable(),
+  completed_at: time.nullable(),
+  expires_at: time,
+  error: z.string().nullable(),
+  errors: z.array(z.object({ attempt: z.int(), at: time, message: z.string() })),
+  dead_reason: z.enum(deadReasons).nullable(),
+  partition_key: z.string().nullable(),
+  tags: z.array(z.string()),
+  idempotency_key: z.string().nullable(),
+  output: z.json(),
+});
+export type JobResponse = z.output<typeof jobResponse>;

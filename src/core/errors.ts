@@ -1,0 +1,61 @@
+// The closed set of errors. A code is stable and is what a caller may act on; the message is for people.
+
+export type ErrorCode =
+  | "settings_invalid"
+  | "request_invalid"
+  | "body_too_large"
+  | "body_not_json"
+  | "unauthorized"
+  | "forbidden"
+  | "not_found"
+  | "method_not_allowed"
+  | "database_unavailable"
+  | "internal";
+
+export interface Fault {
+  path: string;
+  message: string;
+}
+
+export class SluiceError extends Error {
+  readonly code: ErrorCode;
+  readonly faults: readonly Fault[];
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { faults?: readonly Fault[]; cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = "SluiceError";
+    this.code = code;
+    this.faults = options.faults ?? [];
+  }
+}
+
+/** Thrown by a handler: try again, after `retryInSeconds` if given, else by the type's backoff. */
+export class RetryableError extends Error {
+  readonly retryInSeconds: number | undefined;
+
+  constructor(message: string, options: { retryInSeconds?: number; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.name = "RetryableError";
+    this.retryInSeconds = options.retryInSeconds;
+  }
+}
+
+/** Thrown by a handler: no later attempt can succeed. The job is dead at once. */
+export class FatalError extends Error {
+  override readonly name = "FatalError";
+}
+
+/** Thrown by a handler: not now. The job comes back later and no attempt is used up. */
+export class Snooze extends Error {
+  override readonly name = "Snooze";
+  readonly seconds: number;
+
+  constructor(seconds: number) {
+    super(`snoozed for ${seconds} s`);
+    this.seconds = seconds;
+  }
+}

@@ -1,0 +1,26 @@
+// A statement is a value: what to run, and how to read a row of its answer. Nothing is executed here.
+// The schema's name comes from the deployment's settings, so a statement is compiled by whoever runs it.
+import { type SQL, sql } from "drizzle-orm";
+import { PgDialect } from "drizzle-orm/pg-core";
+
+export type Row = Record<string, unknown>;
+
+export interface Statement<T> {
+  readonly name: string;
+  /** A write that was committed and whose answer was lost does no harm when it is run again. */
+  readonly isRepeatable: boolean;
+  readonly build: (schema: SQL) => SQL;
+  readonly decode: (row: Row) => T;
+}
+
+export interface CompiledStatement {
+  text: string;
+  values: unknown[];
+}
+
+const dialect = new PgDialect();
+
+export function compile(statement: Statement<unknown>, schema: string): CompiledStatement {
+  const query = dialect.sqlToQuery(statement.build(sql`${sql.identifier(schema)}`));
+  return { text: query.sql, values: query.params };
+}

@@ -1,0 +1,61 @@
+// The Worker's settings. A missing or bad one is a single clear error that names it, and nothing runs on
+// settings that do not hold.
+import * as z from "zod";
+import { SluiceError } from "../core/errors.ts";
+import { faultsOf } from "../jobs/faults.ts";
+
+const settingsSchema = z.object({
+  DATABASE_URL: z.url({
+    protocol: /^postgres(ql)?$/,
+    error: "is not a postgresql:// connection string",
+  }),
+  SLUICE_ADMIN_KEY: z.string().min(16, "is shorter than 16 characters"),
+  SLUICE_SCHEMA: z
+    .string()
+    .regex(/^[a-z_][a-z0-9_]{0,62}$/, "is not a plain lower case schema name")
+    .default("sluice"),
+  /** Where the driver sends its queries instead of Neon's own host. The local stack sets it. */
+  SLUICE_NEON_ENDPOINT: z.url("is not a URL").optional(),
+  SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'is neither "true" nor "false"').default("false"),
+});
+
+export interface Settings {
+  databaseUrl: string;
+  adminKey: string;
+  schema: string;
+  neonEndpoint: string | undefined;
+  allowPrivateTargets: boolean;
+}
+
+const parsedSettings = new WeakMap<object, Settings>();
+
+/** The platform hands the same object to every invocation of an isolate, so each isolate parses once. */
+export function settingsOf(env: object): Settings {
+  const settings = parsedSettings.get(env) ?? parseSettings(env);
+  parsedSettings.set(env, settings);
+  return settings;
+}
+
+export function parseSettings(env: object): Settings {
+  const parsed = settingsSchema.safeParse(env);
+  if (!parsed.success) throw settingsError(parsed.error, env);
+  return {
+    databaseUrl: parsed.data.DATABASE_URL,
+    adminKey: parsed.data.SLUICE_ADMIN_KEY,
+    schema: parsed.data.SLUICE_SCHEMA,
+    neonEndpoint: parsed.data.SLUICE_NEON_ENDPOINT,
+    allowPrivateTargets: parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true",
+  };
+}
+
+function settingsError(error: z.ZodError, env: object): SluiceError {
+  const given = new Set(Object.keys(env));
+  const faults = faultsOf(error).map(({ path, message }) => ({
+    path,
+    message: given.has(path) ? message : "is not set",
+  }));
+  const list = faults.map(({ path, message }) => `${path} ${message}`).join("; ");
+  return new SluiceError("settings_invalid", `the Worker's settings do not hold: ${list}`, {
+    faults,
+  });
+}

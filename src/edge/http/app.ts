@@ -1,0 +1,19 @@
+// The HTTP API: one Hono app a file, put together here. What a request needs comes as Hono's bindings, so that
+// the routes are built once and nothing of one request outlives it.
+import { Hono } from "hono";
+import type { JobRegistry } from "../../jobs/registry.ts";
+import type { Queue } from "../../queue/ports.ts";
+import type { Settings } from "../env.ts";
+import { health } from "./health.ts";
+import { jobs } from "./jobs.ts";
+import { onError, onNotFound } from "./problem.ts";
+
+export interface AppEnv {
+  Bindings: { settings: Settings; queue: Queue; registry: JobRegistry };
+}
+
+export const app = new Hono<AppEnv>()
+  .route("/v1/jobs", jobs)
+  .route("/health", health)
+  .onError(onError)
+  .notFound(onNotFound);

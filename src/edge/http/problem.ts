@@ -1,0 +1,52 @@
+// Every error of the API becomes a problem document here. What a caller cannot act on stays out of it:
+// no SQL, no stack, no secret.
+import type { Context } from "hono";
+import type { Problem } from "../../contract/problem.ts";
+import { type ErrorCode, SluiceError } from "../../core/errors.ts";
+import { consoleLog } from "../console-log.ts";
+
+const problems: Record<ErrorCode, { status: number; title: string }> = {
+  settings_invalid: { status: 500, title: "The Worker's settings do not hold" },
+  request_invalid: { status: 400, title: "The request is not valid" },
+  body_too_large: { status: 413, title: "The body is too large" },
+  body_not_json: { status: 415, title: "The body is not JSON" },
+  unauthorized: { status: 401, title: "The key is missing or unknown" },
+  forbidden: { status: 403, title: "The key may not do this" },
+  not_found: { status: 404, title: "There is no such thing here" },
+  method_not_allowed: { status: 405, title: "The method is not allowed here" },
+  database_unavailable: { status: 503, title: "The database is out of reach" },
+  internal: { status: 500, title: "Something went wrong here" },
+};
+
+const retryAfterSeconds = 5;
+
+export function problemResponse(error: unknown): Response {
+  const known =
+    error instanceof SluiceError
+      ? error
+      : new SluiceError("internal", "see the Worker's log", { cause: error });
+  const { status, title } = problems[known.code];
+  if (status >= 500) consoleLog.error(known.message, { code: known.code, cause: describe(known.cause) });
+  const body: Problem = {
+    type: `urn:sluice:problem:${known.code}`,
+    title,
+    status,
+    detail: known.message,
+    ...(known.faults.length > 0 ? { errors: [...known.faults] } : {}),
+  };
+  const headers = new Headers({ "content-type": "application/problem+json" });
+  if (status === 401) headers.set("www-authenticate", "Bearer");
+  if (status === 503) headers.set("retry-after", String(retryAfterSeconds));
+  return new Response(JSON.stringify(body), { status, headers });
+}
+
+export const onError = (error: Error, _context: Context): Response => problemResponse(error);
+
+export const onNotFound = (context: Context): Response =>
+  problemResponse(
+    new SluiceError("not_found", `${context.req.method} ${context.req.path} is not part of this API`),
+  );
+
+function describe(cause: unknown): string | undefined {
+  return cause instanceof Error ? (cause.stack ?? cause.message) : undefined;
+}

@@ -1,0 +1,7 @@
+// The public face of the library. What is not exported here is not public.
+export { FatalError, RetryableError, Snooze } from "./core/errors.ts";
+export type { Json, Payload } from "./core/job.ts";
+export type { Backoff } from "./core/policy/backoff.ts";
+export { type Crons, type SluiceOptions, type SluiceWorker, sluice } from "./edge/sluice.ts";
+export { defineJob, type JobDefinition, type JobOptions } from "./jobs/define.ts";
+export type { HandlerContext } from "./queue/ports.ts";

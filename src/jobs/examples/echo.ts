@@ -1,0 +1,9 @@
+// Completes with its own payload: the shortest way to see a job go through.
+import * as z from "zod";
+import type { Json } from "../../core/job.ts";
+import { defineJob } from "../define.ts";
+
+export const echo = defineJob("echo", {
+  payload: z.record(z.string(), z.json()),
+  run: (payload) => payload as Json,
+});

@@ -1,0 +1,11 @@
+// Dies at once with the message it is given: shows the dead letters.
+import * as z from "zod";
+import { FatalError } from "../../core/errors.ts";
+import { defineJob } from "../define.ts";
+
+export const fatal = defineJob("fatal", {
+  payload: z.object({ message: z.string() }),
+  run: ({ message }) => {
+    throw new FatalError(message);
+  },
+});

@@ -1,0 +1,15 @@
+// Takes as long as it is told to, and ends at once when its time is up.
+import * as z from "zod";
+import { defineJob } from "../define.ts";
+
+export const sleep = defineJob("sleep", {
+  payload: z.object({ ms: z.number().int().min(0).max(600_000) }),
+  run: ({ ms }, { signal }) =>
+    new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(resolve, ms);
+      signal.addEventListener("abort", () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      });
+    }),
+});

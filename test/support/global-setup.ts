@@ -1,0 +1,50 @@
+// Starts what every test shares: one real Postgres, a migrated template database that each file clones, and the
+// Neon-compatible proxy that the Worker's driver speaks to.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import type { TestProject } from "vitest/node";
+import { startNeonProxy } from "../../infra/local/neon-proxy.ts";
+import { startPostgres } from "../../infra/local/postgres.ts";
+import { migrate } from "../../src/cli/migrate.ts";
+
+export const templateDatabase = "sluice_template";
+const workerDatabase = "sluice_worker";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    adminDatabaseUrl: string;
+    workerDatabaseUrl: string;
+    neonEndpoint: string;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const directory = mkdtempSync(join(tmpdir(), "sluice-test-"));
+  // The data is thrown away with the run, so nothing has to survive a crash of the machine.
+  const settings = {
+    fsync: "off",
+    full_page_writes: "off",
+    synchronous_commit: "off",
+    max_connections: "200",
+  };
+  const postgres = await startPostgres({ directory: join(directory, "postgres"), settings });
+  const proxy = await startNeonProxy({ postgresPort: postgres.port });
+
+  const admin = new pg.Client({ connectionString: postgres.url("postgres") });
+  await admin.connect();
+  await admin.query(`create database ${templateDatabase}`);
+  await migrate({ databaseUrl: postgres.url(templateDatabase) });
+  await admin.query(`create database ${workerDatabase} template ${templateDatabase}`);
+  await admin.end();
+
+  project.provide("adminDatabaseUrl", postgres.url("postgres"));
+  project.provide("workerDatabaseUrl", postgres.url(workerDatabase));
+  project.provide("neonEndpoint", proxy.endpoint);
+  return async () => {
+    await proxy.close();
+    await postgres.stop();
+    rmSync(directory, { recursive: true, force: true });
+  };
+}

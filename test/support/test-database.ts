@@ -1,0 +1,46 @@
+// A database of its own for a test file: a clone of the migrated template, spoken to by `pg`.
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { afterAll, beforeAll, inject } from "vitest";
+import { compile } from "../../src/core/sql/statement.ts";
+import type { Database } from "../../src/queue/ports.ts";
+
+export interface TestDatabase extends Database {
+  readonly pool: pg.Pool;
+  readonly url: string;
+}
+
+/** Call at the top of a file; the database is there from `beforeAll` on and dropped after the last test. */
+export function useTestDatabase(): TestDatabase {
+  const name = `test_${randomBytes(6).toString("hex")}`;
+  const adminUrl = inject("adminDatabaseUrl");
+  const url = adminUrl.replace(/[^/]+$/, name);
+  const pool = new pg.Pool({ connectionString: url, max: 80 });
+
+  beforeAll(() =>
+    runAsAdmin(adminUrl, `create database ${name} template sluice_template strategy file_copy`),
+  );
+  afterAll(async () => {
+    await pool.end();
+    await runAsAdmin(adminUrl, `drop database ${name} with (force)`);
+  });
+  return { ...createPgDatabase(pool), pool, url };
+}
+
+/** The Database port over a `pg` pool: the same statements as in the Worker, by another transport. */
+export function createPgDatabase(pool: pg.Pool, schema = "sluice"): Database {
+  return {
+    async run(statement) {
+      const { text, values } = compile(statement, schema);
+      const { rows } = await pool.query(text, values);
+      return rows.map((row) => statement.decode(row));
+    },
+  };
+}
+
+async function runAsAdmin(adminUrl: string, text: string): Promise<void> {
+  const client = new pg.Client({ connectionString: adminUrl });
+  await client.connect();
+  await client.query(text);
+  await client.end();
+}

@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import { SluiceError } from "../../src/core/errors.ts";
+import { parseSettings, settingsOf } from "../../src/edge/env.ts";
+
+const good = { DATABASE_URL: "postgresql://u:p@db.example.com/app", SLUICE_ADMIN_KEY: "sk_0123456789abcdef" };
+
+function messageOf(env: object): string {
+  try {
+    parseSettings(env);
+    return "";
+  } catch (error) {
+    expect(error).toBeInstanceOf(SluiceError);
+    return (error as SluiceError).message;
+  }
+}
+
+test("the two required settings are enough", () => {
+  expect(parseSettings(good)).toEqual({
+    databaseUrl: good.DATABASE_URL,
+    adminKey: good.SLUICE_ADMIN_KEY,
+    schema: "sluice",
+    neonEndpoint: undefined,
+    allowPrivateTargets: false,
+  });
+});
+
+test("every missing setting is named in one message", () => {
+  expect(messageOf({})).toBe(
+    "the Worker's settings do not hold: DATABASE_URL is not set; SLUICE_ADMIN_KEY is not set",
+  );
+});
+
+test.each([
+  [{ DATABASE_URL: "mysql://u:p@h/d" }, "DATABASE_URL is not a postgresql:// connection string"],
+  [{ SLUICE_ADMIN_KEY: "short" }, "SLUICE_ADMIN_KEY is shorter than 16 characters"],
+  [{ SLUICE_SCHEMA: "no; drop" }, "SLUICE_SCHEMA is not a plain lower case schema name"],
+  [{ SLUICE_NEON_ENDPOINT: "nowhere" }, "SLUICE_NEON_ENDPOINT is not a URL"],
+  [{ SLUICE_ALLOW_PRIVATE_TARGETS: "yes" }, 'SLUICE_ALLOW_PRIVATE_TARGETS is neither "true" nor "false"'],
+])("a bad setting is named with what is wrong: %o", (bad, message) => {
+  expect(messageOf({ ...good, ...bad })).toBe(`the Worker's settings do not hold: ${message}`);
+});
+
+test("the value of a bad setting is not in the message", () => {
+  expect(messageOf({ ...good, DATABASE_URL: "secret-value" })).not.toContain("secret-value");
+});
+
+test("settings are parsed once for each environment", () => {
+  const env = { ...good };
+  expect(settingsOf(env)).toBe(settingsOf(env));
+});

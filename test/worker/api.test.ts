@@ -1,0 +1,176 @@
+// The Worker in workerd, with the real wrangler.toml, through the Neon-compatible proxy.
+import { createExecutionContext, createScheduledController, waitOnExecutionContext } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { describe, expect, test } from "vitest";
+import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
+import { problem } from "../../src/contract/problem.ts";
+import worker from "../../src/worker.ts";
+
+const key = "sk_the_key_of_the_worker_tests";
+const authorization = `Bearer ${key}`;
+
+function call(path: string, init: RequestInit = {}): Promise<Response> {
+  return exports.default.fetch(new Request(`https://sluice.example${path}`, init));
+}
+
+function post(body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return call("/v1/jobs", {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json", ...headers },
+    body: text,
+  });
+}
+
+async function enqueued(body: object): Promise<string> {
+  const response = await post(body);
+  expect(response.status).toBe(201);
+  return enqueueResponse.parse(await response.json()).job_id;
+}
+
+async function look(id: string) {
+  const response = await call(`/v1/jobs/${id}`, { headers: { authorization } });
+  expect(response.status).toBe(200);
+  return jobResponse.parse(await response.json());
+}
+
+async function fire(cron: string): Promise<void> {
+  const context = createExecutionContext();
+  await worker.scheduled(createScheduledController({ cron }), env, context);
+  await waitOnExecutionContext(context);
+}
+
+const drainCron = "* * * * *";
+
+describe("a job's way", () => {
+  test("from a fetch POST over the drain cron to completed", async () => {
+    const response = await post({ type: "echo", payload: { hello: "world" }, tags: ["first"] });
+    expect(response.status).toBe(201);
+    const made = enqueueResponse.parse(await response.json());
+    expect(made).toMatchObject({ status: "pending", type: "echo", queue: "default", deduplicated: false });
+    expect(response.headers.get("location")).toBe(`/v1/jobs/${made.job_id}`);
+    expect(await look(made.job_id)).toMatchObject({
+      status: "pending",
+      attempts: 0,
+      tags: ["first"],
+      output: null,
+    });
+    await fire(drainCron);
+    expect(await look(made.job_id)).toMatchObject({
+      status: "completed",
+      attempts: 1,
+      output: { hello: "world" },
+    });
+  });
+
+  test("flaky is tried again after a second, fatal is dead at once, sleep sleeps", async () => {
+    const flaky = await enqueued({ type: "flaky", payload: { fail_times: 1 } });
+    const fatal = await enqueued({ type: "fatal", payload: { message: "no way" } });
+    const sleep = await enqueued({ type: "sleep", payload: { ms: 20 } });
+    await fire(drainCron);
+    expect(await look(fatal)).toMatchObject({ status: "dead", dead_reason: "fatal", error: "no way" });
+    expect(await look(sleep)).toMatchObject({ status: "completed" });
+    const failed = await look(flaky);
+    expect(failed).toMatchObject({ status: "pending", attempts: 1, error: "attempt 1 of 1 that fail" });
+    expect(new Date(failed.scheduled_at).getTime() - new Date(failed.started_at ?? 0).getTime()).toBeLessThan(
+      2000,
+    );
+    const drainAndLook = async () => {
+      await fire(drainCron);
+      return (await look(flaky)).status;
+    };
+    await expect.poll(drainAndLook, { timeout: 10_000, interval: 200 }).toBe("completed");
+  });
+
+  test("each of the three crons runs, and an unknown one is an error", async () => {
+    await fire("*/2 * * * *");
+    await fire("1-59/2 * * * *");
+    await expect(fire("5 4 * * *")).rejects.toThrow('no round is set for the cron "5 4 * * *"');
+  });
+});
+
+describe("what is refused changes nothing and says why", () => {
+  test.each([
+    ["no key", {}, 401],
+    ["another key", { authorization: "Bearer sk_another_key_of_some_length" }, 401],
+    ["another scheme", { authorization: `Basic ${key}` }, 401],
+  ])("%s", async (_, headers, status) => {
+    const response = await call("/v1/jobs/019a0000-0000-7000-8000-000000000000", { headers });
+    expect(response.status).toBe(status);
+    expect(response.headers.get("content-type")).toBe("application/problem+json");
+    expect(problem.parse(await response.json()).status).toBe(status);
+  });
+
+  test.each([
+    ["a body that is not JSON", "{", 400, ""],
+    ["no type", { payload: {} }, 400, "type"],
+    ["a priority out of range", { type: "echo", priority: 10 }, 400, "priority"],
+    ["an unknown field", { type: "echo", prority: 1 }, 400, ""],
+    ["a payload that is no object", { type: "echo", payload: [] }, 400, "payload"],
+    ["a payload that does not fit its type", { type: "sleep", payload: { ms: "1" } }, 400, "payload.ms"],
+    [
+      "two times",
+      { type: "echo", delay_seconds: 5, scheduled_at: "2030-01-01T00:00:00Z" },
+      400,
+      "scheduled_at",
+    ],
+    ["a type that is not registered", { type: "nobody" }, 403, undefined],
+    ["a payload past its limit", { type: "echo", payload: { a: "x".repeat(65_536) } }, 413, undefined],
+    ["a body past its limit", { type: "echo", payload: { a: "x".repeat(100_000) } }, 413, undefined],
+  ])("%s", async (_, body, status, path) => {
+    const response = await post(body);
+    expect(response.status).toBe(status);
+    const document = problem.parse(await response.json());
+    expect(document.status).toBe(status);
+    if (path) expect(document.errors?.[0]?.path).toBe(path);
+  });
+
+  test("another content type", async () => {
+    expect((await post("type=echo", { "content-type": "application/x-www-form-urlencoded" })).status).toBe(
+      415,
+    );
+  });
+
+  test.each(["/v1/jobs/not-an-id", "/v1/jobs/019a0000-0000-7000-8000-000000000000", "/nowhere"])(
+    "%s is a 404 problem document",
+    async (path) => {
+      const response = await call(path, { headers: { authorization } });
+      expect(response.status).toBe(404);
+      expect(problem.parse(await response.json()).title).toBe("There is no such thing here");
+    },
+  );
+});
+
+describe("when something is wrong", () => {
+  const context = () => createExecutionContext();
+
+  test("bad settings are one clear message on every request, without their values", async () => {
+    const bad = { ...env, DATABASE_URL: "oracle://secret" };
+    const response = await worker.fetch(new Request("https://sluice.example/health"), bad, context());
+    expect(response.status).toBe(500);
+    const { detail } = problem.parse(await response.json());
+    expect(detail).toBe(
+      "the Worker's settings do not hold: DATABASE_URL is not a postgresql:// connection string",
+    );
+  });
+
+  test("a database out of reach is a 503 with Retry-After, and health says so", async () => {
+    const gone = { ...env, DATABASE_URL: "postgresql://sluice:sluice@127.0.0.1/no_such_database" };
+    const request = (path: string) =>
+      new Request(`https://sluice.example${path}`, { headers: { authorization } });
+    const job = await worker.fetch(request("/v1/jobs/019a0000-0000-7000-8000-000000000000"), gone, context());
+    expect(job.status).toBe(503);
+    expect(job.headers.get("retry-after")).toBe("5");
+    const health = await worker.fetch(request("/health"), gone, context());
+    expect(health.status).toBe(503);
+    expect(await health.json()).toEqual({ status: "unavailable", checks: { database: "unavailable" } });
+  });
+
+  test("health is open and ok, and two requests in a row work on one isolate", async () => {
+    for (let n = 0; n < 2; n++) {
+      const response = await call("/health");
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual({ status: "ok", checks: { database: "ok" } });
+    }
+  });
+});
