@@ -26,7 +26,7 @@ export async function drain(queue: Queue, budget: DrainBudget = cronBudget): Pro
   let subrequests = 0;
   for (;;) {
     let hasMore = false;
-    for (const pool of pools(queue)) {
+    for (const pool of pools(queue, budget)) {
       const jobs = await queue.db.run(claim({ ...pool, limit: budget.batchSize }));
       report.claimed += jobs.length;
       report.settled += await settleAll(queue, await runAll(queue, jobs));
@@ -43,8 +43,11 @@ export async function drain(queue: Queue, budget: DrainBudget = cronBudget): Pro
 }
 
 /** One claim for each queue that a registered type works in. */
-function pools(queue: Queue) {
-  const byQueue = Map.groupBy(queue.registry.all(), (handler) => handler.queue);
+function pools(queue: Queue, budget: DrainBudget) {
+  const fitting = queue.registry
+    .all()
+    .filter((handler) => handler.timeoutSeconds <= budget.maxTimeoutSeconds);
+  const byQueue = Map.groupBy(fitting, (handler) => handler.queue);
   return [...byQueue].map(([name, handlers]) => ({
     queue: name,
     types: handlers.map((handler) => handler.type),

@@ -84,14 +84,20 @@ test("every queue that a type works in is drained", async () => {
 
 test("a drain goes on until the queue is empty", async () => {
   await Promise.all(Array.from({ length: 25 }, () => enqueue(queue, newJob())));
-  const budget = { claimForMs: 25_000, subrequests: 50, batchSize: 10 };
+  const budget = { claimForMs: 25_000, subrequests: 50, batchSize: 10, maxTimeoutSeconds: 840 };
   expect(await drain(queue, budget)).toEqual({ claimed: 25, settled: 25, end: "empty" });
 });
 
 test("a drain stops at its subrequests and leaves the rest pending", async () => {
   await Promise.all(Array.from({ length: 25 }, () => enqueue(queue, newJob())));
-  const budget = { claimForMs: 25_000, subrequests: 4, batchSize: 10 };
+  const budget = { claimForMs: 25_000, subrequests: 4, batchSize: 10, maxTimeoutSeconds: 840 };
   expect(await drain(queue, budget)).toMatchObject({ claimed: 10, end: "subrequests" });
+});
+
+test("a drain that has little time leaves types that may take long to another", async () => {
+  await enqueue(queue, newJob());
+  const budget = { claimForMs: 25_000, subrequests: 50, batchSize: 10, maxTimeoutSeconds: 15 };
+  expect(await drain(queue, budget)).toEqual({ claimed: 0, settled: 0, end: "empty" });
 });
 
 test("two drains at once share the work and do none of it twice", async () => {

@@ -22,14 +22,8 @@ declare module "vitest" {
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(tmpdir(), "sluice-test-"));
-  // The data is thrown away with the run, so nothing has to survive a crash of the machine.
-  const settings = {
-    fsync: "off",
-    full_page_writes: "off",
-    synchronous_commit: "off",
-    max_connections: "200",
-  };
-  const postgres = await startPostgres({ directory: join(directory, "postgres"), settings });
+  const settings = { max_connections: "200" };
+  const postgres = await startPostgres({ directory: join(directory, "postgres"), ephemeral: true, settings });
   const proxy = await startNeonProxy({ postgresPort: postgres.port });
 
   const admin = new pg.Client({ connectionString: postgres.url("postgres") });

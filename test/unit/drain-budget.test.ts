@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type DrainBudget, drainEnd } from "../../src/core/policy/drain-budget.ts";
 
-const budget: DrainBudget = { claimForMs: 25_000, subrequests: 50, batchSize: 100 };
+const budget: DrainBudget = { claimForMs: 25_000, subrequests: 50, batchSize: 100, maxTimeoutSeconds: 840 };
 
 test("a drain goes on while there is more, time and subrequests for another batch", () => {
   expect(drainEnd(budget, { elapsedMs: 24_999, subrequests: 48, hasMore: true })).toBeNull();

@@ -5,9 +5,24 @@ export interface DrainBudget {
   claimForMs: number;
   subrequests: number;
   batchSize: number;
+  /** Types that may take longer are left to a drain that has the time. */
+  maxTimeoutSeconds: number;
 }
 
-export const cronBudget: DrainBudget = { claimForMs: 25_000, subrequests: 40, batchSize: 100 };
+/** A cron may run for 15 minutes. */
+export const cronBudget: DrainBudget = {
+  claimForMs: 25_000,
+  subrequests: 40,
+  batchSize: 100,
+  maxTimeoutSeconds: 840,
+};
+/** After a response the platform leaves 30 s: claim for 10, and run nothing that could outlast the rest. */
+export const nudgeBudget: DrainBudget = {
+  claimForMs: 10_000,
+  subrequests: 40,
+  batchSize: 100,
+  maxTimeoutSeconds: 15,
+};
 
 /** A batch costs one subrequest to claim and one to settle. */
 export const subrequestsPerBatch = 2;

@@ -14,6 +14,7 @@ import { findJob } from "../../core/sql/index.ts";
 import type { JobDefinition } from "../../jobs/define.ts";
 import { faultsOf } from "../../jobs/faults.ts";
 import { enqueue } from "../../queue/enqueue.ts";
+import { nudge } from "../nudge.ts";
 import type { AppEnv } from "./app.ts";
 import { requireKey } from "./auth.ts";
 import { readBody } from "./body.ts";
@@ -31,6 +32,7 @@ jobs.post("/", async (context) => {
   if (!definition) throw new SluiceError("forbidden", `the type "${request.type}" is not registered`);
   checkPayload(definition, request.payload);
   const job = await enqueue(context.env.queue, newJob(request, definition));
+  nudge(context.env.queue, (work) => context.executionCtx.waitUntil(work));
   const body: EnqueueResponse = {
     job_id: job.id,
     status: job.status,

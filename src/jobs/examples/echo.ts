@@ -5,5 +5,6 @@ import { defineJob } from "../define.ts";
 
 export const echo = defineJob("echo", {
   payload: z.record(z.string(), z.json()),
+  timeoutSeconds: 10,
   run: (payload) => payload as Json,
 });

@@ -5,6 +5,7 @@ import { defineJob } from "../define.ts";
 
 export const fatal = defineJob("fatal", {
   payload: z.object({ message: z.string() }),
+  timeoutSeconds: 10,
   run: ({ message }) => {
     throw new FatalError(message);
   },

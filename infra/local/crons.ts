@@ -1,0 +1,15 @@
+// The cron expressions of wrangler.toml: the strings in `crons = [ … ]`.
+
+export function readCrons(toml: string): string[] {
+  const start = /^\s*crons\s*=\s*\[/m.exec(toml);
+  if (!start) return [];
+  const rest = toml.slice(start.index + start[0].length);
+  const crons: string[] = [];
+  // Strings first, then comments: a comment may hold quotes, and an expression may hold a #.
+  for (const [token, double, single] of rest.matchAll(/"([^"]*)"|'([^']*)'|#.*|\]/g)) {
+    if (token === "]") break;
+    const cron = double ?? single;
+    if (cron !== undefined) crons.push(cron);
+  }
+  return crons;
+}

@@ -1,0 +1,34 @@
+// The database of `npm run dev`: which data it runs on, and its schema.
+import pg from "pg";
+import { migrate } from "../../src/cli/migrate.ts";
+import { DirectoryInUse, type PostgresServer, startPostgres } from "./postgres.ts";
+
+export const databaseName = "sluice";
+
+export async function openPostgres(options: {
+  lasting: string;
+  fresh: string;
+  ephemeral: boolean;
+  log: (line: string) => void;
+}): Promise<PostgresServer> {
+  const { lasting, fresh, ephemeral, log } = options;
+  if (ephemeral) return startPostgres({ directory: fresh, ephemeral, log });
+  try {
+    return await startPostgres({ directory: lasting, log });
+  } catch (error) {
+    if (!(error instanceof DirectoryInUse)) throw error;
+    log("another `npm run dev` holds this checkout's data: here is a fresh database, removed at the end");
+    return startPostgres({ directory: fresh, ephemeral: true, log });
+  }
+}
+
+export async function migrateDatabase(postgres: PostgresServer): Promise<void> {
+  const client = new pg.Client({ connectionString: postgres.url("postgres") });
+  await client.connect();
+  const known = "select from pg_database where datname = $1";
+  const { rowCount } = await client.query(known, [databaseName]);
+  if (rowCount === 0) await client.query(`create database ${databaseName}`);
+  await client.end();
+  const schema = process.env.SLUICE_SCHEMA;
+  await migrate({ databaseUrl: postgres.url(databaseName), ...(schema ? { schema } : {}) });
+}

@@ -1,0 +1,71 @@
+// `.sluice/`: what `npm run dev` keeps between runs (data, the admin key) and shows while it runs (dev.json).
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { removeLeftovers } from "./leftovers.ts";
+import { postgresOwner, reachableDirectory, removeDirectory } from "./postgres-owner.ts";
+
+export const checkout = fileURLToPath(new URL("../../", import.meta.url));
+
+export interface DevJson {
+  url: string;
+  database_url: string;
+  admin_key: string;
+  pid: number;
+}
+
+/** The directory, without what runs that were killed left in it. */
+export function openDevDirectory(): string {
+  const directory = resolve(checkout, process.env.DEV_DIRECTORY ?? ".sluice");
+  mkdirSync(directory, { recursive: true });
+  removeLeftovers(directory, "run-");
+  removeLeftovers(dirname(dataPath(directory, "postgres")), "ephemeral-");
+  return directory;
+}
+
+/** For one run's files: what wrangler writes, and the data of an ephemeral run. */
+export function makeRunDirectories(directory: string) {
+  const run = join(directory, `run-${process.pid}`);
+  const data = dataPath(directory, `ephemeral-${process.pid}`);
+  mkdirSync(run, { mode: 0o700 });
+  const remove = () => {
+    rmSync(run, { recursive: true, force: true });
+    removeDirectory(data);
+  };
+  return { run, data, remove };
+}
+
+/** The same from run to run, so that a key in a script or a browser goes on working. */
+export function keptAdminKey(directory: string): string {
+  const path = join(directory, "admin-key");
+  try {
+    // "wx": of two first starts at once, one makes the key and the other reads it.
+    const key = `sk_${randomBytes(32).toString("base64url")}`;
+    writeFileSync(path, key, { flag: "wx", mode: 0o600 });
+    return key;
+  } catch {
+    return readFileSync(path, "utf8").trim();
+  }
+}
+
+/** Whoever waits for the file finds it whole: it appears by a rename. */
+export function writeDevJson(directory: string, content: DevJson): void {
+  const unfinished = join(directory, `dev.json.${process.pid}`);
+  writeFileSync(unfinished, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  renameSync(unfinished, join(directory, "dev.json"));
+}
+
+/** A second run in this checkout may have put its own in place. */
+export function removeOwnDevJson(directory: string): void {
+  const path = join(directory, "dev.json");
+  try {
+    if (JSON.parse(readFileSync(path, "utf8")).pid === process.pid) rmSync(path);
+  } catch {
+    // There is none.
+  }
+}
+
+function dataPath(directory: string, name: string): string {
+  return reachableDirectory(join(directory, name), postgresOwner());
+}

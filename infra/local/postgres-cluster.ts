@@ -1,0 +1,86 @@
+// The data directory of the local Postgres: made once by initdb, and asked through its pid file whether a server
+// runs on it.
+import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { spawnGuarded } from "./guard.ts";
+import { isRunning, removeLeftovers } from "./leftovers.ts";
+import { makePrivateDirectory, type Owner } from "./postgres-owner.ts";
+
+export interface ServerState {
+  isLive: boolean;
+  status: string;
+  port: number;
+}
+
+const initdbFlags = [
+  ...["--username=sluice", "--auth=trust", "--no-sync", "--no-instructions"],
+  ...["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
+];
+
+/** In a directory beside it first: an initdb that is killed half way must not leave something that looks finished. */
+export async function makeCluster(options: {
+  bin: string;
+  directory: string;
+  owner: Owner | undefined;
+}): Promise<void> {
+  const { bin, directory, owner } = options;
+  if (existsSync(join(directory, "PG_VERSION"))) return;
+  removeLeftovers(dirname(directory), `${basename(directory)}.new-`);
+  const unfinished = `${directory}.new-${process.pid}`;
+  makePrivateDirectory(unfinished, owner);
+  const initdb = spawnGuarded(`${bin}/initdb`, ["-D", unfinished, ...initdbFlags], {
+    cwd: unfinished,
+    env: { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC" },
+    stopSignals: ["TERM"],
+    owner,
+  });
+  let output = "";
+  for (const stream of [initdb.stdout, initdb.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  }
+  const reason = await initdb.exited;
+  if (reason !== "ended with code 0") {
+    rmSync(unfinished, { recursive: true, force: true });
+    throw new Error(`initdb ${reason}\n${output}`);
+  }
+  takePlace(unfinished, directory);
+}
+
+/** Undefined without a pid file. Its lines: 1 the pid, 4 the port, 8 the status. */
+export function serverState(directory: string): ServerState | undefined {
+  let lines: string[];
+  try {
+    lines = readFileSync(pidFile(directory), "utf8").split("\n");
+  } catch {
+    return undefined;
+  }
+  const isLive = isPostgres(Number(lines[0]));
+  return { isLive, status: lines[7]?.trim() ?? "", port: Number(lines[3]) };
+}
+
+export function removePidFile(directory: string): void {
+  rmSync(pidFile(directory), { force: true });
+}
+
+/** Two first starts at once: one rename wins, and the server's own lock decides who may use the cluster. */
+function takePlace(unfinished: string, directory: string): void {
+  try {
+    renameSync(unfinished, directory);
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true });
+    if (!existsSync(join(directory, "PG_VERSION"))) throw error;
+  }
+}
+
+function pidFile(directory: string): string {
+  return join(directory, "postmaster.pid");
+}
+
+/** A pid is used again after a while, in a restarted container at once: ask what it is where the system tells. */
+function isPostgres(pid: number): boolean {
+  if (!isRunning(pid)) return false;
+  const name = `/proc/${pid}/comm`;
+  return existsSync(name) ? readFileSync(name, "utf8").startsWith("postgres") : true;
+}

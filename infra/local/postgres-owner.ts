@@ -1,0 +1,58 @@
+// Who runs Postgres, and where that user can keep its files. Postgres refuses to run as root; root starts it as
+// `nobody`, which cannot reach a checkout below a closed directory such as /root.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { chownSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+
+export interface Owner {
+  uid: number;
+  gid: number;
+}
+
+const openDirectoryPath = "/var/tmp/sluice";
+
+/** Undefined: as the user who runs this. */
+export function postgresOwner(): Owner | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const entry = /^nobody:[^:]*:(-?\d+):(-?\d+):/m.exec(readFileSync("/etc/passwd", "utf8"));
+  if (!entry) throw new Error("Postgres cannot run as root, and there is no user `nobody` here");
+  return { uid: Number(entry[1]), gid: Number(entry[2]) };
+}
+
+/** The directory itself, or where its owner cannot reach it a stand-in that stays the same from run to run. */
+export function reachableDirectory(directory: string, owner: Owner | undefined): string {
+  const path = resolve(directory);
+  const parent = dirname(path);
+  mkdirSync(parent, { recursive: true });
+  if (!owner || reaches(parent, owner)) return path;
+  const hash = createHash("sha256").update(parent).digest("hex").slice(0, 12);
+  const standIn = join(openDirectory(), hash);
+  mkdirSync(standIn, { recursive: true, mode: 0o755 });
+  return join(standIn, basename(path));
+}
+
+/** Below a directory that everyone may write to, a name can be taken by someone else first. */
+export function openDirectory(): string {
+  mkdirSync(openDirectoryPath, { recursive: true, mode: 0o755 });
+  const found = lstatSync(openDirectoryPath);
+  if (found.isDirectory() && found.uid === process.getuid?.()) return openDirectoryPath;
+  throw new Error(`${openDirectoryPath} belongs to someone else; remove it and start again`);
+}
+
+export function makePrivateDirectory(directory: string, owner: Owner | undefined): void {
+  mkdirSync(directory, { mode: 0o700 });
+  if (owner) chownSync(directory, owner.uid, owner.gid);
+}
+
+/** With the stand-in's parent, where that was made for it alone. */
+export function removeDirectory(directory: string): void {
+  rmSync(directory, { recursive: true, force: true });
+  const parent = dirname(directory);
+  if (dirname(parent) === openDirectoryPath && readdirSync(parent).length === 0) rmdirSync(parent);
+}
+
+function reaches(directory: string, owner: Owner): boolean {
+  const options = { ...owner, cwd: "/", stdio: "ignore" } as const;
+  return spawnSync("/bin/sh", ["-c", 'test -x "$0"', directory], options).status === 0;
+}

@@ -1,0 +1,35 @@
+// Of what `wrangler dev` writes, the lines a developer wants to see: the Worker's logs and every error. A round that
+// fails at every tick shows its error once, and again after the code has changed.
+import { stripVTControlCharacters } from "node:util";
+
+const noise = [
+  /^$/,
+  /^\[wrangler:info\]/,
+  /^Using secrets defined in /,
+  /^Your Worker has access to the following bindings:/,
+  /^Binding +Resource +Mode$/,
+  /^env\.\S+ .*(Environment Variable|Worker|local)\b/,
+  /^⎔ /,
+  // The warning that crons do not fire by themselves: the ticker fires them.
+  /Scheduled Workers are not automatically triggered/,
+  /^To manually trigger a scheduled event, run:/,
+  /^curl "http.*\/cdn-cgi\//,
+  /^For more details, see .*#test-cron-triggers-locally/,
+];
+const reload = /^⎔ Reloading/;
+const uncaught = /^✘ \[ERROR\] Uncaught /;
+const stackLine = /^ +at /;
+
+export function createOutputFilter(show: (line: string) => void): (line: string) => void {
+  const shown = new Set<string>();
+  let isRepeated = false;
+  return (line) => {
+    const text = stripVTControlCharacters(line).trimEnd();
+    if (reload.test(text)) shown.clear();
+    if (noise.some((pattern) => pattern.test(text.trimStart()))) return;
+    if (!stackLine.test(text)) isRepeated = uncaught.test(text) && shown.has(text);
+    if (isRepeated) return;
+    if (uncaught.test(text)) shown.add(text);
+    show(text);
+  };
+}

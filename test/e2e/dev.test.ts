@@ -1,0 +1,190 @@
+// `npm run dev` from the outside: what a newcomer does, and what must not be left behind however it ends.
+import { execFile } from "node:child_process";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { DevJson } from "../../infra/local/dev-directory.ts";
+import { freePort } from "../../infra/local/ports.ts";
+import { endAllRuns, type Process, startDev, stillRunning, until } from "./dev-run.ts";
+
+const stopWithinMs = 10_000;
+const ephemeral = ["--ephemeral", "--tick-seconds", "1"];
+
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "sluice dev "));
+  // Postgres runs as another user where the tests run as root.
+  chmodSync(directory, 0o755);
+});
+
+afterEach(async () => {
+  await endAllRuns();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+describe("a newcomer", () => {
+  it("enqueues a job, sees it completed, and stops everything with one SIGTERM", async () => {
+    const port = await freePort();
+    const run = startDev(["--port", String(port), ...ephemeral], { directory });
+    const stack = await run.ready();
+    expect(stack.url).toBe(`http://127.0.0.1:${port}`);
+
+    const id = await enqueue(stack, { hello: "world" });
+    await until("the job is completed", async () => (await job(stack, id)).status === "completed");
+    expect((await job(stack, id)).output).toEqual({ hello: "world" });
+
+    const processes = run.descendants();
+    for (const part of ["bin/postgres -D", "workerd serve"])
+      expect(processes.some(({ command }) => command.includes(part))).toBe(true);
+    const askedAt = Date.now();
+    run.kill("SIGTERM");
+    expect(await run.exitCode).toBe(0);
+    expect(Date.now() - askedAt).toBeLessThan(stopWithinMs);
+    await untilGone(processes);
+    expect(readdirSync(directory)).toEqual(["admin-key"]);
+  });
+
+  it("can paste the printed curl lines, whatever is in the admin key", async () => {
+    const key = `sk_it's_"$HOME"_#1_\`date\`_{}`;
+    const env = { SLUICE_ADMIN_KEY: key };
+    const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory, env });
+    expect((await run.ready()).admin_key).toBe(key);
+
+    const [enqueueLine, lookLine] = run.output().match(/^ *curl .*$/gm) ?? [];
+    const { job_id } = await pasted(enqueueLine);
+    const found = await pasted(lookLine?.replace("JOB_ID", job_id));
+    expect(found).toMatchObject({ job_id, type: "echo", payload: { hello: "world" } });
+  });
+});
+
+describe("the data", () => {
+  it("lasts from one run to the next, and a run beside it gets a database of its own", async () => {
+    const flags = ["--tick-seconds", "0", "--port"];
+    const first = startDev([...flags, String(await freePort())], { directory });
+    const firstStack = await first.ready();
+    const id = await enqueue(firstStack, { n: 1 });
+
+    const second = startDev([...flags, String(await freePort())], { directory });
+    const secondStack = await second.ready();
+    expect(second.output()).toContain("fresh database");
+    expect((await request(secondStack, `/v1/jobs/${id}`)).status).toBe(404);
+    expect((await request(firstStack, `/v1/jobs/${id}`)).status).toBe(200);
+    second.pressCtrlC();
+    await second.exitCode;
+    first.pressCtrlC();
+    await first.exitCode;
+    expect(readdirSync(directory).sort()).toEqual(["admin-key", "postgres"]);
+
+    const third = startDev([...flags, String(await freePort())], { directory });
+    const thirdStack = await third.ready();
+    expect(thirdStack.admin_key).toBe(firstStack.admin_key);
+    expect((await job(thirdStack, id)).payload).toEqual({ n: 1 });
+  });
+});
+
+describe("a start that cannot succeed", () => {
+  it("names the port that is in use, and ends with code 1", async () => {
+    const other = createServer();
+    const port = await new Promise<number>((resolve) => {
+      other.listen(0, "127.0.0.1", () => resolve((other.address() as { port: number }).port));
+    });
+    const run = startDev(["--port", String(port), ...ephemeral], { directory });
+    expect(await run.exitCode).toBe(1);
+    expect(run.output()).toContain(`port ${port} is in use`);
+    other.close();
+  });
+
+  it("says which flag it does not know or cannot read, and ends with code 2", async () => {
+    const unknown = startDev(["--prot", "1"], { directory });
+    expect(await unknown.exitCode).toBe(2);
+    expect(unknown.output()).toContain("'--prot'");
+    const bad = startDev(["--tick-seconds", "soon"], { directory });
+    expect(await bad.exitCode).toBe(2);
+    expect(bad.output()).toContain('--tick-seconds takes a number from 0 to 86400, not "soon"');
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it("names a setting that does not hold, and ends with code 1", async () => {
+    const env = { SLUICE_SCHEMA: "sluice", SLUICE_ALLOW_PRIVATE_TARGETS: "perhaps" };
+    const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory, env });
+    expect(await run.exitCode).toBe(1);
+    expect(run.output()).toContain('SLUICE_ALLOW_PRIVATE_TARGETS is neither "true" nor "false"');
+    expect(readdirSync(directory)).toEqual(["admin-key"]);
+  });
+});
+
+describe("a sudden death", () => {
+  it("of Postgres ends everything with code 1 and a message", async () => {
+    const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory });
+    await run.ready();
+    const processes = run.descendants();
+    process.kill(theOne(processes, "bin/postgres -D").pid, "SIGKILL");
+    expect(await run.exitCode).toBe(1);
+    expect(run.output()).toContain("Postgres ended by SIGKILL");
+    await untilGone(processes);
+    expect(existsSync(join(directory, "dev.json"))).toBe(false);
+  });
+
+  it("of wrangler ends everything with code 1 and a message", async () => {
+    const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory });
+    await run.ready();
+    const processes = run.descendants();
+    process.kill(theOne(processes, "--no-warnings").pid, "SIGKILL");
+    expect(await run.exitCode).toBe(1);
+    expect(run.output()).toContain("the Worker's process ended by SIGKILL");
+    await untilGone(processes);
+  });
+
+  it("of `npm run dev` itself leaves no process, and the next start clears what it left on disk", async () => {
+    const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory });
+    const { pid } = await run.ready();
+    const processes = run.descendants();
+    process.kill(pid, "SIGKILL");
+    await untilGone(processes);
+    const next = startDev(["--port", String(await freePort()), ...ephemeral], { directory });
+    await next.ready();
+    next.kill("SIGTERM");
+    await next.exitCode;
+    expect(readdirSync(directory)).toEqual(["admin-key"]);
+  });
+});
+
+function request(stack: DevJson, path: string, body?: unknown): Promise<Response> {
+  const headers = {
+    authorization: `Bearer ${stack.admin_key}`,
+    "content-type": "application/json",
+  };
+  if (body === undefined) return fetch(stack.url + path, { headers });
+  return fetch(stack.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+}
+
+async function enqueue(stack: DevJson, payload: unknown): Promise<string> {
+  const response = await request(stack, "/v1/jobs", { type: "echo", payload });
+  expect(response.status).toBe(201);
+  return ((await response.json()) as { job_id: string }).job_id;
+}
+
+async function job(stack: DevJson, id: string) {
+  const response = await request(stack, `/v1/jobs/${id}`);
+  return (await response.json()) as { status: string; payload: unknown; output: unknown };
+}
+
+async function pasted(line: string | undefined) {
+  const { stdout } = await promisify(execFile)("sh", ["-c", line ?? "false"]);
+  return JSON.parse(stdout);
+}
+
+function theOne(processes: Process[], part: string): Process {
+  // The guard's own command line holds that of the process it guards.
+  const found = processes.filter(({ command }) => command.includes(part) && !command.startsWith("/bin/sh"));
+  expect(found).toHaveLength(1);
+  return found[0] as Process;
+}
+
+async function untilGone(processes: Process[]): Promise<void> {
+  await until("no process is left", () => stillRunning(processes).length === 0);
+}
