@@ -2,7 +2,16 @@
 // `nobody`, which cannot reach a checkout below a closed directory such as /root.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chownSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+} from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
 export interface Owner {
@@ -49,7 +58,8 @@ export function makePrivateDirectory(directory: string, owner: Owner | undefined
 export function removeDirectory(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
   const parent = dirname(directory);
-  if (dirname(parent) === openDirectoryPath && readdirSync(parent).length === 0) rmdirSync(parent);
+  const isStandIn = dirname(parent) === openDirectoryPath && existsSync(parent);
+  if (isStandIn && readdirSync(parent).length === 0) rmdirSync(parent);
 }
 
 function reaches(directory: string, owner: Owner): boolean {

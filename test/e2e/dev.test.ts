@@ -28,6 +28,8 @@ afterEach(async () => {
 
 describe("a newcomer", () => {
   it("enqueues a job, sees it completed, and stops everything with one SIGTERM", async () => {
+    // As below /root: what Postgres needs is put where its user can read it, and removed again.
+    chmodSync(directory, 0o700);
     const port = await freePort();
     const run = startDev(["--port", String(port), ...ephemeral], { directory });
     const stack = await run.ready();
