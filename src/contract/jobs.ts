@@ -20,6 +20,7 @@ export const enqueueRequest = z
     delay_seconds: z.number().min(0).max(31_536_000).nullable().default(null),
     scheduled_at: time.nullable().default(null),
     expires_at: time.nullable().default(null),
+    idempotency_key: z.string().min(1).max(255).nullable().default(null),
     partition_key: z.string().min(1).max(255).nullable().default(null),
     tags: z.array(z.string().min(1).max(63)).max(20).default([]),
   })

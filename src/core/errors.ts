@@ -9,6 +9,7 @@ export type ErrorCode =
   | "forbidden"
   | "not_found"
   | "method_not_allowed"
+  | "idempotency_conflict"
   | "database_unavailable"
   | "internal";
 

@@ -9,6 +9,22 @@ export type DeadReason = (typeof deadReasons)[number];
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Payload = { [key: string]: Json };
 
+/** What a producer asks for. Null is the default, which the database knows. */
+export interface NewJob {
+  type: string;
+  payload: Payload;
+  queue?: string | null;
+  priority?: number | null;
+  maxAttempts?: number | null;
+  delaySeconds?: number | null;
+  scheduledAt?: Date | null;
+  expiresAt?: Date | null;
+  idempotencyKey?: string | null;
+  partitionKey?: string | null;
+  traceparent?: string | null;
+  tags?: readonly string[] | null;
+}
+
 export interface JobError {
   attempt: number;
   at: string;
@@ -34,28 +50,41 @@ export interface Job {
   partitionKey: string | null;
   tags: string[];
   idempotencyKey: string | null;
+  traceparent: string | null;
   output: Json;
 }
 
-/** What a drain holds while it works on a job; `leaseGeneration` fences every later write. */
-export interface ClaimedJob {
+/** A job and the lease that holds it. The generation fences every later write; it is a bigint, kept as its text. */
+export interface Held {
   id: string;
+  leaseGeneration: string;
+}
+
+export interface ClaimedJob extends Held {
   type: string;
   payload: Payload;
   attempt: number;
   maxAttempts: number;
-  leaseGeneration: string;
+  /** How often its lease ran out: what abandoned it may have been the job itself. */
+  strikes: number;
+  leaseExpiresAt: Date;
+  priority: number;
+  createdAt: Date;
+  partitionKey: string | null;
+  traceparent: string | null;
+  tags: string[];
+  errors: JobError[];
 }
 
 /** What became of one attempt. The database judges `retry` against the job's maximum of attempts. */
 export type Outcome =
   | { kind: "complete"; output: Json }
   | { kind: "retry"; message: string; retryInSeconds: number }
-  | { kind: "bury"; message: string; reason: "fatal" }
+  | { kind: "bury"; message: string }
   | { kind: "snooze"; retryInSeconds: number }
   | { kind: "release" };
 
 export interface Settlement {
-  job: ClaimedJob;
+  job: Held;
   outcome: Outcome;
 }

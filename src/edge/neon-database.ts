@@ -1,6 +1,6 @@
 // The Database port over Neon's HTTP driver: one statement, one POST. No client outlives its request.
 import { NeonDbError, neon, neonConfig } from "@neondatabase/serverless";
-import { SluiceError } from "../core/errors.ts";
+import { type ErrorCode, SluiceError } from "../core/errors.ts";
 import { compile, type Row, type Statement } from "../core/sql/statement.ts";
 import type { Database } from "../queue/ports.ts";
 import type { Settings } from "./env.ts";
@@ -18,9 +18,7 @@ export function createNeonDatabase(settings: Settings): Database {
     try {
       return (await query.query(text, values, { fetchOptions })) as Row[];
     } catch (error) {
-      throw isOutOfReach(error)
-        ? new SluiceError("database_unavailable", "the database is out of reach", { cause: error })
-        : error;
+      throw toSluiceError(error);
     }
   }
 
@@ -31,10 +29,25 @@ export function createNeonDatabase(settings: Settings): Database {
   };
 }
 
+/** What the engine's own SQLSTATEs mean (migrations/functions/enqueue.sql). */
+const engineErrors = new Map<string, ErrorCode>([
+  ["SL422", "idempotency_conflict"],
+  ["22023", "request_invalid"],
+]);
+
+function toSluiceError(cause: unknown): unknown {
+  const code = cause instanceof NeonDbError ? cause.code : undefined;
+  const engineCode = engineErrors.get(code ?? "");
+  if (engineCode) return new SluiceError(engineCode, (cause as NeonDbError).message, { cause });
+  if (isOutOfReach(code))
+    return new SluiceError("database_unavailable", "the database is out of reach", { cause });
+  return cause;
+}
+
 /**
  * No SQLSTATE: no answer. 08, 57P0, 53300: the connection failed, the server stops or starts, no connection is
  * free. 28, 3D: it does not let us in, or has no such database.
  */
-function isOutOfReach(error: unknown): boolean {
-  return !(error instanceof NeonDbError && error.code) || /^(08|57P0|53300|28|3D)/.test(error.code);
+function isOutOfReach(code: string | undefined): boolean {
+  return !code || /^(08|57P0|53300|28|3D)/.test(code);
 }

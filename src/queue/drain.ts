@@ -27,11 +27,12 @@ export async function drain(queue: Queue, budget: DrainBudget = cronBudget): Pro
   for (;;) {
     let hasMore = false;
     for (const pool of pools(queue, budget)) {
-      const jobs = await queue.db.run(claim({ ...pool, limit: budget.batchSize }));
+      const rows = await queue.db.run(claim({ ...pool, limit: budget.batchSize }));
+      const jobs = rows.map((row) => row.job);
       report.claimed += jobs.length;
       report.settled += await settleAll(queue, await runAll(queue, jobs));
       subrequests += subrequestsPerBatch;
-      hasMore ||= jobs.length === budget.batchSize;
+      hasMore ||= rows.some((row) => row.hasMore);
     }
     const end = drainEnd(budget, {
       elapsedMs: queue.clock.nowMs() - startedMs,
@@ -62,7 +63,7 @@ function runAll(queue: Queue, jobs: readonly ClaimedJob[]): Promise<Settlement[]
 async function settleAll(queue: Queue, settlements: readonly Settlement[]): Promise<number> {
   if (settlements.length === 0) return 0;
   const settled = await queue.db.run(settle(settlements));
-  const lost = settlements.length - settled.length;
-  if (lost > 0) queue.log.warn("lease lost", { jobs: lost });
-  return settled.length;
+  const lost = settled.filter((settlement) => !settlement.applied).map((settlement) => settlement.id);
+  if (lost.length > 0) queue.log.warn("lease lost", { jobs: lost });
+  return settled.length - lost.length;
 }

@@ -47,7 +47,7 @@ function outcomeOf(
 ): Outcome {
   if (error instanceof Snooze) return { kind: "snooze", retryInSeconds: error.seconds };
   const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof FatalError) return { kind: "bury", message, reason: "fatal" };
+  if (error instanceof FatalError) return { kind: "bury", message };
   const asked = error instanceof RetryableError ? error.retryInSeconds : undefined;
   const retryInSeconds =
     asked ?? backoffSeconds(handler.backoff, { attempt: job.attempt, random: queue.random() });

@@ -9,7 +9,7 @@ import { reap } from "../../src/queue/reap.ts";
 import { watch } from "../../src/queue/watch.ts";
 import { newJob } from "../support/jobs.ts";
 import { createTestQueue } from "../support/queue.ts";
-import { useTestDatabase } from "../support/test-database.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
 const any = z.object({});
@@ -26,7 +26,7 @@ const queue = createTestQueue(db, [
 ]);
 
 beforeEach(async () => {
-  await db.pool.query("truncate sluice.job");
+  await emptyQueue(db.pool);
   queue.events.length = 0;
 });
 
@@ -110,15 +110,15 @@ test("two drains at once share the work and do none of it twice", async () => {
 test("the reap round brings back what a dead drain held", async () => {
   await enqueue(queue, newJob());
   await db.run(claim({ queue: "default", types: ["echo"], limit: 1, leaseSeconds: 0 }));
-  expect(await reap(queue)).toEqual({ returned: 1, buried: 0 });
-  expect(await reap(queue)).toEqual({ returned: 0, buried: 0 });
+  expect(await reap(queue)).toMatchObject({ leases: { returned: 1, buried: 0 } });
+  expect(await reap(queue)).toMatchObject({ leases: { returned: 0, buried: 0 } });
 });
 
-test("the watch round says aloud that due jobs are not drained", async () => {
+test("the watch round says aloud that leases that ran out are not reaped", async () => {
   await enqueue(queue, newJob());
   await watch(queue);
   expect(queue.events).toEqual([]);
-  await enqueue(queue, newJob({ scheduledAt: new Date(Date.now() - 600_000) }));
+  await db.run(claim({ queue: "default", types: ["echo"], limit: 1, leaseSeconds: -600 }));
   await watch(queue);
-  expect(queue.events).toMatchObject([{ level: "error", event: "due jobs are not drained" }]);
+  expect(queue.events).toMatchObject([{ level: "error", event: "expired leases are not reaped" }]);
 });

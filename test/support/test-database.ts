@@ -44,3 +44,11 @@ async function runAsAdmin(adminUrl: string, text: string): Promise<void> {
   await client.query(text);
   await client.end();
 }
+
+/** Empties every table of the queue; sequences go on, as they do in life. */
+export async function emptyQueue(pool: pg.Pool): Promise<void> {
+  await pool.query(`
+    truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
+      sluice.closed, sluice.failed_attempt, sluice.job_tag, sluice.expiry, sluice.idempotency, sluice.ledger,
+      sluice.tally, sluice.pause, sluice.cursor_sighting, sluice.cursor_gap`);
+}

@@ -71,6 +71,21 @@ describe("a job's way", () => {
       .toEqual([]);
   });
 
+  test("a key makes one job of the same request, and refuses another one (J4)", async () => {
+    const body = { type: "sleep", payload: { ms: 1 }, idempotency_key: crypto.randomUUID() };
+    const first = await post(body);
+    const again = await post(
+      { type: "sleep", payload: { ms: 1 } },
+      { "idempotency-key": `"${body.idempotency_key}"` },
+    );
+    expect([first.status, again.status]).toEqual([201, 200]);
+    const { job_id } = enqueueResponse.parse(await first.json());
+    expect(enqueueResponse.parse(await again.json())).toMatchObject({ job_id, deduplicated: true });
+    const other = await post({ ...body, payload: { ms: 2 } });
+    expect(other.status).toBe(422);
+    expect(problem.parse(await other.json()).type).toBe("urn:sluice:problem:idempotency_conflict");
+  });
+
   test("fatal is dead at once with its message", async () => {
     const id = await enqueued({ type: "fatal", payload: { message: "no way" } });
     await expect

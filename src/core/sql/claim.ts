@@ -1,7 +1,6 @@
-// claim: a batch of due jobs under one lease each. Row locks that are skipped keep two drains apart; the
-// generation that each claim raises keeps an old holder from settling what a new one works on.
+// claim: a batch of due jobs under a lease, and whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
-import type { ClaimedJob, Payload } from "../job.ts";
+import type { ClaimedJob, JobError, Payload } from "../job.ts";
 import type { Statement } from "./statement.ts";
 
 export interface Claim {
@@ -9,41 +8,48 @@ export interface Claim {
   types: readonly string[];
   limit: number;
   leaseSeconds: number;
+  worker?: string;
 }
 
-export function claim({ queue, types, limit, leaseSeconds }: Claim): Statement<ClaimedJob> {
+/** `hasMore` is the same in every row: it comes with the batch, not with the job. */
+export interface ClaimRow {
+  job: ClaimedJob;
+  hasMore: boolean;
+}
+
+export function claim({ queue, types, limit, leaseSeconds, worker }: Claim): Statement<ClaimRow> {
   return {
     name: "claim",
     // Run again after a lost answer it claims other jobs; the first ones come back when their lease runs out.
     isRepeatable: false,
     build: (schema) => sql`
-      with due as materialized ( -- materialized: the planner must not run a locking limit twice
-        select id
-        from ${schema}.job
-        where status = 'pending'
-          and queue = ${queue}::text
-          and type = any(${sql.param(types)}::text[])
-          and scheduled_at <= now()
-          and expires_at > now()
-        order by priority desc, scheduled_at, id
-        limit ${limit}::int
-        for update skip locked
-      )
-      update ${schema}.job
-      set status = 'processing',
-          attempts = attempts + 1,
-          started_at = now(),
-          lease_generation = lease_generation + 1,
-          lease_expires_at = now() + make_interval(secs => ${leaseSeconds}::float8)
-      where id = any(array(select id from due))
-      returning id, type, payload, attempts, max_attempts, lease_generation`,
+      select id, type, payload, attempt, max_attempts, strikes, lease_generation, lease_expires_at, priority,
+             created_at, partition_key, traceparent, tags, errors, has_more
+      from ${schema}.claim(
+        ${queue}::text,
+        ${sql.param(types)}::text[],
+        ${limit}::int,
+        ${leaseSeconds}::float8,
+        ${worker ?? null}::text
+      )`,
     decode: (row) => ({
-      id: row.id as string,
-      type: row.type as string,
-      payload: row.payload as Payload,
-      attempt: Number(row.attempts),
-      maxAttempts: Number(row.max_attempts),
-      leaseGeneration: String(row.lease_generation),
+      job: {
+        id: row.id as string,
+        leaseGeneration: String(row.lease_generation),
+        type: row.type as string,
+        payload: row.payload as Payload,
+        attempt: Number(row.attempt),
+        maxAttempts: Number(row.max_attempts),
+        strikes: Number(row.strikes),
+        leaseExpiresAt: row.lease_expires_at as Date,
+        priority: Number(row.priority),
+        createdAt: row.created_at as Date,
+        partitionKey: row.partition_key as string | null,
+        traceparent: row.traceparent as string | null,
+        tags: (row.tags as string[] | null) ?? [],
+        errors: row.errors as JobError[],
+      },
+      hasMore: row.has_more as boolean,
     }),
   };
 }

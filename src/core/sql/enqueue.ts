@@ -1,20 +1,7 @@
-// enqueue: one statement, one round trip, whatever the caller asked for.
+// enqueue: 1 to 10,000 jobs in one statement, all or none. See migrations/functions/enqueue.sql.
 import { sql } from "drizzle-orm";
-import type { JobStatus, Payload } from "../job.ts";
+import type { JobStatus, NewJob } from "../job.ts";
 import type { Statement } from "./statement.ts";
-
-export interface NewJob {
-  type: string;
-  payload: Payload;
-  queue: string;
-  priority: number;
-  maxAttempts: number;
-  delaySeconds: number | null;
-  scheduledAt: Date | null;
-  expiresAt: Date | null;
-  partitionKey: string | null;
-  tags: string[];
-}
 
 export interface EnqueuedJob {
   id: string;
@@ -22,34 +9,40 @@ export interface EnqueuedJob {
   type: string;
   queue: string;
   scheduledAt: Date;
+  deduplicated: boolean;
 }
 
-export function enqueue(job: NewJob): Statement<EnqueuedJob> {
+export function enqueue(jobs: readonly NewJob[]): Statement<EnqueuedJob> {
   return {
     name: "enqueue",
-    isRepeatable: false,
+    isRepeatable: jobs.every((job) => job.idempotencyKey),
     build: (schema) => sql`
-      insert into ${schema}.job
-        (type, payload, queue, priority, max_attempts, scheduled_at, expires_at, partition_key, tags)
-      values (
-        ${job.type}::text,
-        ${JSON.stringify(job.payload)}::jsonb,
-        ${job.queue}::text,
-        ${job.priority}::smallint,
-        ${job.maxAttempts}::smallint,
-        coalesce(${job.scheduledAt?.toISOString() ?? null}::timestamptz,
-                 now() + make_interval(secs => ${job.delaySeconds ?? 0}::float8)),
-        coalesce(${job.expiresAt?.toISOString() ?? null}::timestamptz, now() + interval '30 days'),
-        ${job.partitionKey}::text,
-        ${sql.param(job.tags)}::text[]
-      )
-      returning id, status, type, queue, scheduled_at`,
+      select id, status, type, queue, scheduled_at, deduplicated
+      from ${schema}.enqueue_jobs(${JSON.stringify(jobs.map(toRow))}::jsonb)`,
     decode: (row) => ({
       id: row.id as string,
       status: row.status as JobStatus,
       type: row.type as string,
       queue: row.queue as string,
       scheduledAt: row.scheduled_at as Date,
+      deduplicated: row.deduplicated as boolean,
     }),
+  };
+}
+
+function toRow(job: NewJob) {
+  return {
+    type: job.type,
+    payload: job.payload,
+    queue: job.queue,
+    priority: job.priority,
+    max_attempts: job.maxAttempts,
+    delay_seconds: job.delaySeconds,
+    scheduled_at: job.scheduledAt,
+    expires_at: job.expiresAt,
+    idempotency_key: job.idempotencyKey,
+    partition_key: job.partitionKey,
+    traceparent: job.traceparent,
+    tags: job.tags,
   };
 }

@@ -1,36 +1,55 @@
-// reap: jobs whose lease ran out go back to pending, or are dead once their attempts are used up.
-// A drain that died with its invocation never settles; this is what brings its jobs back.
+// What the reaper runs, one statement a step, each bounded. See migrations/functions/reap.sql, books.sql,
+// partitions.sql and advance-cursors.sql.
 import { sql } from "drizzle-orm";
-import type { JobStatus } from "../job.ts";
 import type { Statement } from "./statement.ts";
 
-export interface ReapedJob {
-  id: string;
-  status: JobStatus;
-}
-
-export function reapLeases({ limit }: { limit: number }): Statement<ReapedJob> {
+export function reapLeases({ limit }: { limit: number }): Statement<{ returned: number; buried: number }> {
   return {
     name: "reap leases",
     isRepeatable: true,
-    build: (schema) => sql`
-      with ran_out as materialized (
-        select id
-        from ${schema}.job
-        where status = 'processing'
-          and lease_expires_at < now()
-        order by lease_expires_at
-        limit ${limit}::int
-        for update skip locked -- a settle that holds the row is just in time
-      )
-      update ${schema}.job
-      set status = case when attempts >= max_attempts then 'dead' else 'pending' end,
-          dead_reason = case when attempts >= max_attempts then 'abandoned' end,
-          scheduled_at = now() + make_interval(secs => least(30 * 2 ^ (attempts - 1), 3600) + random() * 15),
-          errors = errors || jsonb_build_object('attempt', attempts, 'at', now(), 'message', 'the lease ran out'),
-          lease_expires_at = null
-      where id = any(array(select id from ran_out))
-      returning id, status`,
-    decode: (row) => ({ id: row.id as string, status: row.status as JobStatus }),
+    build: (schema) => sql`select returned, buried from ${schema}.reap_leases(${limit}::int)`,
+    decode: (row) => ({ returned: Number(row.returned), buried: Number(row.buried) }),
   };
+}
+
+export function reapExpired({ limit }: { limit: number }): Statement<number> {
+  return count("reap expired", (schema) => sql`select ${schema}.reap_expired(${limit}::int) as count`);
+}
+
+export function advanceCursors(): Statement<null> {
+  return {
+    name: "advance cursors",
+    isRepeatable: true,
+    build: (schema) => sql`select ${schema}.advance_cursors()`,
+    decode: () => null,
+  };
+}
+
+export function foldLedger({ limit }: { limit: number }): Statement<number> {
+  return count("fold ledger", (schema) => sql`select ${schema}.fold_ledger(${limit}::int) as count`);
+}
+
+export function foldTally({ limit }: { limit: number }): Statement<number> {
+  return count("fold tally", (schema) => sql`select ${schema}.fold_tally(${limit}::int) as count`);
+}
+
+export function addPartitions(): Statement<number> {
+  return count("add partitions", (schema) => sql`select ${schema}.add_partitions() as count`);
+}
+
+export function dropOldestDay(): Statement<string | null> {
+  return {
+    name: "drop oldest day",
+    isRepeatable: true,
+    build: (schema) => sql`select ${schema}.drop_oldest_day()::text as day`,
+    decode: (row) => row.day as string | null,
+  };
+}
+
+export function prune({ limit }: { limit: number }): Statement<number> {
+  return count("prune", (schema) => sql`select ${schema}.prune(${limit}::int) as count`);
+}
+
+function count(name: string, build: Statement<number>["build"]): Statement<number> {
+  return { name, isRepeatable: true, build, decode: (row) => Number(row.count) };
 }

@@ -12,13 +12,7 @@ export function snapshot(): Statement<Snapshot> {
     name: "snapshot",
     isRepeatable: true,
     build: (schema) => sql`
-      select
-        coalesce(extract(epoch from now() - (
-          select min(scheduled_at) from ${schema}.job where status = 'pending' and scheduled_at <= now()
-        )), 0)::float8 as oldest_due_seconds,
-        coalesce(extract(epoch from now() - (
-          select min(lease_expires_at) from ${schema}.job where status = 'processing' and lease_expires_at <= now()
-        )), 0)::float8 as expired_lease_seconds`,
+      select oldest_due_seconds, expired_lease_seconds from ${schema}.snapshot()`,
     decode: (row) => ({
       oldestDueSeconds: Number(row.oldest_due_seconds),
       expiredLeaseSeconds: Number(row.expired_lease_seconds),

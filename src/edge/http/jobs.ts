@@ -8,8 +8,7 @@ import {
   type JobResponse,
 } from "../../contract/jobs.ts";
 import { SluiceError } from "../../core/errors.ts";
-import type { Job } from "../../core/job.ts";
-import type { NewJob } from "../../core/sql/enqueue.ts";
+import type { Job, NewJob } from "../../core/job.ts";
 import { findJob } from "../../core/sql/index.ts";
 import type { JobDefinition } from "../../jobs/define.ts";
 import { faultsOf } from "../../jobs/faults.ts";
@@ -31,7 +30,13 @@ jobs.post("/", async (context) => {
   const definition = context.env.registry.find(request.type);
   if (!definition) throw new SluiceError("forbidden", `the type "${request.type}" is not registered`);
   checkPayload(definition, request.payload);
-  const job = await enqueue(context.env.queue, newJob(request, definition));
+  const key = context.req.header("idempotency-key") ?? request.idempotency_key;
+  const traceparent = context.req.header("traceparent") ?? null;
+  const job = await enqueue(context.env.queue, {
+    ...newJob(request, definition),
+    idempotencyKey: bare(key),
+    traceparent,
+  });
   nudge(context.env.queue, (work) => context.executionCtx.waitUntil(work));
   const body: EnqueueResponse = {
     job_id: job.id,
@@ -39,9 +44,9 @@ jobs.post("/", async (context) => {
     type: job.type,
     queue: job.queue,
     scheduled_at: job.scheduledAt.toISOString(),
-    deduplicated: false,
+    deduplicated: job.deduplicated,
   };
-  return context.json(body, 201, { location: `/v1/jobs/${job.id}` });
+  return context.json(body, job.deduplicated ? 200 : 201, { location: `/v1/jobs/${job.id}` });
 });
 
 jobs.get("/:id", async (context) => {
@@ -63,6 +68,11 @@ function checkPayload(definition: JobDefinition, payload: EnqueueRequest["payloa
       faults,
     });
   }
+}
+
+/** The header's draft wants a quoted string; a bare one is taken too. */
+function bare(key: string | null): string | null {
+  return key?.replace(/^"(.*)"$/, "$1") ?? null;
 }
 
 function newJob(request: EnqueueRequest, definition: JobDefinition): NewJob {

@@ -1,0 +1,228 @@
+-- The tables of the queue. docs/engine.md tells why they are cut this way; in one sentence: what is claimed is
+-- deleted from a narrow table whose dead rows all lie to the left of a cursor, and what is long-lived is
+-- written once. A job's state is the table that it is in.
+--
+-- Names are unqualified: the runner sets the search_path to the schema that the deployment chose.
+
+-- A lane is the unit that pausing, limits and breakers choose: they never filter rows. Two transactions that
+-- meet a new (queue, type, priority) at once each make a lane of their own rather than wait for each other;
+-- both are good, and later jobs use the older one. `solo` lanes hold jobs that were abandoned: one is claimed alone.
+create table lane (
+  lane            int generated always as identity primary key,
+  queue           text not null check (queue ~ '^[a-z][a-z0-9_.-]{0,62}$'),
+  type            text not null check (type ~ '^[a-z][a-z0-9_.-]{0,62}$'),
+  priority        smallint not null check (priority between 0 and 9),
+  solo            boolean not null default false,
+  cursor_sequence regclass -- a sequence that holds the lane's cursor; made when the cursor first moves
+);
+create index lane_by_name on lane (queue, type, priority, solo);
+
+-- What a job is: written once by the enqueue. One partition a day by id, so that old days are dropped, not deleted.
+create table job (
+  id              uuid not null primary key,
+  lane            int not null,
+  max_attempts    smallint not null check (max_attempts between 1 and 20),
+  scheduled_at    timestamptz, -- null: at once
+  expires_at      timestamptz, -- null: 30 days after its creation, which is in the id
+  idempotency_key text,
+  partition_key   text,
+  traceparent     text,
+  tags            text[],
+  payload         jsonb not null check (jsonb_typeof(payload) = 'object')
+) partition by range (id);
+create table job_default partition of job default;
+
+-- pending, due now. `seq` is given anew whenever a job becomes ready: dead rows lie to the left of live ones.
+create table ready (
+  seq     bigint not null,
+  id      uuid not null,
+  lane    int not null,
+  attempt smallint not null default 0 check (attempt between 0 and 20),
+  strikes smallint not null default 0 check (strikes between 0 and 20)
+) with (
+  -- Every claim leaves dead rows; a small fixed threshold lets vacuum follow whatever the backlog's size is.
+  autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+  autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0
+);
+create sequence ready_seq;
+create unique index ready_in_order on ready (lane, seq);
+create unique index ready_by_id on ready (id);
+
+-- pending, due later: a producer's delay and a retry's backoff alike.
+create table scheduled (
+  run_at  timestamptz not null,
+  id      uuid not null,
+  lane    int not null,
+  attempt smallint not null default 0 check (attempt between 0 and 20),
+  strikes smallint not null default 0 check (strikes between 0 and 20)
+) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+create index scheduled_in_order on scheduled (run_at);
+create unique index scheduled_by_id on scheduled (id);
+-- The cursor of `scheduled`: microseconds since 1970, nothing that is due lies before it.
+create sequence scheduled_cursor minvalue 0 start 0;
+
+-- processing: one row for each claimed batch and lane. The generation fences every later write; it comes from one
+-- sequence, so that it rises for ever, replay included. Extending some of a lease's jobs splits them off under the
+-- same generation, so it is not unique.
+create table lease (
+  generation bigint not null,
+  deadline   timestamptz not null,
+  started_at timestamptz not null,
+  lane       int not null,
+  worker     text,
+  ids        uuid[] not null check (cardinality(ids) > 0), -- sorted
+  attempts   smallint[] check (cardinality(attempts) = cardinality(ids)), -- null: the first attempt of each
+  strikes    smallint[] check (cardinality(strikes) = cardinality(ids)) -- null: none of them
+) with (
+  toast_tuple_target = 8160, -- a batch of 100 stays in the row
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
+);
+create sequence lease_generation;
+create index lease_by_generation on lease (generation);
+create index lease_by_deadline on lease (deadline);
+
+-- completed: one packed row for each settled batch and lane, split by the ids' 65-second buckets so that one job is
+-- found by its id. Partitioned by day as `job` is.
+create table done (
+  hi_id       uuid not null,
+  lo_id       uuid not null,
+  started_at  timestamptz not null,
+  finished_at timestamptz not null,
+  lane        int not null,
+  ids         uuid[] not null check (cardinality(ids) > 0), -- sorted
+  attempts    smallint[] check (cardinality(attempts) = cardinality(ids)),
+  check (lo_id = ids[1] and hi_id = ids[cardinality(ids)])
+) partition by range (hi_id);
+create index done_by_id on done (hi_id, lo_id);
+create table done_default partition of done default;
+
+-- What completed jobs returned; most return nothing.
+create table output (
+  id     uuid not null primary key,
+  output jsonb not null
+);
+
+-- dead, discarded, cancelled.
+create table closed (
+  id         uuid not null primary key,
+  status     text not null check (status in ('dead', 'discarded', 'cancelled')),
+  reason     text check (reason in ('exhausted', 'fatal', 'expired', 'abandoned')),
+  closed_at  timestamptz not null,
+  started_at timestamptz,
+  lane       int not null,
+  attempt    smallint not null,
+  strikes    smallint not null,
+  check ((status = 'cancelled') = (reason is null))
+);
+create index closed_by_status on closed (status, id);
+
+-- Every attempt that did not complete, with its error.
+create table failed_attempt (
+  id         uuid not null,
+  attempt    smallint not null,
+  started_at timestamptz not null,
+  failed_at  timestamptz not null,
+  message    text not null check (length(message) <= 4000)
+);
+create index failed_attempt_by_id on failed_attempt (id, failed_at);
+
+create table job_tag (
+  tag text not null,
+  id  uuid not null,
+  primary key (tag, id)
+);
+
+-- Expiry times that a producer chose. All others follow from the id. A row outlives its job and is swept in time.
+create table expiry (
+  expires_at timestamptz not null,
+  id         uuid not null
+);
+create index expiry_in_order on expiry (expires_at);
+
+create table idempotency (
+  key_hash    uuid primary key, -- half of the key's SHA-256
+  id          uuid not null,
+  fingerprint bigint not null, -- tells the same request from another one with the same key
+  expires_at  timestamptz not null
+);
+create index idempotency_by_expiry on idempotency (expires_at);
+
+-- The books: each statement that moves jobs appends one row for each lane, so that nobody waits for a counter and a
+-- rollback takes its entries along. The reaper folds them into `tally`, a row for each minute and lane.
+create table ledger (
+  at        timestamptz not null default now(),
+  lane      int not null,
+  enqueued  int,
+  pending   int, -- change of ready + scheduled
+  leased    int, -- change of processing
+  completed int,
+  failed    int, -- attempts, not jobs
+  dead      int,
+  discarded int,
+  cancelled int
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+create table tally (
+  minute    timestamptz not null, -- '-infinity': all that is older than a day
+  lane      int not null,
+  enqueued  bigint not null,
+  pending   bigint not null,
+  leased    bigint not null,
+  completed bigint not null,
+  failed    bigint not null,
+  dead      bigint not null,
+  discarded bigint not null,
+  cancelled bigint not null,
+  primary key (minute, lane)
+);
+
+-- A paused queue or type: its lanes are not chosen.
+create table pause (
+  kind text not null check (kind in ('queue', 'type')),
+  name text not null,
+  since timestamptz not null default now(),
+  primary key (kind, name)
+);
+
+-- What the last advance of the cursors saw: the newest row counts.
+create table cursor_sighting (
+  id       bigint generated always as identity primary key,
+  seq      bigint not null, -- the last seq that was given out
+  at       timestamptz not null,
+  holders  text[] not null -- transactions that may hold back rows up to there
+);
+-- A transaction that the cursor of a lane has passed while it was still open; lane 0 is the schedule.
+create table cursor_gap (
+  holder   text not null,
+  lane     int not null,
+  from_seq bigint not null, -- for the schedule: microseconds since 1970
+  primary key (holder, lane)
+);
+
+-- What a producer asks for; null is the default of each field.
+create type new_job as (
+  type            text,
+  payload         jsonb,
+  queue           text,
+  priority        smallint,
+  max_attempts    smallint,
+  delay_seconds   float8,
+  scheduled_at    timestamptz,
+  expires_at      timestamptz,
+  idempotency_key text,
+  partition_key   text,
+  traceparent     text,
+  tags            text[]
+);
+
+-- What is settled, on its way from its lease to its next table.
+create type settled_job as (
+  id         uuid,
+  lane       int,
+  attempt    smallint,
+  strikes    smallint,
+  started_at timestamptz,
+  outcome    text,
+  output     jsonb,
+  message    text,
+  seconds    float8
+);

@@ -1,0 +1,80 @@
+-- The books: enqueued = completed + dead + discarded + cancelled + pending + leased, for each type, in every snapshot.
+
+-- Folds what the statements appended into a row for each minute and lane. One at a time; whatever it does not see
+-- yet stays for the next, so the sum of both tables is exact at any moment.
+create or replace function fold_ledger(p_limit int) returns int
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_folded int;
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('sluice.fold.' || current_schema(), 0)) then
+    return 0;
+  end if;
+  with removed as (
+    delete from ledger where ctid = any(array(select ctid from ledger limit p_limit)) returning *
+  ),
+  folded as (
+    insert into tally as t (minute, lane, enqueued, pending, leased, completed, failed, dead, discarded, cancelled)
+    select date_trunc('minute', at), lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0),
+           coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
+           coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0)
+    from removed group by 1, 2
+    on conflict (minute, lane) do update
+    set enqueued = t.enqueued + excluded.enqueued, pending = t.pending + excluded.pending,
+        leased = t.leased + excluded.leased, completed = t.completed + excluded.completed,
+        failed = t.failed + excluded.failed, dead = t.dead + excluded.dead,
+        discarded = t.discarded + excluded.discarded, cancelled = t.cancelled + excluded.cancelled
+  )
+  select count(*) into v_folded from removed;
+  return v_folded;
+end $$;
+
+-- Minutes older than a day become part of the one row that has no minute.
+create or replace function fold_tally(p_limit int) returns int
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_folded int;
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('sluice.fold.' || current_schema(), 0)) then
+    return 0;
+  end if;
+  with removed as (
+    delete from tally
+    where (minute, lane) in (
+      select minute, lane from tally
+      where minute > '-infinity' and minute < now() - interval '25 hours'
+      order by minute limit p_limit)
+    returning *
+  ),
+  folded as (
+    insert into tally as t (minute, lane, enqueued, pending, leased, completed, failed, dead, discarded, cancelled)
+    select '-infinity', lane, sum(enqueued), sum(pending), sum(leased), sum(completed), sum(failed), sum(dead),
+           sum(discarded), sum(cancelled)
+    from removed group by lane
+    on conflict (minute, lane) do update
+    set enqueued = t.enqueued + excluded.enqueued, pending = t.pending + excluded.pending,
+        leased = t.leased + excluded.leased, completed = t.completed + excluded.completed,
+        failed = t.failed + excluded.failed, dead = t.dead + excluded.dead,
+        discarded = t.discarded + excluded.discarded, cancelled = t.cancelled + excluded.cancelled
+  )
+  select count(*) into v_folded from removed;
+  return v_folded;
+end $$;
+
+create or replace view books as
+select queue, type, priority,
+       coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(pending), 0) as pending,
+       coalesce(sum(leased), 0) as leased, coalesce(sum(completed), 0) as completed,
+       coalesce(sum(failed), 0) as failed, coalesce(sum(dead), 0) as dead,
+       coalesce(sum(discarded), 0) as discarded, coalesce(sum(cancelled), 0) as cancelled
+from lane
+left join (
+  select lane, enqueued, pending, leased, completed, failed, dead, discarded, cancelled from tally
+  union all
+  select lane, enqueued, pending, leased, completed, failed, dead, discarded, cancelled from ledger
+) as entries using (lane)
+group by queue, type, priority;

@@ -1,0 +1,211 @@
+-- claim: a batch of due jobs, best priority first and then oldest, under a lease. One call, one round trip.
+--
+-- What is claimed is deleted from `ready` and packed into one lease for each lane. Row locks that are skipped keep
+-- two claimers apart. Pausing, and later limits and breakers, choose lanes: a lane that is not chosen costs nothing.
+
+create or replace function claim(
+  p_queue         text,
+  p_types         text[], -- what the caller can run
+  p_limit         int,
+  p_lease_seconds float8,
+  p_worker        text default null,
+  p_max_bytes     bigint default 4194304 -- of payloads; the first job is claimed whatever its size
+) returns table (
+  id uuid, type text, payload jsonb, attempt smallint, max_attempts smallint, strikes smallint,
+  lease_generation bigint, lease_expires_at timestamptz, priority smallint, created_at timestamptz,
+  partition_key text, traceparent text, tags text[], errors jsonb, has_more boolean
+)
+language plpgsql
+set search_path from current
+set enable_seqscan = off -- whatever the statistics say, no queue is ever read from end to end
+set plan_cache_mode = force_generic_plan -- planning takes longer than the work
+as $$
+#variable_conflict use_column
+declare
+  v_priority   smallint;
+  v_lanes      int[];    -- with work, the one with the oldest job first
+  v_heads      bigint[]; -- the seq of each one's oldest job
+  v_solo       boolean;
+  v_limit      int := p_limit;
+  v_taken      record;
+  v_tids       tid[] := '{}';
+  v_ids        uuid[] := '{}';
+  v_sorted     uuid[];
+  v_generation bigint;
+begin
+  -- Cursors are moved by those who make them lag: about once in 400 claimed jobs.
+  if random() < p_limit / 400.0 then
+    perform advance_cursors(array(
+      select lane from lane where queue = p_queue and type = any(p_types) order by random() limit 32));
+  end if;
+  if random() < p_limit / 20000.0 then
+    perform fold_ledger(100000);
+  end if;
+  perform promote_due(greatest(2 * p_limit, 100));
+
+  for v_priority in
+    select distinct priority
+    from lane
+    where queue = p_queue and type = any(p_types)
+      and not exists (select from pause where kind = 'queue' and name = p_queue)
+    order by priority desc
+  loop
+    select array_agg(chosen.lane order by oldest.seq), array_agg(oldest.seq order by oldest.seq),
+           (array_agg(chosen.solo order by oldest.seq))[1]
+    into v_lanes, v_heads, v_solo
+    from (
+      select lane, solo, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low
+      from lane
+      where queue = p_queue and priority = v_priority and type = any(p_types)
+        and type <> all(array(select name from pause where kind = 'type'))
+      offset 0 -- a fence: the cursor has to be a value to seek by, not a function to filter by
+    ) as chosen
+    cross join lateral (
+      select seq from ready where ready.lane = chosen.lane and seq >= chosen.low order by seq limit 1
+    ) as oldest;
+    continue when v_lanes is null;
+
+    -- A job that was abandoned runs alone: if it ends its invocation once more, it takes nobody along.
+    if v_solo then
+      exit when v_ids <> '{}';
+      v_limit := 1;
+      v_lanes := v_lanes[1:1];
+    end if;
+    -- One more than wanted says whether there is more.
+    select * into v_taken from take_oldest(v_lanes, v_heads, v_limit + 1 - cardinality(v_ids));
+    v_tids := v_tids || v_taken.tids;
+    v_ids := v_ids || v_taken.ids;
+    exit when cardinality(v_ids) > v_limit or v_limit < p_limit;
+  end loop;
+  if v_ids = '{}' then
+    return;
+  end if;
+
+  v_sorted := array(select unnest(v_ids) order by 1);
+  v_generation := nextval('lease_generation');
+  return query
+    with found as materialized (
+      select picked.tid, picked.position, job.id, job.lane, ready.attempt, ready.strikes, job.max_attempts,
+             job.payload, job.partition_key, job.traceparent, job.tags,
+             expiry_of(job.id, job.expires_at) <= now() as is_expired,
+             sum(case when pg_column_size(job.payload) < 2000 then pg_column_size(job.payload) -- never compressed
+                      else octet_length(job.payload::text) end) over (order by picked.position) as bytes
+      from unnest(v_tids, v_ids) with ordinality as picked(tid, id, position)
+      join ready on ready.ctid = picked.tid
+      join job on job.id = picked.id
+        and job.id = any(v_ids) and job.id >= v_sorted[1] and job.id <= v_sorted[cardinality(v_sorted)]
+    ),
+    kept as materialized (
+      select * from found
+      where position = 1 or position <= v_limit and bytes <= p_max_bytes
+    ),
+    removed as (
+      delete from ready where ctid = any(array(select tid from kept))
+    ),
+    leased as (
+      insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
+      select v_generation, clock_timestamp() + make_interval(secs => p_lease_seconds), now(), lane, p_worker,
+             array_agg(id order by id),
+             case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end,
+             case when max(strikes) > 0 then array_agg(strikes order by id) end
+      from kept where not is_expired group by lane
+      returning deadline
+    ),
+    buried as (
+      insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
+      select id, 'dead', 'expired', now(), lane, attempt, strikes from kept where is_expired
+    ),
+    booked as (
+      insert into ledger (lane, pending, leased, dead)
+      select lane, -count(*), nullif(count(*) filter (where not is_expired), 0),
+             nullif(count(*) filter (where is_expired), 0)
+      from kept group by lane
+    )
+    select kept.id, lane.type, kept.payload, (kept.attempt + 1)::smallint, kept.max_attempts, kept.strikes,
+           v_generation, (select max(deadline) from leased), lane.priority, time_of_id(kept.id),
+           kept.partition_key, kept.traceparent, kept.tags,
+           case when kept.attempt > 0 then errors_of(kept.id) else '[]' end,
+           (select count(*) from kept) < cardinality(v_ids)
+    from kept join lane using (lane)
+    where not is_expired
+    order by position;
+end $$;
+
+-- Locks the oldest jobs of the given lanes, in the order of their seq. A locked row keeps its place, so its tid
+-- still names it in the statement that removes it.
+create or replace function take_oldest(p_lanes int[], p_heads bigint[], p_limit int, out tids tid[], out ids uuid[])
+language plpgsql as $$
+declare
+  v_depth int;
+begin
+  if cardinality(p_lanes) > 1 then
+    -- Several types at once: first see without locks how far each lane goes, so that no more than that is locked.
+    v_depth := least(p_limit, 4 * p_limit / cardinality(p_lanes) + 1);
+    with oldest as materialized (
+      select lanes.lane, ahead.seq
+      from unnest(p_lanes, p_heads) as lanes(lane, head)
+      cross join lateral (
+        select seq from ready where ready.lane = lanes.lane and seq >= lanes.head order by seq limit v_depth
+      ) as ahead
+      order by ahead.seq
+      limit p_limit
+    ),
+    reach as materialized (
+      select lane, min(seq) as head, max(seq) as last from oldest group by lane
+    )
+    select array_agg(tid order by seq), array_agg(id order by seq) into tids, ids
+    from (
+      select ahead.tid, ahead.id, ahead.seq
+      from reach cross join lateral (
+        select ctid as tid, id, seq
+        from ready
+        where ready.lane = reach.lane and seq >= reach.head and seq <= reach.last
+        order by seq
+        for update skip locked
+      ) as ahead
+    ) as locked;
+  end if;
+
+  -- One lane; or others were faster: then whatever comes next in the lanes, the one with the oldest job first.
+  if ids is null then
+    select array_agg(tid order by place, seq), array_agg(id order by place, seq) into tids, ids
+    from (
+      select ahead.tid, ahead.id, ahead.seq, lanes.place
+      from unnest(p_lanes, p_heads) with ordinality as lanes(lane, head, place)
+      cross join lateral (
+        select ctid as tid, id, seq
+        from ready
+        where ready.lane = lanes.lane and seq >= lanes.head
+        order by seq
+        limit p_limit
+        for update skip locked
+      ) as ahead
+      limit p_limit
+    ) as locked;
+  end if;
+  tids := coalesce(tids, '{}');
+  ids := coalesce(ids, '{}');
+end $$;
+
+-- What has become due moves from `scheduled` to the end of its lane, in bounded number, the longest due first.
+create or replace function promote_due(p_limit int) returns void
+language plpgsql as $$
+declare
+  v_low timestamptz := time_of_micros(coalesce(pg_sequence_last_value('scheduled_cursor'), 0));
+  v_now timestamptz := clock_timestamp();
+begin
+  with due as materialized (
+    select ctid as tid
+    from scheduled
+    where run_at >= v_low and run_at <= v_now
+    order by run_at
+    limit p_limit
+    for update skip locked
+  ),
+  removed as (
+    delete from scheduled where ctid = any(array(select tid from due)) returning run_at, id, lane, attempt, strikes
+  )
+  insert into ready (seq, id, lane, attempt, strikes)
+  select nextval('ready_seq'), id, lane, attempt, strikes
+  from (select * from removed order by run_at) as in_order;
+end $$;

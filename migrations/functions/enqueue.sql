@@ -1,0 +1,271 @@
+-- enqueue: new jobs, one or many, in the caller's transaction. Three faces over one insert_jobs:
+--   enqueue(type, payload, …)            one job, for any SQL client
+--   enqueue_many(type, payloads, …)      many of one type, fit for array(select … from my_table)
+--   enqueue_jobs(jobs jsonb)             a mixed batch, what the HTTP API calls
+
+-- No lock and no uniqueness: whoever meets a new lane first must not make others wait for its transaction.
+create or replace function lane_of(p_queue text, p_type text, p_priority smallint, p_solo boolean default false)
+returns int
+language plpgsql as $$
+declare
+  v_lane int;
+begin
+  select lane into v_lane
+  from lane
+  where queue = p_queue and type = p_type and priority = p_priority and solo = p_solo
+  order by lane
+  limit 1;
+  if v_lane is null then
+    insert into lane (queue, type, priority, solo)
+    values (p_queue, p_type, p_priority, p_solo)
+    returning lane into v_lane;
+  end if;
+  return v_lane;
+end $$;
+
+-- Says what is wrong with a new job, or null. The same limits as in the HTTP contract; a payload's size is
+-- measured in Postgres's own text form, which has more spaces, so its limit is twice that of the API.
+create or replace function fault_of(job new_job) returns text
+language sql immutable
+return case
+  when job.type is null or job.type !~ '^[a-z][a-z0-9_.-]{0,62}$'
+    then 'type: lower case letters, digits, ".", "_" and "-", at most 63, a letter first'
+  when jsonb_typeof(job.payload) <> 'object' then 'payload: not a JSON object'
+  when octet_length(job.payload::text) > 131072 then 'payload: larger than 64 KiB'
+  when job.queue !~ '^[a-z][a-z0-9_.-]{0,62}$'
+    then 'queue: lower case letters, digits, ".", "_" and "-", at most 63, a letter first'
+  when job.priority not between 0 and 9 then 'priority: not between 0 and 9'
+  when job.max_attempts not between 1 and 20 then 'max_attempts: not between 1 and 20'
+  when job.delay_seconds is not null and job.scheduled_at is not null
+    then 'scheduled_at: delay_seconds and scheduled_at exclude each other'
+  when job.delay_seconds not between 0 and 31536000 then 'delay_seconds: not between 0 and a year'
+  when not isfinite(job.scheduled_at) then 'scheduled_at: not a finite time'
+  when not isfinite(job.expires_at) then 'expires_at: not a finite time'
+  when job.expires_at <= job.scheduled_at then 'expires_at: not after scheduled_at'
+  when length(job.idempotency_key) not between 1 and 255 then 'idempotency_key: not 1 to 255 characters'
+  when length(job.partition_key) not between 1 and 255 then 'partition_key: not 1 to 255 characters'
+  when length(job.traceparent) > 255 then 'traceparent: longer than 255 characters'
+  when cardinality(job.tags) > 20 then 'tags: more than 20'
+  when array_position(job.tags, null) is not null
+    or exists (select from unnest(job.tags) tag where length(tag) not between 1 and 63)
+    then 'tags: each has 1 to 63 characters'
+end;
+
+-- Two requests with one key are the same when all their other fields are.
+create or replace function fingerprint_of(job new_job) returns bigint
+language sql immutable
+return ('x' || left(md5(row(job.type, job.payload, job.queue, job.priority, job.max_attempts, job.delay_seconds,
+  extract(epoch from job.scheduled_at), extract(epoch from job.expires_at), job.partition_key, job.tags)::text), 16)
+)::bit(64)::bigint;
+
+create or replace function key_hash_of(key text) returns uuid
+language sql immutable
+return encode(substring(sha256(convert_to(key, 'UTF8')) for 16), 'hex')::uuid;
+
+create or replace function insert_jobs(p_jobs new_job[])
+returns table (id uuid, status text, type text, queue text, scheduled_at timestamptz, deduplicated boolean)
+language plpgsql
+set search_path from current
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_fault    text;
+  v_keyed    boolean;
+  v_later    boolean;
+  v_expiring boolean;
+  v_tagged   boolean;
+  v_now      timestamptz;
+  v_ids      uuid[];
+  v_lanes    int[];
+  v_run_ats  timestamptz[]; -- null: now
+  v_owners   uuid[];        -- whose job the key names; null: no job has a key
+begin
+  select (array_agg(fault order by position) filter (where fault is not null))[1],
+         bool_or((job).idempotency_key is not null),
+         bool_or((job).delay_seconds > 0 or (job).scheduled_at is not null),
+         bool_or((job).expires_at is not null),
+         bool_or(cardinality((job).tags) > 0)
+  into v_fault, v_keyed, v_later, v_expiring, v_tagged
+  from (select job, fault_of(job) as fault, row_number() over () as position from unnest(p_jobs) as job) as checked;
+  if v_fault is not null then
+    raise exception using errcode = 'invalid_parameter_value', message = v_fault;
+  end if;
+
+  v_ids := array(select new_id() from generate_series(1, cardinality(p_jobs)));
+  with asked as materialized (
+    select row_number() over () as position, coalesce(job.queue, 'default') as queue, job.type,
+           coalesce(job.priority, 5::smallint) as priority
+    from unnest(p_jobs) as job
+  ),
+  named as materialized (
+    select queue, type, priority, lane_of(queue, type, priority) as lane
+    from (select distinct queue, type, priority from asked) as apart
+  )
+  select array_agg(named.lane order by asked.position) into v_lanes
+  from asked join named using (queue, type, priority);
+
+  if v_later then
+    -- The lock comes before the clock: nothing is written with a run_at that lies before its writer's lock,
+    -- which is what the cursor of `scheduled` rests on (see advance_cursors).
+    lock table scheduled in row exclusive mode;
+    v_now := clock_timestamp();
+    v_run_ats := array(
+      select case when job.delay_seconds > 0 then v_now + make_interval(secs => job.delay_seconds)
+                  when job.scheduled_at > v_now then job.scheduled_at end
+      from unnest(p_jobs) as job);
+  end if;
+
+  if v_keyed then
+    v_owners := claim_keys(p_jobs, v_ids);
+  end if;
+
+  with written as (
+    insert into job (id, lane, max_attempts, scheduled_at, expires_at, idempotency_key, partition_key, traceparent,
+                     tags, payload)
+    select new.id, new.lane, coalesce(new.max_attempts, 5::smallint), new.run_at,
+           -- what is due after its default expiry would never run
+           coalesce(new.expires_at, new.run_at + interval '30 days'),
+           new.idempotency_key, new.partition_key, new.traceparent, nullif(new.tags, '{}'),
+           coalesce(new.payload, '{}')
+    from unnest(p_jobs, v_ids, v_lanes, v_run_ats, v_owners)
+      as new(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
+             partition_key, traceparent, tags, id, lane, run_at, owner)
+    where new.owner is null or new.owner = new.id
+  ),
+  readied as (
+    insert into ready (seq, id, lane)
+    select nextval('ready_seq'), new.id, new.lane
+    from unnest(v_ids, v_lanes, v_run_ats, v_owners) as new(id, lane, run_at, owner)
+    where new.run_at is null and (new.owner is null or new.owner = new.id)
+  )
+  insert into ledger (lane, enqueued, pending)
+  select new.lane, count(*), count(*)
+  from unnest(v_ids, v_lanes, v_owners) as new(id, lane, owner)
+  where new.owner is null or new.owner = new.id
+  group by new.lane;
+
+  if v_later then
+    insert into scheduled (run_at, id, lane)
+    select new.run_at, new.id, new.lane
+    from unnest(v_ids, v_lanes, v_run_ats, v_owners) as new(id, lane, run_at, owner)
+    where new.run_at is not null and (new.owner is null or new.owner = new.id);
+  end if;
+  if v_later or v_expiring then
+    insert into expiry (expires_at, id)
+    select job.expires_at, job.id
+    from job
+    where job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
+      and job.expires_at is not null;
+  end if;
+  if v_tagged then
+    insert into job_tag (tag, id)
+    select distinct tag, job.id
+    from job cross join unnest(job.tags) as tag
+    where job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)];
+  end if;
+
+  return query
+    select coalesce(new.owner, new.id),
+           case when new.owner <> new.id then coalesce(known.status, 'completed') else 'pending' end,
+           new.type,
+           coalesce(new.queue, 'default'),
+           case when new.owner <> new.id then coalesce(known.scheduled_at, time_of_id(new.owner))
+                else coalesce(new.run_at, time_of_id(new.id)) end,
+           new.owner is not null and new.owner <> new.id
+    from unnest(p_jobs, v_ids, v_run_ats, v_owners) with ordinality
+      as new(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
+             partition_key, traceparent, tags, id, run_at, owner, position)
+    left join lateral (
+      select jobs.status, jobs.scheduled_at from jobs where jobs.id = new.owner and new.owner <> new.id
+    ) as known on true
+    order by new.position;
+end $$;
+
+-- The owner of each job's idempotency key: the job itself where the key is new. Of two callers with one new key
+-- the second waits in the insert until the first has ended, and the read after it takes a fresh snapshot.
+create or replace function claim_keys(p_jobs new_job[], p_ids uuid[]) returns uuid[]
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  v_owners   uuid[];
+  v_conflict text;
+begin
+  insert into idempotency as known (key_hash, id, fingerprint, expires_at)
+  select distinct on (key_hash) key_hash, id, fingerprint, now() + interval '7 days'
+  from (
+    select key_hash_of((job).idempotency_key) as key_hash, fingerprint_of(job) as fingerprint, id, position
+    from (select job, row_number() over () as position from unnest(p_jobs) as job) as asked
+    join unnest(p_ids) with ordinality as given(id, position) using (position)
+    where (job).idempotency_key is not null
+  ) as keyed
+  order by key_hash, position -- sorted keys: two batches cannot wait for each other crosswise
+  on conflict (key_hash) do update
+  set id = excluded.id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at
+  where known.expires_at <= now();
+
+  select array_agg(known.id order by position),
+         min((job).idempotency_key) filter (where known.fingerprint <> fingerprint_of(job))
+  into v_owners, v_conflict
+  from (select job, row_number() over () as position from unnest(p_jobs) as job) as asked
+  left join idempotency as known on known.key_hash = key_hash_of((job).idempotency_key);
+  if v_conflict is not null then
+    raise exception using errcode = 'SL422',
+      message = format('the idempotency key "%s" was used for another request', v_conflict);
+  end if;
+  return v_owners;
+end $$;
+
+create or replace function enqueue_jobs(p_jobs jsonb)
+returns table (id uuid, status text, type text, queue text, scheduled_at timestamptz, deduplicated boolean)
+language sql
+begin atomic
+  select inserted.id, inserted.status, inserted.type, inserted.queue, inserted.scheduled_at, inserted.deduplicated
+  from insert_jobs(array(select job from jsonb_populate_recordset(null::new_job, p_jobs) as job)) as inserted;
+end;
+
+create or replace function enqueue(
+  type            text,
+  payload         jsonb default '{}',
+  queue           text default null,
+  priority        int default null,
+  max_attempts    int default null,
+  delay_seconds   float8 default null,
+  scheduled_at    timestamptz default null,
+  expires_at      timestamptz default null,
+  idempotency_key text default null,
+  partition_key   text default null,
+  traceparent     text default null,
+  tags            text[] default null
+) returns uuid
+language sql
+security definer
+set search_path from current
+as $$
+  select id
+  from insert_jobs(array[row(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at,
+                             idempotency_key, partition_key, traceparent, tags)::new_job])
+$$;
+
+create or replace function enqueue_many(
+  type          text,
+  payloads      jsonb[],
+  queue         text default null,
+  priority      int default null,
+  max_attempts  int default null,
+  delay_seconds float8 default null,
+  scheduled_at  timestamptz default null,
+  expires_at    timestamptz default null,
+  traceparent   text default null,
+  tags          text[] default null
+) returns setof uuid
+language sql
+security definer
+set search_path from current
+as $$
+  select id
+  from insert_jobs(array(
+    select row(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at,
+               null, null, traceparent, tags)::new_job
+    from unnest(payloads) as payload))
+$$;

@@ -1,0 +1,51 @@
+-- extend: holds some claimed jobs for longer, by a duration and never to a time. Fenced as settle is; returns the
+-- jobs that are still held. Where only some jobs of a lease are extended they are split off under the same
+-- generation.
+
+create or replace function extend(p_ids uuid[], p_generations bigint[], p_seconds float8)
+returns table (id uuid, generation bigint, lease_expires_at timestamptz)
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_deadline timestamptz := clock_timestamp() + make_interval(secs => p_seconds);
+begin
+  perform from lease where generation = any(p_generations) order by generation, lane, ids for update;
+
+  return query
+    with held as materialized (
+      select lease.ctid as tid, lease.generation, lease.deadline, lease.started_at, lease.lane, lease.worker, entry.*,
+             exists (select from unnest(p_ids, p_generations) as asked(id, generation)
+                     where asked.id = entry.id and asked.generation = lease.generation) as is_asked
+      from lease
+      cross join lateral unnest(ids, attempts, strikes) with ordinality as entry(id, attempt, strikes, place)
+      where lease.generation = any(p_generations)
+    ),
+    packed as materialized (
+      select tid, is_asked, generation, deadline, started_at, lane, worker,
+             array_agg(id order by place) as ids,
+             case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
+             case when count(strikes) > 0 then array_agg(strikes order by place) end as strikes,
+             bool_and(is_asked) over (partition by tid) as is_whole
+      from held
+      group by tid, is_asked, generation, deadline, started_at, lane, worker
+    ),
+    kept as (
+      update lease
+      set deadline = case when packed.is_whole then greatest(lease.deadline, v_deadline) else lease.deadline end,
+          ids = packed.ids, attempts = packed.attempts, strikes = packed.strikes
+      from packed
+      where lease.ctid = packed.tid
+        and (packed.is_whole or not packed.is_asked and packed.tid = any(array(select tid from held where is_asked)))
+    ),
+    split as (
+      insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
+      select generation, greatest(deadline, v_deadline), started_at, lane, worker, ids, attempts, strikes
+      from packed
+      where is_asked and not is_whole
+    )
+    select held.id, held.generation, greatest(held.deadline, v_deadline) from held where is_asked;
+end $$;

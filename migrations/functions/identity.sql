@@ -1,0 +1,40 @@
+-- Ids are uuid v7: they sort by time, so a job's day and its partition can be read off its id.
+
+do $$
+begin
+  if current_setting('server_version_num')::int >= 180000 then
+    create or replace function new_id() returns uuid
+    language sql volatile parallel safe
+    return uuidv7();
+  else
+    -- 48 bits of milliseconds, version 7, 12 bits of the millisecond's fraction, variant, 62 random bits
+    create or replace function new_id() returns uuid
+    language sql volatile parallel safe
+    as $body$
+      select encode(
+        int8send((micros / 1000 << 16) | (7 << 12) | (micros % 1000 * 4096 / 1000))
+        || set_byte(rand, 0, get_byte(rand, 0) & 63 | 128), 'hex')::uuid
+      from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as micros,
+                   substring(uuid_send(gen_random_uuid()) for 8) as rand) fresh
+    $body$;
+  end if;
+end $$;
+
+-- The lowest id of a moment.
+create or replace function id_at(moment timestamptz) returns uuid
+language sql immutable parallel safe
+return (lpad(to_hex((extract(epoch from moment) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid;
+
+create or replace function time_of_id(id uuid) returns timestamptz
+language sql immutable parallel safe
+return to_timestamp((('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint)::float8 / 1000);
+
+-- The end of an id's 65-second bucket: its first 32 bits are the bucket.
+create or replace function end_of_bucket(id uuid) returns uuid
+language sql immutable parallel safe
+return (left(id::text, 8) || repeat('f', 24))::uuid;
+
+-- When a job of this id expires if its producer did not say.
+create or replace function expiry_of(id uuid, expires_at timestamptz) returns timestamptz
+language sql immutable parallel safe
+return coalesce(expires_at, time_of_id(id) + interval '30 days');

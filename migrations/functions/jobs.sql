@@ -1,0 +1,79 @@
+-- jobs: one row a job, its state and its times, for people with psql and for every look-up. A job's state is the
+-- table that it is in; each look below is one by id, and the last one is only made where the others found nothing.
+
+-- Every error of a job, oldest first; the last 100 if it was replayed over and over.
+create or replace function errors_of(p_id uuid) returns jsonb
+language sql stable
+begin atomic
+  select coalesce(jsonb_agg(jsonb_build_object('attempt', attempt, 'at', failed_at, 'message', message)
+                            order by failed_at), '[]')
+  from (select * from failed_attempt where id = p_id order by failed_at desc limit 100) as latest;
+end;
+
+create or replace view jobs as
+select job.id,
+       lane.type,
+       lane.queue,
+       lane.priority,
+       case when ready.id is not null or scheduled.id is not null then 'pending'
+            when closed.id is not null then closed.status
+            when done.finished_at is not null then 'completed'
+            else 'processing' end as status,
+       coalesce(ready.attempt, scheduled.attempt, closed.attempt, done.attempt, held.attempt, 0)::int as attempts,
+       job.max_attempts,
+       time_of_id(job.id) as created_at,
+       coalesce(scheduled.run_at, job.scheduled_at, time_of_id(job.id)) as scheduled_at,
+       coalesce(held.started_at, done.started_at, closed.started_at, latest.started_at) as started_at,
+       done.finished_at as completed_at,
+       closed.closed_at,
+       expiry_of(job.id, job.expires_at) as expires_at,
+       closed.reason as dead_reason,
+       job.partition_key,
+       job.tags,
+       job.idempotency_key,
+       job.traceparent,
+       job.payload,
+       output.output,
+       errors_of(job.id) as errors,
+       held.worker,
+       held.deadline as lease_expires_at
+from job
+join lane using (lane)
+left join ready on ready.id = job.id
+left join scheduled on scheduled.id = job.id
+left join closed on closed.id = job.id
+left join output on output.id = job.id
+left join lateral (
+  select done.started_at, done.finished_at,
+         coalesce(done.attempts[array_position(done.ids, job.id)], 1) as attempt
+  from done
+  where done.hi_id >= job.id and done.hi_id <= end_of_bucket(job.id) and done.lo_id <= job.id
+    and job.id = any(done.ids)
+    and ready.id is null and scheduled.id is null and closed.id is null
+  order by done.hi_id
+  limit 1
+) as done on true
+left join lateral (
+  select lease.started_at, lease.deadline, lease.worker,
+         coalesce(lease.attempts[array_position(lease.ids, job.id)], 1) as attempt
+  from lease
+  where job.id = any(lease.ids)
+    and lease.deadline > now() - interval '1 hour' -- a range of the index, not the whole table
+    and ready.id is null and scheduled.id is null and closed.id is null and done.finished_at is null
+  limit 1
+) as held on true
+left join lateral (
+  select failed_attempt.started_at
+  from failed_attempt
+  where failed_attempt.id = job.id
+  order by failed_at desc
+  limit 1
+) as latest on true;
+
+create or replace function find_job(p_id uuid) returns setof jobs
+language sql stable
+set search_path from current
+set enable_seqscan = off
+as $$
+  select * from jobs where id = p_id
+$$;

@@ -1,0 +1,160 @@
+-- job and done have a partition for each day of ids. Making one takes no lock that an enqueue would wait for; taking
+-- one away copies what is still wanted to the default partition first. What meets a lock gives up and is tried in
+-- the next round.
+
+create or replace function partition_name(p_table text, p_day date) returns text
+language sql immutable
+return format('%s_%s', p_table, to_char(p_day, 'YYYYMMDD'));
+
+-- Partitions for today and the next days. A day that began in the default partition stays there.
+create or replace function add_partitions(p_days int default 7) returns int
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_table text;
+  v_day   date;
+  v_name  text;
+  v_added int := 0;
+begin
+  perform set_config('lock_timeout', '2s', true);
+  for v_day in select (now() at time zone 'utc')::date + n from generate_series(0, p_days) as n loop
+    foreach v_table in array array['job', 'done'] loop
+      v_name := partition_name(v_table, v_day);
+      continue when to_regclass(v_name) is not null;
+      begin
+        -- Built apart and then attached: attaching waits for no reader or writer of the parent.
+        execute format('create table %I (like %I including defaults including constraints including indexes)',
+                       v_name, v_table);
+        if v_table = 'done' then
+          execute format('alter table %I set (toast_tuple_target = 8160)', v_name);
+        end if;
+        execute format('alter table %I attach partition %I for values from (%L) to (%L)',
+                       v_table, v_name, id_at(v_day::timestamp at time zone 'utc'),
+                       id_at((v_day + 1)::timestamp at time zone 'utc'));
+        v_added := v_added + 1;
+      exception
+        -- rows of that day are in the default partition, or another transaction holds it
+        when check_violation or lock_not_available or duplicate_table then null;
+      end;
+    end loop;
+  end loop;
+  return v_added;
+end $$;
+
+-- Takes away the oldest day whose jobs are all older than `p_keep`. Survivors (not finished, dead, or finished
+-- later than that) go to the default partitions, where prune finds them in time. Returns the day, or null when
+-- there is none to take away or it is in use.
+create or replace function drop_oldest_day(p_keep interval default interval '7 days') returns date
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_day  date;
+  v_job  text;
+  v_done text;
+begin
+  select min(right(inhrelid::regclass::text, 8)::date) into v_day
+  from pg_inherits
+  where inhparent = 'job'::regclass and inhrelid <> 'job_default'::regclass;
+  if v_day is null or v_day + 1 > ((now() - p_keep) at time zone 'utc')::date then
+    return null;
+  end if;
+  v_job := partition_name('job', v_day);
+  v_done := partition_name('done', v_day);
+  perform set_config('lock_timeout', '2s', true);
+  begin
+    execute format('lock table job, done, %I, %I in share update exclusive mode', v_job, v_done);
+    execute format('lock table %I, %I in access exclusive mode', v_job, v_done);
+    execute format($sql$
+      create temporary table surviving_done on commit drop as
+      select * from %I where finished_at > now() - $1 $sql$, v_done) using p_keep;
+    execute format($sql$
+      create temporary table surviving_job on commit drop as
+      select * from %I as old
+      where exists (select from ready where ready.id = old.id)
+         or exists (select from scheduled where scheduled.id = old.id)
+         or exists (select from closed where closed.id = old.id)
+         or old.id in (select unnest(ids) from lease)
+         or old.id in (select unnest(ids) from surviving_done) $sql$, v_job);
+    execute format('alter table job detach partition %I', v_job);
+    execute format('alter table done detach partition %I', v_done);
+    execute format('drop table %I, %I', v_job, v_done);
+    insert into job select * from surviving_job;
+    insert into done select * from surviving_done;
+    drop table surviving_job, surviving_done;
+  exception
+    when lock_not_available then return null;
+  end;
+  return v_day;
+end $$;
+
+-- What hangs on jobs that are gone, and what is past its time, in bounded number: outputs, errors, tags, closed jobs,
+-- idempotency keys, and rows of the default partitions.
+create or replace function prune(
+  p_limit int, p_keep interval default interval '7 days', p_keep_dead interval default interval '30 days'
+) returns int
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+as $$
+declare
+  v_oldest uuid := id_at(now() - p_keep);
+  v_rows   int;
+  v_pruned int := 0;
+begin
+  delete from idempotency
+  where key_hash = any(array(select key_hash from idempotency where expires_at <= now() order by expires_at limit p_limit));
+  get diagnostics v_rows = row_count;
+  v_pruned := v_pruned + v_rows;
+
+  delete from closed
+  where id = any(array(
+    select id from closed where status = 'dead' and id < id_at(now() - p_keep_dead)
+      and closed_at <= now() - p_keep_dead order by id limit p_limit)
+    || array(
+    select id from closed where status in ('discarded', 'cancelled') and id < v_oldest
+      and closed_at <= now() - p_keep order by id limit p_limit));
+  get diagnostics v_rows = row_count;
+  v_pruned := v_pruned + v_rows;
+
+  delete from done_default
+  where ctid = any(array(
+    select ctid from done_default where hi_id < v_oldest and finished_at <= now() - p_keep order by hi_id limit p_limit));
+  get diagnostics v_rows = row_count;
+  v_pruned := v_pruned + v_rows;
+
+  delete from job_default
+  where id = any(array(
+    select id from job_default as old
+    where id < v_oldest
+      and not exists (select from ready where ready.id = old.id)
+      and not exists (select from scheduled where scheduled.id = old.id)
+      and not exists (select from closed where closed.id = old.id)
+      and not exists (select from lease where old.id = any(ids))
+      and not exists (
+        select from done where hi_id >= old.id and hi_id <= end_of_bucket(old.id) and old.id = any(ids))
+    order by id limit p_limit));
+  get diagnostics v_rows = row_count;
+  v_pruned := v_pruned + v_rows;
+
+  delete from output
+  where id = any(array(
+    select id from output where id < v_oldest and not exists (select from job where job.id = output.id)
+    order by id limit p_limit));
+  get diagnostics v_rows = row_count;
+  v_pruned := v_pruned + v_rows;
+
+  delete from failed_attempt
+  where ctid = any(array(
+    select ctid from failed_attempt where id < v_oldest and not exists (select from job where job.id = failed_attempt.id)
+    order by id limit p_limit));
+  get diagnostics v_rows = row_count;
+  v_pruned := v_pruned + v_rows;
+
+  delete from job_tag
+  where ctid = any(array(
+    select ctid from job_tag where id < v_oldest and not exists (select from job where job.id = job_tag.id) limit p_limit));
+  get diagnostics v_rows = row_count;
+  return v_pruned + v_rows;
+end $$;

@@ -1,0 +1,90 @@
+-- What the reaper does, each step bounded and harmless when it is run twice or by two at once.
+
+-- Leases that ran out: whoever held them died. The jobs come back after a backoff, in a lane of their own kind that
+-- is claimed one by one; or they are dead (abandoned) when their attempts are used up.
+create or replace function reap_leases(p_limit int, out returned int, out buried int)
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+as $$
+declare
+  v_jobs settled_job[];
+begin
+  with ran_out as materialized (
+    select ctid as tid from lease where deadline < now() order by deadline limit p_limit
+    for update skip locked -- a settle that holds the lease is just in time
+  ),
+  removed as (
+    delete from lease where ctid = any(array(select tid from ran_out)) returning lane, started_at, ids, attempts, strikes
+  ),
+  solo as materialized (
+    select lane.lane, lane_of(lane.queue, lane.type, lane.priority, true) as solo_lane
+    from lane where lane.lane = any(array(select distinct lane from removed))
+  ),
+  moved as ( -- the books: from one lane to the other
+    insert into ledger (lane, leased)
+    select unnest(array[lane, solo_lane]), unnest(array[-jobs, jobs])
+    from (select lane, sum(cardinality(ids))::int as jobs from removed group by lane) as held join solo using (lane)
+  )
+  select array_agg(row(entry.id, solo_lane, coalesce(entry.attempt, 1), coalesce(entry.strikes, 0) + 1, started_at,
+                       'retry', null, 'the lease ran out', backoff_seconds(coalesce(entry.attempt, 1)))::settled_job)
+  into v_jobs
+  from removed join solo using (lane)
+  cross join lateral unnest(ids, attempts, strikes) as entry(id, attempt, strikes);
+
+  buried := cardinality(fail_jobs(coalesce(v_jobs, '{}'), 'abandoned'));
+  returned := coalesce(cardinality(v_jobs), 0) - buried;
+end $$;
+
+-- min(30 × 2^(attempt−1), 3600) + random(0, 15): the default backoff, for those whose handler cannot say.
+create or replace function backoff_seconds(attempt int) returns float8
+language sql volatile
+return least(30 * 2 ^ (attempt - 1), 3600) + random() * 15;
+
+-- Pending jobs past their expiry: dead. Those whose producer chose a time are listed in `expiry`; all others
+-- expire 30 days after their creation, which is in their id. A job that is being processed may finish; if it
+-- comes back, the claim refuses it.
+create or replace function reap_expired(p_limit int) returns int
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+as $$
+declare
+  v_oldest uuid := id_at(now() - interval '30 days');
+  v_ids    uuid[];
+  v_buried int;
+begin
+  with due as materialized (
+    select ctid as tid from expiry where expires_at <= now() order by expires_at limit p_limit for update skip locked
+  ),
+  removed as (
+    delete from expiry where ctid = any(array(select tid from due)) returning id
+  )
+  select array_agg(id) into v_ids from removed;
+
+  v_ids := v_ids
+    || array(select id from ready where id < v_oldest order by id limit p_limit)
+    || array(select id from scheduled where id < v_oldest order by id limit p_limit);
+
+  with expired as materialized (
+    select id from job where id = any(v_ids) and expiry_of(id, expires_at) <= now()
+  ),
+  from_ready as (
+    delete from ready where id = any(array(select id from expired)) returning id, lane, attempt, strikes
+  ),
+  from_scheduled as (
+    delete from scheduled where id = any(array(select id from expired)) returning id, lane, attempt, strikes
+  ),
+  gone as materialized (
+    select * from from_ready union all select * from from_scheduled
+  ),
+  closed as (
+    insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
+    select id, 'dead', 'expired', now(), lane, attempt, strikes from gone
+  ),
+  booked as (
+    insert into ledger (lane, pending, dead) select lane, -count(*), count(*) from gone group by lane
+  )
+  select count(*) into v_buried from gone;
+  return v_buried;
+end $$;

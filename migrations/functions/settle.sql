@@ -1,0 +1,174 @@
+-- settle: the outcomes of up to a thousand claimed jobs at once. Each is fenced: it applies only while the lease of
+-- its generation still holds the job. The answer has a row for each settlement and says whether it applied.
+--
+-- A settlement: { id, generation, outcome, output?, message?, seconds?, reason? } with the outcomes
+--   complete   done, with an output if there is one
+--   retry      failed: again in `seconds`, or dead (exhausted) when the attempts are used up
+--   bury       failed: dead (fatal) at once
+--   snooze     again in `seconds`, and the attempt does not count
+--   release    again at once, and the attempt does not count
+
+create or replace function settle(p_settlements jsonb)
+returns table (id uuid, generation bigint, status text, applied boolean)
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_ids         uuid[];
+  v_generations bigint[];
+  v_settled     settled_job[];
+  v_dead        uuid[];
+begin
+  select array_agg(id), array_agg(generation) into v_ids, v_generations
+  from jsonb_to_recordset(p_settlements) as asked(id uuid, generation bigint);
+
+  -- Whoever settles, extends or reaps the same lease waits here, or makes us wait. The next statement takes a fresh
+  -- snapshot and so sees what was left to settle.
+  perform from lease where generation = any(v_generations) order by generation, lane, ids for update;
+
+  with asked as materialized (
+    select *
+    from jsonb_to_recordset(p_settlements)
+      as asked(id uuid, generation bigint, outcome text, output jsonb, message text, seconds float8)
+  ),
+  held as materialized (
+    select lease.ctid as tid, lease.generation, lease.lane, lease.started_at, entry.*
+    from lease
+    cross join lateral unnest(ids, attempts, strikes) with ordinality as entry(id, attempt, strikes, place)
+    where lease.generation = any(v_generations)
+  ),
+  matched as materialized (
+    select distinct on (held.id, held.generation) held.*, asked.outcome, asked.output, asked.message, asked.seconds
+    from held join asked on asked.id = held.id and asked.generation = held.generation
+  ),
+  remaining as materialized (
+    select tid,
+           array_agg(id order by place) as ids,
+           case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
+           case when count(strikes) > 0 then array_agg(strikes order by place) end as strikes
+    from held
+    where tid = any(array(select tid from matched))
+      and not exists (select from matched where matched.id = held.id and matched.generation = held.generation)
+    group by tid
+  ),
+  emptied as (
+    delete from lease
+    where ctid = any(array(select tid from matched except select tid from remaining))
+  ),
+  shrunk as (
+    update lease
+    set ids = remaining.ids, attempts = remaining.attempts, strikes = remaining.strikes
+    from remaining
+    where lease.ctid = remaining.tid
+  )
+  select array_agg(row(id, lane, coalesce(attempt, 1), coalesce(strikes, 0), started_at, outcome,
+                       nullif(output, 'null'), left(message, 4000),
+                       case when outcome = 'release' then 0 else coalesce(seconds, 0) end)::settled_job)
+  into v_settled
+  from matched;
+
+  perform complete_jobs(array(
+    select job from unnest(v_settled) as job where job.outcome = 'complete'));
+  v_dead := fail_jobs(array(
+    select job from unnest(v_settled) as job where job.outcome <> 'complete'));
+
+  return query
+    select asked.id, asked.generation,
+           case when job.id is null then null
+                when job.outcome = 'complete' then 'completed'
+                when job.id = any(v_dead) then 'dead'
+                else 'pending' end,
+           job.id is not null
+    from unnest(v_ids, v_generations) with ordinality as asked(id, generation, position)
+    left join lateral unnest(v_settled) as job on job.id = asked.id
+    order by asked.position;
+end $$;
+
+-- Into `done`: one packed row for each lane and 65-second bucket of ids, so that one job can be found by its id.
+create or replace function complete_jobs(p_jobs settled_job[]) returns void
+language plpgsql as $$
+begin
+  if cardinality(p_jobs) = 0 then
+    return;
+  end if;
+  with packed as (
+    select lane, min(started_at) as started_at, array_agg(id order by id) as ids,
+           case when max(attempt) > 1 then array_agg(attempt order by id) end as attempts
+    from unnest(p_jobs)
+    group by lane, substring(uuid_send(id) for 4)
+  ),
+  written as (
+    insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
+    select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from packed
+  )
+  insert into ledger (lane, leased, completed)
+  select lane, -count(*), count(*) from unnest(p_jobs) group by lane;
+
+  insert into output (id, output)
+  select id, output from unnest(p_jobs) where output is not null;
+end $$;
+
+-- Everything but completion: back to `ready` or `scheduled`, or closed for good. Returns the ids that are now dead.
+create or replace function fail_jobs(p_jobs settled_job[], p_last_reason text default 'exhausted') returns uuid[]
+language plpgsql as $$
+declare
+  v_dead uuid[];
+  v_ids  uuid[] := array(select id from unnest(p_jobs) order by 1);
+begin
+  if cardinality(p_jobs) = 0 then
+    return '{}';
+  end if;
+  with judged as materialized (
+    select failed.*,
+           case when failed.outcome = 'bury' then 'fatal'
+                when failed.outcome = 'retry' and failed.attempt >= job.max_attempts then p_last_reason
+           end as reason,
+           -- a snooze and a release give the attempt back
+           failed.attempt - case when failed.outcome in ('snooze', 'release') then 1 else 0 end as used
+    from unnest(p_jobs) as failed
+    join job on job.id = failed.id
+      and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
+  ),
+  buried as (
+    insert into closed (id, status, reason, closed_at, started_at, lane, attempt, strikes)
+    select id, 'dead', reason, now(), started_at, lane, used, strikes from judged where reason is not null
+  ),
+  postponed as (
+    insert into scheduled (run_at, id, lane, attempt, strikes)
+    select clock_timestamp() + make_interval(secs => seconds), id, lane, used, strikes
+    from judged where reason is null and seconds > 0
+  ),
+  readied as (
+    insert into ready (seq, id, lane, attempt, strikes)
+    select nextval('ready_seq'), id, lane, used, strikes
+    from judged where reason is null and seconds <= 0
+  ),
+  remembered as (
+    insert into failed_attempt (id, attempt, started_at, failed_at, message)
+    select id, attempt, started_at, now(), coalesce(message, '')
+    from judged where outcome in ('retry', 'bury')
+  ),
+  booked as (
+    insert into ledger (lane, leased, pending, failed, dead)
+    select lane, -count(*), nullif(count(*) filter (where reason is null), 0),
+           nullif(count(*) filter (where outcome in ('retry', 'bury')), 0),
+           nullif(count(*) filter (where reason is not null), 0)
+    from judged group by lane
+  )
+  select coalesce(array_agg(id), '{}') into v_dead from judged where reason is not null;
+  return v_dead;
+end $$;
+
+-- A handler's own transaction completes its job: both or neither. False: the lease is lost, roll back.
+create or replace function complete(job_id uuid, lease_generation bigint, output jsonb default null) returns boolean
+language sql
+security definer
+set search_path from current
+as $$
+  select applied
+  from settle(jsonb_build_array(jsonb_build_object(
+    'id', job_id, 'generation', lease_generation, 'outcome', 'complete', 'output', output)))
+$$;

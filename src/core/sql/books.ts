@@ -1,0 +1,38 @@
+// books: the totals of each queue, type and priority (L7). See migrations/functions/books.sql.
+import { sql } from "drizzle-orm";
+import type { Statement } from "./statement.ts";
+
+export const booked = [
+  "enqueued",
+  "pending",
+  "leased",
+  "completed",
+  "failed",
+  "dead",
+  "discarded",
+  "cancelled",
+] as const;
+
+export type Books = { queue: string; type: string; priority: number } & Record<
+  (typeof booked)[number],
+  number
+>;
+
+export function books(): Statement<Books> {
+  return {
+    name: "books",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select queue, type, priority, enqueued, pending, leased, completed, failed, dead, discarded, cancelled
+      from ${schema}.books`,
+    decode: (row) => ({
+      queue: row.queue as string,
+      type: row.type as string,
+      priority: Number(row.priority),
+      ...(Object.fromEntries(booked.map((name) => [name, Number(row[name])])) as Record<
+        (typeof booked)[number],
+        number
+      >),
+    }),
+  };
+}

@@ -1,0 +1,24 @@
+// extend: holds jobs for longer; answers with those that are still held. See migrations/functions/extend.sql.
+import { sql } from "drizzle-orm";
+import type { Held } from "../job.ts";
+import type { Statement } from "./statement.ts";
+
+export interface Extended {
+  id: string;
+  leaseExpiresAt: Date;
+}
+
+export function extend(jobs: readonly Held[], { seconds }: { seconds: number }): Statement<Extended> {
+  return {
+    name: "extend",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select id, lease_expires_at
+      from ${schema}.extend(
+        ${sql.param(jobs.map((job) => job.id))}::uuid[],
+        ${sql.param(jobs.map((job) => job.leaseGeneration))}::bigint[],
+        ${seconds}::float8
+      )`,
+    decode: (row) => ({ id: row.id as string, leaseExpiresAt: row.lease_expires_at as Date }),
+  };
+}
