@@ -19,10 +19,10 @@ declare
 begin
   perform set_config('lock_timeout', '2s', true);
   for v_day in select (now() at time zone 'utc')::date + n from generate_series(0, p_days) as n loop
-    foreach v_table in array array['job', 'done'] loop
-      v_name := partition_name(v_table, v_day);
-      continue when to_regclass(v_name) is not null;
-      begin
+    continue when to_regclass(partition_name('job', v_day)) is not null;
+    begin -- both or neither
+      foreach v_table in array array['job', 'done'] loop
+        v_name := partition_name(v_table, v_day);
         -- Built apart and then attached: attaching waits for no reader or writer of the parent.
         execute format('create table %I (like %I including defaults including constraints including indexes)',
                        v_name, v_table);
@@ -32,12 +32,12 @@ begin
         execute format('alter table %I attach partition %I for values from (%L) to (%L)',
                        v_table, v_name, id_at(v_day::timestamp at time zone 'utc'),
                        id_at((v_day + 1)::timestamp at time zone 'utc'));
-        v_added := v_added + 1;
-      exception
-        -- rows of that day are in the default partition, or another transaction holds it
-        when check_violation or lock_not_available or duplicate_table then null;
-      end;
-    end loop;
+      end loop;
+      v_added := v_added + 1;
+    exception
+      -- rows of that day are in the default partition, or another transaction holds it
+      when check_violation or lock_not_available or duplicate_table then null;
+    end;
   end loop;
   return v_added;
 end $$;
