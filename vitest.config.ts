@@ -9,7 +9,14 @@ export default defineConfig({
     silent: "passed-only",
     projects: [
       { test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
-      { test: { name: "postgres", include: ["test/{sql,queue}/**/*.test.ts"] } },
+      {
+        test: {
+          name: "postgres",
+          include: ["test/{sql,queue,model,faults,client}/**/*.test.ts"],
+          exclude: ["**/*.long.test.ts"],
+          testTimeout: 60_000,
+        },
+      },
       {
         plugins: [
           cloudflareTest(({ inject }) => ({

@@ -10,6 +10,7 @@ export type ErrorCode =
   | "not_found"
   | "method_not_allowed"
   | "idempotency_conflict"
+  | "lease_lost"
   | "database_unavailable"
   | "internal";
 

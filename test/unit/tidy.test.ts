@@ -9,6 +9,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   queue: { folders: ["core", "queue"], packages: [] },
   contract: { folders: ["contract", "core"], packages: ["zod"] },
   jobs: { folders: ["core", "queue", "jobs"], packages: ["zod"] },
+  sql: { folders: ["core", "jobs", "sql"], packages: ["drizzle-orm", "zod", "@neondatabase/serverless"] },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "edge"],
     packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types"],

@@ -19,3 +19,4 @@ export {
 } from "./reap.ts";
 export { settle } from "./settle.ts";
 export { snapshot } from "./snapshot.ts";
+export { completeOne, enqueueMany, enqueueOne } from "./transaction.ts";

@@ -18,9 +18,15 @@ export interface CompiledStatement {
   values: unknown[];
 }
 
+export const defaultSchema = "sluice";
+
 const dialect = new PgDialect();
 
-export function compile(statement: Statement<unknown>, schema: string): CompiledStatement {
-  const query = dialect.sqlToQuery(statement.build(sql`${sql.identifier(schema)}`));
+export function toSql(statement: Statement<unknown>, schema = defaultSchema): SQL {
+  return statement.build(sql`${sql.identifier(schema)}`);
+}
+
+export function compile(statement: Statement<unknown>, schema = defaultSchema): CompiledStatement {
+  const query = dialect.sqlToQuery(toSql(statement, schema));
   return { text: query.sql, values: query.params };
 }

@@ -14,6 +14,7 @@ const problems: Record<ErrorCode, { status: number; title: string }> = {
   forbidden: { status: 403, title: "The key may not do this" },
   not_found: { status: 404, title: "There is no such thing here" },
   method_not_allowed: { status: 405, title: "The method is not allowed here" },
+  lease_lost: { status: 409, title: "The lease is lost" },
   idempotency_conflict: { status: 422, title: "The idempotency key was used for another request" },
   database_unavailable: { status: 503, title: "The database is out of reach" },
   internal: { status: 500, title: "Something went wrong here" },

@@ -1,0 +1,115 @@
+// sluice/sql: enqueue and complete inside the caller's own transaction, typed by defineJob. One call for every driver:
+// a drizzle transaction, a `pg` client, a `postgres` transaction, or Neon's HTTP function (then in its own).
+import type { NeonQueryFunction, NeonQueryPromise } from "@neondatabase/serverless";
+import type { SQL } from "drizzle-orm";
+import type * as z from "zod";
+import { SluiceError } from "../core/errors.ts";
+import type { Held, Json, NewJob, Payload } from "../core/job.ts";
+import { completeOne, enqueueMany as enqueueManyStatement, enqueueOne } from "../core/sql/index.ts";
+import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
+import type { JobDefinition } from "../jobs/define.ts";
+import { faultsOf } from "../jobs/faults.ts";
+
+/** What each driver can do, and no more than that: none of them is imported. */
+export type Transaction =
+  | { execute(query: SQL): PromiseLike<unknown> } // drizzle
+  | { unsafe(text: string, values: string[]): PromiseLike<unknown> } // postgres
+  | { query(text: string, values: unknown[]): PromiseLike<unknown> }; // pg, neon
+
+export interface InTransactionOptions extends Omit<NewJob, "type" | "payload"> {
+  /** The schema that holds Sluice. */
+  schema?: string;
+}
+export type ManyOptions = Omit<InTransactionOptions, "idempotencyKey" | "partitionKey">;
+
+type AnySchema = z.ZodType<Payload>;
+
+/** Enqueues a job that commits or rolls back with the transaction. Returns its id. */
+export async function enqueue<Schema extends AnySchema>(
+  transaction: Transaction,
+  job: JobDefinition<Schema>,
+  payload: z.input<Schema>,
+  { schema, ...options }: InTransactionOptions = {},
+): Promise<string> {
+  const statement = enqueueOne(newJob(job, payload, options));
+  const [id] = await run(transaction, statement, schema);
+  if (id === undefined) throw new SluiceError("internal", "the enqueue returned no id");
+  return id;
+}
+
+/** Enqueues a job for each payload, in one statement. Returns their ids in the same order. */
+export async function enqueueMany<Schema extends AnySchema>(
+  transaction: Transaction,
+  job: JobDefinition<Schema>,
+  payloads: readonly z.input<Schema>[],
+  { schema, ...options }: ManyOptions = {},
+): Promise<string[]> {
+  const checked = payloads.map((payload, index) => check(job, payload, [String(index)]));
+  return run(transaction, enqueueManyStatement(job.type, checked, withDefaults(job, options)), schema);
+}
+
+/**
+ * Completes the job that a handler works on, together with what the handler wrote. Call it last. Throws when the
+ * lease is lost, so that the transaction is rolled back: somebody else works on the job by now.
+ */
+export async function complete(
+  transaction: Transaction,
+  job: { jobId: string; leaseGeneration: string },
+  output: Json = null,
+  { schema }: { schema?: string } = {},
+): Promise<void> {
+  const held: Held = { id: job.jobId, leaseGeneration: job.leaseGeneration };
+  const [applied] = await run(transaction, completeOne(held, output), schema);
+  if (!applied) throw new SluiceError("lease_lost", `the lease of job ${job.jobId} is lost`);
+}
+
+/** For a batch over Neon's HTTP: `sql.transaction([sql`insert …`, enqueueQuery(sql, welcome, { userId })])`. */
+export function enqueueQuery<
+  ArrayMode extends boolean,
+  FullResults extends boolean,
+  Schema extends AnySchema,
+>(
+  neon: NeonQueryFunction<ArrayMode, FullResults>,
+  job: JobDefinition<Schema>,
+  payload: z.input<Schema>,
+  { schema, ...options }: InTransactionOptions = {},
+): NeonQueryPromise<ArrayMode, FullResults> {
+  const { text, values } = compile(enqueueOne(newJob(job, payload, options)), schema);
+  return neon.query(text, values) as NeonQueryPromise<ArrayMode, FullResults>;
+}
+
+async function run<T>(transaction: Transaction, statement: Statement<T>, schema?: string): Promise<T[]> {
+  const result = await send(transaction, statement, schema);
+  const rows = Array.isArray(result) ? result : (result as { rows: unknown[] }).rows;
+  return rows.map((row) => statement.decode(row as Row));
+}
+
+function send(
+  transaction: Transaction,
+  statement: Statement<unknown>,
+  schema?: string,
+): PromiseLike<unknown> {
+  if ("execute" in transaction) return transaction.execute(toSql(statement, schema));
+  const { text, values } = compile(statement, schema);
+  if ("query" in transaction) return transaction.query(text, values);
+  return transaction.unsafe(text, values as string[]);
+}
+
+function newJob(job: JobDefinition, payload: unknown, options: Omit<NewJob, "type" | "payload">): NewJob {
+  return { type: job.type, payload: check(job, payload, []), ...withDefaults(job, options) };
+}
+
+function withDefaults<Options extends Omit<NewJob, "type" | "payload">>(
+  job: JobDefinition,
+  options: Options,
+): Options {
+  return { queue: job.queue, maxAttempts: job.maxAttempts, ...options };
+}
+
+/** What is stored is what was given: the handler's side brings it into shape, maybe with a newer schema. */
+function check(job: JobDefinition, payload: unknown, path: readonly string[]): Payload {
+  const parsed = job.payload.safeParse(payload);
+  if (parsed.success) return payload as Payload;
+  const faults = faultsOf(parsed.error, ["payload", ...path]);
+  throw new SluiceError("request_invalid", `the payload does not fit the type "${job.type}"`, { faults });
+}

@@ -1,0 +1,202 @@
+// sluice/sql with the four drivers, each as its own users would write it.
+import { neon, neonConfig } from "@neondatabase/serverless";
+import { sql as drizzleSql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
+import postgres from "postgres";
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import * as z from "zod";
+import { claim, findJob } from "../../src/core/sql/index.ts";
+import { defineJob } from "../../src/jobs/define.ts";
+import {
+  complete,
+  enqueue,
+  enqueueMany,
+  enqueueQuery,
+  type Transaction,
+} from "../../src/sql/in-transaction.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const welcome = defineJob("welcome", {
+  payload: z.object({ userId: z.string(), locale: z.string().default("en") }),
+  queue: "mail",
+  maxAttempts: 3,
+  run: () => {},
+});
+
+beforeAll(() => db.pool.query("create table customer (id text primary key)"));
+beforeEach(async () => {
+  await emptyQueue(db.pool);
+  await db.pool.query("truncate customer");
+});
+
+class Undone extends Error {}
+
+/** Runs the work in a transaction of the driver; `insert` is the app's own write. */
+type InTransaction = (
+  work: (tx: Transaction, insert: (id: string) => Promise<unknown>) => Promise<void>,
+) => Promise<void>;
+
+const sqlOfPostgres = postgres(db.url, { max: 2, onnotice: () => {} });
+afterAll(() => sqlOfPostgres.end());
+
+const drivers: Record<string, InTransaction> = {
+  async pg(work) {
+    const client = await db.pool.connect();
+    try {
+      await client.query("begin");
+      await work(client, (id) => client.query("insert into customer values ($1)", [id]));
+      await client.query("commit");
+    } catch (error) {
+      await client.query("rollback");
+      throw error;
+    } finally {
+      client.release();
+    }
+  },
+  async postgres(work) {
+    await sqlOfPostgres.begin((tx) => work(tx, (id) => tx`insert into customer values (${id})`));
+  },
+  async drizzle(work) {
+    await drizzle(db.pool).transaction((tx) =>
+      work(tx, (id) => tx.execute(drizzleSql`insert into customer values (${id})`)),
+    );
+  },
+};
+
+async function counts() {
+  const { rows } = await db.pool.query<{ jobs: number; customers: number }>(
+    "select (select count(*) from sluice.jobs)::int as jobs, (select count(*) from customer)::int as customers",
+  );
+  return rows[0];
+}
+
+describe.each(Object.keys(drivers))("in a transaction of %s (Q2)", (name) => {
+  const inTransaction = drivers[name] as InTransaction;
+
+  test("the job commits with the app's own row, with every option", async () => {
+    const scheduledAt = new Date(Date.now() + 3_600_000);
+    const expiresAt = new Date(Date.now() + 7_200_000);
+    let id = "";
+    await inTransaction(async (tx, insert) => {
+      await insert("u1");
+      id = await enqueue(
+        tx,
+        welcome,
+        { userId: 'it\'s "u1"\n€' },
+        {
+          priority: 9,
+          scheduledAt,
+          expiresAt,
+          idempotencyKey: "k",
+          partitionKey: "p",
+          traceparent: "00-1-2-01",
+          tags: ["a", "b,c"],
+        },
+      );
+    });
+    expect(await counts()).toEqual({ jobs: 1, customers: 1 });
+    const [job] = await db.run(findJob(id));
+    expect(job).toMatchObject({
+      type: "welcome",
+      queue: "mail",
+      maxAttempts: 3,
+      priority: 9,
+      payload: { userId: 'it\'s "u1"\n€' },
+      scheduledAt,
+      expiresAt,
+      idempotencyKey: "k",
+      partitionKey: "p",
+      traceparent: "00-1-2-01",
+      tags: ["a", "b,c"],
+    });
+  });
+
+  test("rolled back, neither the job nor the row ever existed", async () => {
+    const work = inTransaction(async (tx, insert) => {
+      await insert("u1");
+      await enqueue(tx, welcome, { userId: "u1" });
+      throw new Undone();
+    });
+    await expect(work).rejects.toThrow(Undone);
+    expect(await counts()).toEqual({ jobs: 0, customers: 0 });
+  });
+
+  test("many jobs in one call, in order", async () => {
+    let ids: string[] = [];
+    await inTransaction(async (tx) => {
+      ids = await enqueueMany(tx, welcome, [{ userId: "a" }, { userId: "b" }], {
+        delaySeconds: 5,
+        tags: ["bulk"],
+      });
+    });
+    const jobs = await Promise.all(ids.map(async (id) => (await db.run(findJob(id)))[0]));
+    expect(jobs.map((job) => job?.payload)).toEqual([{ userId: "a" }, { userId: "b" }]);
+    expect(jobs[0]).toMatchObject({ queue: "mail", maxAttempts: 3, tags: ["bulk"] });
+  });
+
+  test("a handler's own write and its job's completion are one (D12)", async () => {
+    await inTransaction(async (tx) => void (await enqueue(tx, welcome, { userId: "u1" })));
+    const [claimed] = await db.run(claim({ queue: "mail", types: ["welcome"], limit: 1, leaseSeconds: 60 }));
+    const held = { jobId: claimed?.job.id ?? "", leaseGeneration: claimed?.job.leaseGeneration ?? "" };
+    await inTransaction(async (tx, insert) => {
+      await insert("u1");
+      await complete(tx, held, { sent: true });
+    });
+    expect((await db.run(findJob(held.jobId)))[0]).toMatchObject({
+      status: "completed",
+      output: { sent: true },
+    });
+    const stale = inTransaction(async (tx, insert) => {
+      await insert("u2");
+      await complete(tx, held);
+    });
+    await expect(stale).rejects.toThrow("is lost");
+    expect(await counts()).toEqual({ jobs: 1, customers: 1 });
+  });
+});
+
+describe("a batch over Neon's HTTP", () => {
+  beforeAll(() => {
+    neonConfig.fetchEndpoint = inject("neonEndpoint");
+  });
+
+  test("the job commits with the app's own row, or not at all", async () => {
+    const sql = neon(db.url);
+    await sql.transaction([
+      sql`insert into customer values ('n1')`,
+      enqueueQuery(sql, welcome, { userId: "n1" }),
+    ]);
+    expect(await counts()).toEqual({ jobs: 1, customers: 1 });
+    const bad = sql.transaction([
+      enqueueQuery(sql, welcome, { userId: "n2" }),
+      sql`insert into customer values ('n1')`,
+    ]);
+    await expect(bad).rejects.toMatchObject({ code: "23505" });
+    expect(await counts()).toEqual({ jobs: 1, customers: 1 });
+  });
+
+  test("a single enqueue stands on its own", async () => {
+    expect(await enqueue(neon(db.url), welcome, { userId: "n3" })).toMatch(/^[0-9a-f-]{36}$/);
+  });
+});
+
+describe("a payload that does not fit", () => {
+  test("is refused before anything is sent, with the path of the fault", async () => {
+    const never: Transaction = { query: () => Promise.reject(new Error("was sent")) };
+    // @ts-expect-error: it does not compile either
+    await expect(enqueue(never, welcome, { userId: 7 })).rejects.toMatchObject({
+      code: "request_invalid",
+      faults: [{ path: "payload.userId" }],
+    });
+    // @ts-expect-error: nor in a list
+    await expect(enqueueMany(never, welcome, [{ userId: "a" }, {}])).rejects.toMatchObject({
+      faults: [{ path: "payload.1.userId" }],
+    });
+  });
+
+  test("what the schema fills in is stored as it was given", async () => {
+    const id = await enqueue(db.pool, welcome, { userId: "u" });
+    expect((await db.run(findJob(id)))[0]?.payload).toEqual({ userId: "u" });
+  });
+});
