@@ -25,9 +25,10 @@ declare
   v_priority   smallint;
   v_lanes      int[];    -- with work, the one with the oldest job first
   v_heads      bigint[]; -- the seq of each one's oldest job
-  v_solo       boolean;
-  v_limit      int := p_limit;
+  v_solo       int[];    -- lanes of abandoned jobs with work, likewise
+  v_solo_heads bigint[];
   v_taken      record;
+  v_more       boolean := false;
   v_tids       tid[] := '{}';
   v_ids        uuid[] := '{}';
   v_sorted     uuid[];
@@ -50,9 +51,11 @@ begin
       and not exists (select from pause where kind = 'queue' and name = p_queue)
     order by priority desc
   loop
-    select array_agg(chosen.lane order by oldest.seq), array_agg(oldest.seq order by oldest.seq),
-           (array_agg(chosen.solo order by oldest.seq))[1]
-    into v_lanes, v_heads, v_solo
+    select array_agg(chosen.lane order by oldest.seq) filter (where not chosen.solo),
+           array_agg(oldest.seq order by oldest.seq) filter (where not chosen.solo),
+           array_agg(chosen.lane order by oldest.seq) filter (where chosen.solo),
+           array_agg(oldest.seq order by oldest.seq) filter (where chosen.solo)
+    into v_lanes, v_heads, v_solo, v_solo_heads
     from (
       select lane, solo, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low
       from lane
@@ -63,19 +66,25 @@ begin
     cross join lateral (
       select seq from ready where ready.lane = chosen.lane and seq >= chosen.low order by seq limit 1
     ) as oldest;
-    continue when v_lanes is null;
 
     -- A job that was abandoned runs alone: if it ends its invocation once more, it takes nobody along.
-    if v_solo then
-      exit when v_ids <> '{}';
-      v_limit := 1;
-      v_lanes := v_lanes[1:1];
+    if v_solo is not null then
+      v_more := true;
+      if v_ids = '{}' and (v_lanes is null or v_solo_heads[1] < v_heads[1]) then
+        select * into v_taken from take_oldest(v_solo[1:1], v_solo_heads[1:1], 1);
+        v_tids := v_taken.tids;
+        v_ids := v_taken.ids;
+        exit when v_ids <> '{}'; -- else another claim has it, and this one goes on
+      end if;
     end if;
+    continue when v_lanes is null;
+
     -- One more than wanted says whether there is more.
-    select * into v_taken from take_oldest(v_lanes, v_heads, v_limit + 1 - cardinality(v_ids));
+    select * into v_taken from take_oldest(v_lanes, v_heads, p_limit + 1 - cardinality(v_ids));
     v_tids := v_tids || v_taken.tids;
     v_ids := v_ids || v_taken.ids;
-    exit when cardinality(v_ids) > v_limit or v_limit < p_limit;
+    v_more := v_more or v_taken.more;
+    exit when cardinality(v_ids) > p_limit;
   end loop;
   if v_ids = '{}' then
     return;
@@ -85,7 +94,7 @@ begin
   v_generation := nextval('lease_generation');
   return query
     with found as materialized (
-      select picked.tid, picked.position, job.id, job.lane, ready.attempt, ready.strikes, job.max_attempts,
+      select picked.tid, picked.position, job.id, ready.lane, ready.attempt, ready.strikes, job.max_attempts,
              job.payload, job.partition_key, job.traceparent, job.tags,
              expiry_of(job.id, job.expires_at) <= now() as is_expired,
              sum(case when pg_column_size(job.payload) < 2000 then pg_column_size(job.payload) -- never compressed
@@ -97,7 +106,7 @@ begin
     ),
     kept as materialized (
       select * from found
-      where position = 1 or position <= v_limit and bytes <= p_max_bytes
+      where position = 1 or position <= p_limit and bytes <= p_max_bytes
     ),
     removed as (
       delete from ready where ctid = any(array(select tid from kept))
@@ -125,7 +134,7 @@ begin
            v_generation, (select max(deadline) from leased), lane.priority, time_of_id(kept.id),
            kept.partition_key, kept.traceparent, kept.tags,
            case when kept.attempt > 0 then errors_of(kept.id) else '[]' end,
-           (select count(*) from kept) < cardinality(v_ids)
+           v_more or (select count(*) from kept) < cardinality(v_ids)
     from kept join lane using (lane)
     where not is_expired
     order by position;
@@ -133,7 +142,10 @@ end $$;
 
 -- Locks the oldest jobs of the given lanes, in the order of their seq. A locked row keeps its place, so its tid
 -- still names it in the statement that removes it.
-create or replace function take_oldest(p_lanes int[], p_heads bigint[], p_limit int, out tids tid[], out ids uuid[])
+create or replace function take_oldest(
+  p_lanes int[], p_heads bigint[], p_limit int,
+  out tids tid[], out ids uuid[], out more boolean -- for sure; otherwise a full answer says it
+)
 language plpgsql as $$
 declare
   v_depth int;
@@ -153,7 +165,8 @@ begin
     reach as materialized (
       select lane, min(seq) as head, max(seq) as last from oldest group by lane
     )
-    select array_agg(tid order by seq), array_agg(id order by seq) into tids, ids
+    select array_agg(tid order by seq), array_agg(id order by seq), (select count(*) from oldest) = p_limit
+    into tids, ids, more
     from (
       select ahead.tid, ahead.id, ahead.seq
       from reach cross join lateral (
@@ -185,6 +198,7 @@ begin
   end if;
   tids := coalesce(tids, '{}');
   ids := coalesce(ids, '{}');
+  more := coalesce(more and cardinality(ids) < p_limit, false);
 end $$;
 
 -- What has become due moves from `scheduled` to the end of its lane, in bounded number, the longest due first.
