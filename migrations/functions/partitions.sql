@@ -6,6 +6,11 @@ create or replace function partition_name(p_table text, p_day date) returns text
 language sql immutable
 return format('%s_%s', p_table, to_char(p_day, 'YYYYMMDD'));
 
+-- Where a day of ids begins: at the 65-second bucket that midnight lies in, so that a packed row never spans two days.
+create or replace function start_of_day(p_day date) returns uuid
+language sql immutable
+return (left(id_at(p_day::timestamp at time zone 'utc')::text, 8) || repeat('0', 24))::uuid;
+
 -- Partitions for today and the next days. A day that began in the default partition stays there.
 create or replace function add_partitions(p_days int default 7) returns int
 language plpgsql
@@ -30,8 +35,7 @@ begin
           execute format('alter table %I set (toast_tuple_target = 8160)', v_name);
         end if;
         execute format('alter table %I attach partition %I for values from (%L) to (%L)',
-                       v_table, v_name, id_at(v_day::timestamp at time zone 'utc'),
-                       id_at((v_day + 1)::timestamp at time zone 'utc'));
+                       v_table, v_name, start_of_day(v_day), start_of_day(v_day + 1));
       end loop;
       v_added := v_added + 1;
     exception
@@ -89,8 +93,8 @@ begin
   return v_day;
 end $$;
 
--- What hangs on jobs that are gone, and what is past its time, in bounded number: outputs, errors, tags, closed jobs,
--- idempotency keys, and rows of the default partitions.
+-- What is past its time, in bounded number: closed jobs, finished jobs of the default partitions, idempotency keys, and
+-- the outputs, errors and tags of jobs that are gone. A job goes in the same statement as what says its state.
 create or replace function prune(
   p_limit int, p_keep interval default interval '7 days', p_keep_dead interval default interval '30 days'
 ) returns int
@@ -103,38 +107,38 @@ declare
   v_rows   int;
   v_pruned int := 0;
 begin
+  with old as materialized (
+    (select id from closed
+     where status = 'dead' and id < id_at(now() - p_keep_dead) and closed_at <= now() - p_keep_dead
+     order by id limit p_limit)
+    union all
+    (select id from closed
+     where status = 'discarded' and id < v_oldest and closed_at <= now() - p_keep order by id limit p_limit)
+    union all
+    (select id from closed
+     where status = 'cancelled' and id < v_oldest and closed_at <= now() - p_keep order by id limit p_limit)
+  ),
+  removed as (
+    delete from closed where id = any(array(select id from old))
+  )
+  delete from job where id = any(array(select id from old));
+  get diagnostics v_rows = row_count;
+  v_pruned := v_pruned + v_rows;
+
+  with removed as (
+    delete from done_default
+    where ctid = any(array(
+      select ctid from done_default
+      where hi_id < v_oldest and finished_at <= now() - p_keep order by hi_id limit p_limit))
+    returning ids
+  )
+  delete from job_default where id = any(array(select unnest(ids) from removed));
+  get diagnostics v_rows = row_count;
+  v_pruned := v_pruned + v_rows;
+
   delete from idempotency
-  where key_hash = any(array(select key_hash from idempotency where expires_at <= now() order by expires_at limit p_limit));
-  get diagnostics v_rows = row_count;
-  v_pruned := v_pruned + v_rows;
-
-  delete from closed
-  where id = any(array(
-    select id from closed where status = 'dead' and id < id_at(now() - p_keep_dead)
-      and closed_at <= now() - p_keep_dead order by id limit p_limit)
-    || array(
-    select id from closed where status in ('discarded', 'cancelled') and id < v_oldest
-      and closed_at <= now() - p_keep order by id limit p_limit));
-  get diagnostics v_rows = row_count;
-  v_pruned := v_pruned + v_rows;
-
-  delete from done_default
-  where ctid = any(array(
-    select ctid from done_default where hi_id < v_oldest and finished_at <= now() - p_keep order by hi_id limit p_limit));
-  get diagnostics v_rows = row_count;
-  v_pruned := v_pruned + v_rows;
-
-  delete from job_default
-  where id = any(array(
-    select id from job_default as old
-    where id < v_oldest
-      and not exists (select from ready where ready.id = old.id)
-      and not exists (select from scheduled where scheduled.id = old.id)
-      and not exists (select from closed where closed.id = old.id)
-      and not exists (select from lease where old.id = any(ids))
-      and not exists (
-        select from done where hi_id >= old.id and hi_id <= end_of_bucket(old.id) and old.id = any(ids))
-    order by id limit p_limit));
+  where key_hash = any(array(
+    select key_hash from idempotency where expires_at <= now() order by expires_at limit p_limit));
   get diagnostics v_rows = row_count;
   v_pruned := v_pruned + v_rows;
 
@@ -147,14 +151,16 @@ begin
 
   delete from failed_attempt
   where ctid = any(array(
-    select ctid from failed_attempt where id < v_oldest and not exists (select from job where job.id = failed_attempt.id)
+    select ctid from failed_attempt
+    where id < v_oldest and not exists (select from job where job.id = failed_attempt.id)
     order by id limit p_limit));
   get diagnostics v_rows = row_count;
   v_pruned := v_pruned + v_rows;
 
   delete from job_tag
   where ctid = any(array(
-    select ctid from job_tag where id < v_oldest and not exists (select from job where job.id = job_tag.id) limit p_limit));
+    select ctid from job_tag
+    where id < v_oldest and not exists (select from job where job.id = job_tag.id) limit p_limit));
   get diagnostics v_rows = row_count;
   return v_pruned + v_rows;
 end $$;
