@@ -131,6 +131,13 @@ create table job_tag (
   id  uuid not null,
   primary key (tag, id)
 );
+create index job_tag_by_id on job_tag (id);
+
+-- Days whose partitions were dropped, until what hung on their jobs is pruned too.
+create table dropped_day (
+  day     date primary key,
+  next_id uuid not null -- pruned up to here
+);
 
 -- Expiry times that a producer chose. All others follow from the id. A row outlives its job and is swept in time.
 create table expiry (

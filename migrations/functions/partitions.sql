@@ -87,14 +87,15 @@ begin
     insert into job select * from surviving_job;
     insert into done select * from surviving_done;
     drop table surviving_job, surviving_done;
+    insert into dropped_day (day, next_id) values (v_day, start_of_day(v_day)) on conflict do nothing;
   exception
     when lock_not_available then return null;
   end;
   return v_day;
 end $$;
 
--- What is past its time, in bounded number: closed jobs, finished jobs of the default partitions, idempotency keys, and
--- the outputs, errors and tags of jobs that are gone. A job goes in the same statement as what says its state.
+-- What is past its time, in bounded number: closed jobs, finished jobs of the default partitions, what hung on the jobs
+-- of dropped days, and idempotency keys. A job goes together with what says its state.
 create or replace function prune(
   p_limit int, p_keep interval default interval '7 days', p_keep_dead interval default interval '30 days'
 ) returns int
@@ -104,8 +105,9 @@ set enable_seqscan = off
 as $$
 declare
   v_oldest uuid := id_at(now() - p_keep);
-  v_rows   int;
-  v_pruned int := 0;
+  v_closed uuid[];
+  v_done   uuid[];
+  v_keys   int;
 begin
   with old as materialized (
     (select id from closed
@@ -119,11 +121,9 @@ begin
      where status = 'cancelled' and id < v_oldest and closed_at <= now() - p_keep order by id limit p_limit)
   ),
   removed as (
-    delete from closed where id = any(array(select id from old))
+    delete from closed where id = any(array(select id from old)) returning id
   )
-  delete from job where id = any(array(select id from old));
-  get diagnostics v_rows = row_count;
-  v_pruned := v_pruned + v_rows;
+  select array_agg(id) into v_closed from removed;
 
   with removed as (
     delete from done_default
@@ -132,35 +132,60 @@ begin
       where hi_id < v_oldest and finished_at <= now() - p_keep order by hi_id limit p_limit))
     returning ids
   )
-  delete from job_default where id = any(array(select unnest(ids) from removed));
-  get diagnostics v_rows = row_count;
-  v_pruned := v_pruned + v_rows;
+  select array_agg(id) into v_done from removed cross join unnest(ids) as id;
 
   delete from idempotency
   where key_hash = any(array(
     select key_hash from idempotency where expires_at <= now() order by expires_at limit p_limit));
-  get diagnostics v_rows = row_count;
-  v_pruned := v_pruned + v_rows;
+  get diagnostics v_keys = row_count;
+  return v_keys + forget_jobs(v_closed || v_done) + prune_dropped_day(p_limit);
+end $$;
 
-  delete from output
-  where id = any(array(
-    select id from output where id < v_oldest and not exists (select from job where job.id = output.id)
-    order by id limit p_limit));
-  get diagnostics v_rows = row_count;
-  v_pruned := v_pruned + v_rows;
+create or replace function forget_jobs(p_ids uuid[]) returns int
+language plpgsql as $$
+declare
+  v_jobs int;
+begin
+  delete from output where id = any(p_ids);
+  delete from failed_attempt where id = any(p_ids);
+  delete from job_tag where id = any(p_ids);
+  delete from job where id = any(p_ids);
+  get diagnostics v_jobs = row_count;
+  return v_jobs;
+end $$;
 
-  delete from failed_attempt
-  where ctid = any(array(
-    select ctid from failed_attempt
-    where id < v_oldest and not exists (select from job where job.id = failed_attempt.id)
-    order by id limit p_limit));
-  get diagnostics v_rows = row_count;
-  v_pruned := v_pruned + v_rows;
-
-  delete from job_tag
-  where ctid = any(array(
-    select ctid from job_tag
-    where id < v_oldest and not exists (select from job where job.id = job_tag.id) limit p_limit));
-  get diagnostics v_rows = row_count;
-  return v_pruned + v_rows;
+-- Walks once through a dropped day's ids and removes what belongs to no job any more.
+create or replace function prune_dropped_day(p_limit int) returns int
+language plpgsql as $$
+declare
+  v_dropped dropped_day%rowtype;
+  v_upto    uuid;
+  v_rows    int;
+  v_pruned  int := 0;
+  v_table   text;
+begin
+  select * into v_dropped from dropped_day order by day limit 1 for update skip locked;
+  if not found then
+    return 0;
+  end if;
+  v_upto := start_of_day(v_dropped.day + 1);
+  -- as far as the table with the most rows can go with this limit
+  foreach v_table in array array['output', 'failed_attempt', 'job_tag'] loop
+    execute format('select least($1, (select id from %I where id >= $2 and id < $1 order by id offset $3 limit 1))',
+                   v_table)
+    into v_upto using v_upto, v_dropped.next_id, p_limit;
+  end loop;
+  foreach v_table in array array['output', 'failed_attempt', 'job_tag'] loop
+    execute format('delete from %I as hanging where id >= $1 and id < $2
+                    and not exists (select from job where job.id = hanging.id)', v_table)
+    using v_dropped.next_id, v_upto;
+    get diagnostics v_rows = row_count;
+    v_pruned := v_pruned + v_rows;
+  end loop;
+  if v_upto = start_of_day(v_dropped.day + 1) then
+    delete from dropped_day where day = v_dropped.day;
+  else
+    update dropped_day set next_id = v_upto where day = v_dropped.day;
+  end if;
+  return v_pruned;
 end $$;

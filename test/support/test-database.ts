@@ -50,5 +50,5 @@ export async function emptyQueue(pool: pg.Pool): Promise<void> {
   await pool.query(`
     truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
       sluice.closed, sluice.failed_attempt, sluice.job_tag, sluice.expiry, sluice.idempotency, sluice.ledger,
-      sluice.tally, sluice.pause, sluice.cursor_sighting, sluice.cursor_gap`);
+      sluice.tally, sluice.pause, sluice.dropped_day, sluice.cursor_sighting, sluice.cursor_gap`);
 }
