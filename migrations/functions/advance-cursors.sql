@@ -23,6 +23,7 @@ returns void
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -92,7 +93,7 @@ begin
     loop
       perform close_gap(v_gap, p_late_rows, v_holders);
     end loop;
-    delete from cursor_sighting where id <= v_last.id;
+    delete from cursor_sighting where id = v_last.id; -- there is no other; `<=` would walk over all the dead ones
   end if;
   insert into cursor_sighting (seq, at, holders) values (v_seq, v_at, v_holders);
 end $$;

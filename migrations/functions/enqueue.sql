@@ -23,6 +23,11 @@ begin
   return v_lane;
 end $$;
 
+-- Apart from fault_of, which is only inlined as long as it has no subquery in it: three quarters of an enqueue's time.
+create or replace function has_bad_tag(tags text[]) returns boolean
+language sql immutable
+return exists (select from unnest(tags) as tag where tag is null or length(tag) not between 1 and 63);
+
 -- Says what is wrong with a new job, or null. The same limits as in the HTTP contract; a payload's size is
 -- measured in Postgres's own text form, which has more spaces, so its limit is twice that of the API.
 create or replace function fault_of(job new_job) returns text
@@ -46,9 +51,7 @@ return case
   when length(job.partition_key) not between 1 and 255 then 'partition_key: not 1 to 255 characters'
   when length(job.traceparent) > 255 then 'traceparent: longer than 255 characters'
   when cardinality(job.tags) > 20 then 'tags: more than 20'
-  when array_position(job.tags, null) is not null
-    or exists (select from unnest(job.tags) tag where length(tag) not between 1 and 63)
-    then 'tags: each has 1 to 63 characters'
+  when job.tags is not null and has_bad_tag(job.tags) then 'tags: each has 1 to 63 characters'
 end;
 
 -- Two requests with one key are the same when all their other fields are.
@@ -66,6 +69,7 @@ create or replace function insert_jobs(p_jobs new_job[])
 returns table (id uuid, status text, type text, queue text, scheduled_at timestamptz, deduplicated boolean)
 language plpgsql
 set search_path from current
+set enable_seqscan = off -- the keys of a week are many
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
@@ -92,7 +96,8 @@ begin
     raise exception using errcode = 'invalid_parameter_value', message = v_fault;
   end if;
 
-  v_ids := array(select new_id() from generate_series(1, cardinality(p_jobs)));
+  -- sorted: before PostgreSQL 18 two ids of one microsecond are in no order
+  v_ids := array(select new_id() from generate_series(1, cardinality(p_jobs)) order by 1);
   with asked as materialized (
     select row_number() over () as position, coalesce(job.queue, 'default') as queue, job.type,
            coalesce(job.priority, 5::smallint) as priority
@@ -125,7 +130,7 @@ begin
                      tags, payload)
     select new.id, new.lane, coalesce(new.max_attempts, 5::smallint), new.run_at,
            -- what is due after its default expiry would never run
-           coalesce(new.expires_at, new.run_at + interval '30 days'),
+           coalesce(new.expires_at, new.run_at + interval '720 hours'),
            new.idempotency_key, new.partition_key, new.traceparent, nullif(new.tags, '{}'),
            coalesce(new.payload, '{}')
     from unnest(p_jobs, v_ids, v_lanes, v_run_ats, v_owners)
@@ -177,7 +182,7 @@ begin
       as new(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
              partition_key, traceparent, tags, id, run_at, owner, position)
     left join lateral (
-      select jobs.status, jobs.scheduled_at from jobs where jobs.id = new.owner and new.owner <> new.id
+      select jobs.status, jobs.scheduled_at from jobs where jobs.id = nullif(new.owner, new.id)
     ) as known on true
     order by new.position;
 end $$;
@@ -208,7 +213,11 @@ begin
          min((job).idempotency_key) filter (where known.fingerprint <> fingerprint_of(job))
   into v_owners, v_conflict
   from (select job, row_number() over () as position from unnest(p_jobs) as job) as asked
-  left join idempotency as known on known.key_hash = key_hash_of((job).idempotency_key);
+  left join lateral (
+    select id, fingerprint from idempotency
+    where key_hash = key_hash_of((job).idempotency_key)
+    limit 1 -- a fence: a look-up for each key, whatever the statistics say
+  ) as known on true;
   if v_conflict is not null then
     raise exception using errcode = 'SL422',
       message = format('the idempotency key "%s" was used for another request', v_conflict);

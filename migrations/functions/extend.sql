@@ -13,7 +13,7 @@ as $$
 declare
   v_deadline timestamptz := clock_timestamp() + make_interval(secs => p_seconds);
 begin
-  perform from lease where generation = any(p_generations) order by generation, lane, ids for update;
+  perform lock_leases(p_generations);
 
   return query
     with held as materialized (
@@ -35,17 +35,19 @@ begin
     ),
     kept as (
       update lease
-      set deadline = case when packed.is_whole then greatest(lease.deadline, v_deadline) else lease.deadline end,
-          ids = packed.ids, attempts = packed.attempts, strikes = packed.strikes
+      set deadline = greatest(lease.deadline, v_deadline)
       from packed
-      where lease.ctid = packed.tid
-        and (packed.is_whole or not packed.is_asked and packed.tid = any(array(select tid from held where is_asked)))
+      where lease.ctid = packed.tid and packed.is_whole
     ),
-    split as (
+    torn as ( -- removed, not shrunk: whoever waits for it finds it gone and looks for both parts
+      delete from lease where ctid = any(array(select tid from packed where is_asked and not is_whole)) returning ctid
+    ),
+    parts as (
       insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
-      select generation, greatest(deadline, v_deadline), started_at, lane, worker, ids, attempts, strikes
+      select generation, case when is_asked then greatest(deadline, v_deadline) else deadline end, started_at, lane,
+             worker, ids, attempts, strikes
       from packed
-      where is_asked and not is_whole
+      where tid = any(array(select ctid from torn))
     )
     select held.id, held.generation, greatest(held.deadline, v_deadline) from held where is_asked;
 end $$;

@@ -34,7 +34,7 @@ create or replace function end_of_bucket(id uuid) returns uuid
 language sql immutable parallel safe
 return (left(id::text, 8) || repeat('f', 24))::uuid;
 
--- When a job of this id expires if its producer did not say.
+-- When a job of this id expires if its producer did not say. In hours: 30 days would depend on the session's time zone.
 create or replace function expiry_of(id uuid, expires_at timestamptz) returns timestamptz
-language sql immutable parallel safe
-return coalesce(expires_at, time_of_id(id) + interval '30 days');
+language sql stable parallel safe -- as `+` is: declared immutable it could not be inlined
+return coalesce(expires_at, time_of_id(id) + interval '720 hours');

@@ -7,6 +7,7 @@ create or replace function list_jobs(
 language plpgsql stable
 set search_path from current
 set enable_seqscan = off
+set plan_cache_mode = force_custom_plan -- each filter that is not asked for drops out of the plan
 as $$
 #variable_conflict use_column
 declare
@@ -15,16 +16,21 @@ declare
   v_lanes  int[] := array(
     select lane from lane where (p_type is null or type = p_type) and (p_queue is null or queue = p_queue));
   v_any    boolean := p_type is null and p_queue is null;
-  v_ids    uuid[];
+  v_ids    uuid[] := '{}';
+  v_batch  record;
 begin
   if p_tag is not null then
     v_ids := array(
-      select job_tag.id
-      from job_tag join jobs using (id)
-      where tag = p_tag and job_tag.id < v_before
-        and (p_status is null or jobs.status = p_status)
-        and (p_type is null or jobs.type = p_type) and (p_queue is null or jobs.queue = p_queue)
-      order by job_tag.id desc limit p_limit);
+      select tagged.id
+      from (select id from job_tag where tag = p_tag and id < v_before order by id desc) as tagged
+      cross join lateral (
+        select from jobs
+        where jobs.id = tagged.id
+          and (p_status is null or jobs.status = p_status)
+          and (p_type is null or jobs.type = p_type) and (p_queue is null or jobs.queue = p_queue)
+        offset 0 -- a fence: each job is looked up by its id, and only until the page is full
+      ) as wanted
+      limit p_limit);
   elsif p_status = 'pending' then
     v_ids := array(
       select id from (
@@ -42,19 +48,26 @@ begin
       select id from closed
       where status = p_status and id < v_before and (v_any or lane = any(v_lanes))
       order by id desc limit p_limit);
+  elsif p_status = 'completed' then
+    -- Batches by their newest id, until the page is full and the next batch has nothing newer.
+    for v_batch in
+      select hi_id, ids from done
+      where hi_id <= end_of_bucket(v_before) and lo_id < v_before and (v_any or lane = any(v_lanes))
+      order by hi_id desc
+    loop
+      exit when cardinality(v_ids) = p_limit and v_ids[p_limit] > v_batch.hi_id;
+      v_ids := array(
+        select id from unnest(v_ids || v_batch.ids) as id where id < v_before order by id desc limit p_limit);
+    end loop;
   else
     v_ids := array(
       select job.id from job
       where job.id < v_before and (v_any or lane = any(v_lanes))
-        and (p_status is null
-             or not exists (select from ready where ready.id = job.id)
-                and not exists (select from scheduled where scheduled.id = job.id)
-                and not exists (select from closed where closed.id = job.id)
-                and exists (
-                  select from done
-                  where hi_id >= job.id and hi_id <= end_of_bucket(job.id) and lo_id <= job.id and job.id = any(ids)))
       order by job.id desc limit p_limit);
   end if;
   return query
-    select jobs.* from unnest(v_ids) as page(id) join jobs on jobs.id = page.id order by jobs.id desc;
+    select found.*
+    from unnest(v_ids) as page(id)
+    cross join lateral (select * from jobs where jobs.id = page.id offset 0) as found -- the same fence
+    order by page.id desc;
 end $$;

@@ -39,8 +39,8 @@ begin
       end loop;
       v_added := v_added + 1;
     exception
-      -- rows of that day are in the default partition, or another transaction holds it
-      when check_violation or lock_not_available or duplicate_table then null;
+      -- rows of that day are in the default partition, or another transaction holds it or just made it
+      when check_violation or lock_not_available or duplicate_table or unique_violation then null;
     end;
   end loop;
   return v_added;

@@ -50,7 +50,7 @@ set search_path from current
 set enable_seqscan = off
 as $$
 declare
-  v_oldest uuid := id_at(now() - interval '30 days');
+  v_oldest uuid := id_at(now() - interval '720 hours');
   v_ids    uuid[];
   v_buried int;
 begin

@@ -20,19 +20,20 @@ declare
   v_ids         uuid[];
   v_generations bigint[];
   v_settled     settled_job[];
+  v_places      bigint[]; -- of each in what was asked
   v_dead        uuid[];
 begin
   select array_agg(id), array_agg(generation) into v_ids, v_generations
   from jsonb_to_recordset(p_settlements) as asked(id uuid, generation bigint);
 
-  -- Whoever settles, extends or reaps the same lease waits here, or makes us wait. The next statement takes a fresh
-  -- snapshot and so sees what was left to settle.
-  perform from lease where generation = any(v_generations) order by generation, lane, ids for update;
+  perform lock_leases(v_generations);
 
   with asked as materialized (
     select *
-    from jsonb_to_recordset(p_settlements)
-      as asked(id uuid, generation bigint, outcome text, output jsonb, message text, seconds float8)
+    from rows from (
+      jsonb_to_recordset(p_settlements)
+        as (id uuid, generation bigint, outcome text, output jsonb, message text, seconds float8)
+    ) with ordinality as asked(id, generation, outcome, output, message, seconds, asked_place)
   ),
   held as materialized (
     select lease.ctid as tid, lease.generation, lease.lane, lease.started_at, entry.*
@@ -41,8 +42,10 @@ begin
     where lease.generation = any(v_generations)
   ),
   matched as materialized (
-    select distinct on (held.id, held.generation) held.*, asked.outcome, asked.output, asked.message, asked.seconds
+    select distinct on (held.id, held.generation) -- asked for twice: the first counts
+           held.*, asked.outcome, asked.output, asked.message, asked.seconds, asked.asked_place
     from held join asked on asked.id = held.id and asked.generation = held.generation
+    order by held.id, held.generation, asked.asked_place
   ),
   remaining as materialized (
     select tid,
@@ -66,8 +69,9 @@ begin
   )
   select array_agg(row(id, lane, coalesce(attempt, 1), coalesce(strikes, 0), started_at, outcome,
                        nullif(output, 'null'), left(message, 4000),
-                       case when outcome = 'release' then 0 else coalesce(seconds, 0) end)::settled_job)
-  into v_settled
+                       case when outcome = 'release' then 0 else coalesce(seconds, 0) end)::settled_job order by id),
+         array_agg(asked_place order by id)
+  into v_settled, v_places
   from matched;
 
   perform complete_jobs(array(
@@ -83,8 +87,25 @@ begin
                 else 'pending' end,
            job.id is not null
     from unnest(v_ids, v_generations) with ordinality as asked(id, generation, position)
-    left join lateral unnest(v_settled) as job on job.id = asked.id
+    left join unnest(v_settled, v_places)
+      as job(id, lane, attempt, strikes, started_at, outcome, output, message, seconds, place)
+      on job.place = asked.position
     order by asked.position;
+end $$;
+
+-- Whoever settles, extends or reaps the same lease waits here, or makes us wait. The next statement takes a fresh
+-- snapshot and so sees what was left. An extend that we waited for may have put new rows in the place of the old
+-- one, which are not locked yet: hence again, until there is no other.
+create or replace function lock_leases(p_generations bigint[]) returns void
+language plpgsql as $$
+declare
+  v_locked tid[];
+begin
+  loop
+    v_locked := array(
+      select ctid from lease where generation = any(p_generations) order by generation, lane, ids for update);
+    exit when not exists (select from lease where generation = any(p_generations) and ctid <> all(v_locked));
+  end loop;
 end $$;
 
 -- Into `done`: one packed row for each lane and 65-second bucket of ids, so that one job can be found by its id.

@@ -1,0 +1,65 @@
+// claim: which jobs it may choose, and how many it has to find.
+import { deepStrictEqual, ok } from "node:assert/strict";
+import fc from "fast-check";
+import { claim } from "../../../src/core/sql/index.ts";
+import type { TestDatabase } from "../../support/test-database.ts";
+import { type ModelJob, priorities, type QueueModel, tickSeconds } from "../queue-model.ts";
+import { command, queue, types } from "./command.ts";
+
+export const claims = fc
+  .record({
+    types: fc.subarray(types, { minLength: 1 }),
+    limit: fc.integer({ min: 1, max: 5 }),
+    leaseTicks: fc.integer({ min: 1, max: 3 }),
+  })
+  .map((wanted) =>
+    command(`claim ${JSON.stringify(wanted)}`, (model, { db }) => claimSome(model, db, wanted)),
+  );
+
+export async function claimSome(
+  model: QueueModel,
+  db: TestDatabase,
+  wanted: { types: string[]; limit: number; leaseTicks: number },
+): Promise<number> {
+  const claimable = model.claimable(wanted.types);
+  const leaseSeconds = wanted.leaseTicks * tickSeconds;
+  const rows = await db.run(claim({ queue, types: wanted.types, limit: wanted.limit, leaseSeconds }));
+  const claimed = rows.map(({ job }) => {
+    const known = claimable.find(({ id }) => id === job.id);
+    ok(known, "a job was claimed that is not to be claimed");
+    ok(known.expiresAt > model.now, "an expired job was claimed");
+    deepStrictEqual([job.attempt, job.strikes], [known.attempts + 1, known.strikes]);
+    return { known, generation: job.leaseGeneration };
+  });
+  const refused = await refusedIn(claimable, model, db);
+  checkChoice([...claimed.map(({ known }) => known), ...refused], claimable, wanted.limit);
+  for (const { known, generation } of claimed) model.lease(known, { generation, ticks: wanted.leaseTicks });
+  for (const job of refused) model.bury(job, "expired");
+  return claimed.length + refused.length;
+}
+
+/** A claim that meets an expired job buries it: which ones it met, only the table tells. */
+async function refusedIn(claimable: ModelJob[], model: QueueModel, db: TestDatabase): Promise<ModelJob[]> {
+  const expired = claimable.filter((job) => job.expiresAt <= model.now);
+  if (expired.length === 0) return [];
+  const { rows } = await db.pool.query("select id from sluice.closed where id = any($1)", [
+    expired.map(({ id }) => id),
+  ]);
+  return expired.filter(({ id }) => rows.some((row) => row.id === id));
+}
+
+/** As many as wanted if there are as many, best priority first; one that was abandoned comes alone. */
+function checkChoice(taken: ModelJob[], claimable: ModelJob[], wanted: number): void {
+  const certain = claimable.filter((job) => !job.isLate);
+  ok(taken.length <= wanted, "more than wanted");
+  if (taken.some((job) => job.strikes > 0)) deepStrictEqual(taken.length, 1, "an abandoned job in company");
+  else if (certain.some((job) => job.strikes > 0)) ok(taken.length > 0, "nothing found");
+  else ok(taken.length >= Math.min(wanted, certain.length), "less than there is");
+  if (claimable.some((job) => job.strikes > 0)) return;
+  const left = certain.filter((job) => !taken.includes(job));
+  const lowest = Math.min(...taken.map(({ type }) => priorities[type] ?? 0));
+  ok(
+    left.every(({ type }) => (priorities[type] ?? 0) <= lowest),
+    "a better priority was left",
+  );
+}

@@ -1,0 +1,54 @@
+// What time does, and the reaper after it: leases and expiries that run out, cursors, the ledger.
+import { deepStrictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import { advanceCursors, foldLedger, reapExpired, reapLeases } from "../../../src/core/sql/index.ts";
+import type { TestDatabase } from "../../support/test-database.ts";
+import { type QueueModel, tickSeconds } from "../queue-model.ts";
+import { command } from "./command.ts";
+
+const limit = 1000;
+
+export const timePasses = fc
+  .integer({ min: 1, max: 4 })
+  .map((ticks) => command(`${ticks} ticks pass`, (model, { db }) => passTime(model, db, ticks)));
+
+/** The world is moved into the past. The cursor of `scheduled` assumes that nothing is, so it starts again. */
+export async function passTime(model: QueueModel, db: TestDatabase, ticks: number): Promise<void> {
+  const passed = `interval '${ticks * tickSeconds} seconds'`;
+  await db.pool.query(`
+    update sluice.scheduled set run_at = run_at - ${passed};
+    -- the view looks for leases of the last hour only: the reaper is never later than that
+    update sluice.lease set deadline = greatest(deadline - ${passed}, now() - interval '59 minutes');
+    update sluice.expiry set expires_at = expires_at - ${passed};
+    update sluice.job set expires_at = expires_at - ${passed} where expires_at is not null;
+    select setval('sluice.scheduled_cursor', 0)`);
+  model.now += ticks;
+}
+
+export const reapsLeases = fc.constant(
+  command("reap leases", async (model, { db }) => {
+    const dead = model.all((job) => job.reason === "abandoned").length;
+    const expected = model.all((job) => job.status === "processing" && job.deadline <= model.now).length;
+    model.reapLeases();
+    const buried = model.all((job) => job.reason === "abandoned").length - dead;
+    deepStrictEqual(await db.run(reapLeases({ limit })), [{ returned: expected - buried, buried }]);
+  }),
+);
+
+export const reapsExpired = fc.constant(
+  command("reap expired", async (model, { db }) => {
+    const pending = model.all((job) => job.status === "pending").length;
+    model.reapExpired();
+    const buried = pending - model.all((job) => job.status === "pending").length;
+    deepStrictEqual(await db.run(reapExpired({ limit })), [buried]);
+  }),
+);
+
+export const advances = fc.constant(
+  command("advance cursors", async (model, { db }) => {
+    await db.run(advanceCursors());
+    for (const job of model.jobs.values()) job.isLate = false;
+  }),
+);
+
+export const folds = fc.constant(command("fold ledger", (_, { db }) => db.run(foldLedger({ limit }))));

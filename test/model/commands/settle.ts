@@ -1,0 +1,78 @@
+// What a worker does with what it holds, and a stale one with what it no longer holds: settle, extend.
+import { deepStrictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import type { Outcome } from "../../../src/core/job.ts";
+import { extend, settle } from "../../../src/core/sql/index.ts";
+import { type QueueModel, tickSeconds } from "../queue-model.ts";
+import { anyPick, command } from "./command.ts";
+
+const anyOutcome: fc.Arbitrary<Outcome> = fc.oneof(
+  fc.constant<Outcome>({ kind: "complete", output: null }),
+  fc
+    .constantFrom(0, 1, 2)
+    .map((ticks): Outcome => ({ kind: "retry", message: "no", retryInSeconds: ticks * tickSeconds })),
+  fc.constant<Outcome>({ kind: "bury", message: "never" }),
+  fc.constantFrom(1, 2).map((ticks): Outcome => ({ kind: "snooze", retryInSeconds: ticks * tickSeconds })),
+  fc.constant<Outcome>({ kind: "release" }),
+);
+
+export const settles = fc
+  .array(fc.record({ pick: anyPick, outcome: anyOutcome, isFresh: fc.boolean() }), {
+    minLength: 1,
+    maxLength: 4,
+  })
+  .map((picks) =>
+    command(
+      `settle ${JSON.stringify(picks)}`,
+      async (model, { db }) => {
+        const settlements = picks.flatMap(({ pick, outcome, isFresh }, index) => {
+          const job = pickClaim(model, { pick, isFresh });
+          const isFirst = picks.findIndex((other) => pickClaim(model, other) === job) === index;
+          return job && isFirst ? [{ job, outcome }] : [];
+        });
+        const answers = await db.run(settle(settlements));
+        for (const [index, { job, outcome }] of settlements.entries()) {
+          const known = model.jobs.get(job.id);
+          const applied = model.holds(job);
+          if (known && applied) model.settle(known, outcome);
+          const status = applied ? known?.status : null;
+          deepStrictEqual(answers[index], { id: job.id, status, applied });
+        }
+      },
+      (model) => model.claims.length > 0,
+    ),
+  );
+
+export const extensions = fc
+  .record({
+    picks: fc.array(fc.record({ pick: anyPick, isFresh: fc.boolean() }), { minLength: 1, maxLength: 3 }),
+    isWhole: fc.boolean(),
+    ticks: fc.integer({ min: 1, max: 4 }),
+  })
+  .map(({ picks, isWhole, ticks }) =>
+    command(
+      `extend ${JSON.stringify({ picks, isWhole, ticks })}`,
+      async (model, { db }) => {
+        const picked = new Set(picks.flatMap((pick) => pickClaim(model, pick) ?? []));
+        const generations = [...picked].map((job) => job.leaseGeneration);
+        const jobs = isWhole
+          ? model.claims.filter((job) => generations.includes(job.leaseGeneration))
+          : [...picked];
+        const extended = await db.run(extend(jobs, { seconds: ticks * tickSeconds }));
+        const held = jobs.filter((job) => model.holds(job)).map(({ id }) => id);
+        deepStrictEqual(extended.map(({ id }) => id).sort(), held.sort());
+        for (const id of held) {
+          const job = model.jobs.get(id);
+          if (job) job.deadline = Math.max(job.deadline, model.now + ticks);
+        }
+      },
+      (model) => model.claims.length > 0,
+    ),
+  );
+
+/** Of the claims that hold, or of all there ever were. */
+function pickClaim(model: QueueModel, { pick, isFresh }: { pick: number; isFresh: boolean }) {
+  const held = isFresh ? model.claims.filter((job) => model.holds(job)) : [];
+  const from = held.length > 0 ? held : model.claims;
+  return from[pick % from.length];
+}

@@ -1,0 +1,58 @@
+// What people do: cancel, replay, discard, pause, resume.
+import { deepStrictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import { cancel, discard, pause, replay, resume } from "../../../src/core/sql/index.ts";
+import type { ModelJob, QueueModel } from "../queue-model.ts";
+import { anyPick, command, type IsPossible, queue, types } from "./command.ts";
+
+const hasJobs: IsPossible = (model) => model.jobs.size > 0;
+const pickJob = (model: QueueModel, pick: number) =>
+  [...model.jobs.values()][pick % model.jobs.size] as ModelJob;
+
+export const cancels = anyPick.map((pick) =>
+  command(
+    `cancel (${pick})`,
+    async (model, { db }) => {
+      const job = pickJob(model, pick);
+      const isPending = job.status === "pending";
+      deepStrictEqual(await db.run(cancel(job.id)), [isPending]);
+      if (isPending) job.status = "cancelled";
+    },
+    hasJobs,
+  ),
+);
+
+/** Half of the picks are dead jobs, if there are any. */
+export const revisions = fc
+  .tuple(anyPick, fc.boolean(), fc.constantFrom("replay", "discard"))
+  .map(([pick, isDead, verb]) =>
+    command(
+      `${verb} (${pick}, ${isDead ? "dead" : "any"})`,
+      async (model, { db }) => {
+        const dead = isDead ? model.all((job) => job.status === "dead") : [];
+        const job = dead[pick % dead.length] ?? pickJob(model, pick);
+        const expected = job.status === "dead" ? [job.id] : [];
+        deepStrictEqual(await db.run(verb === "replay" ? replay([job.id]) : discard([job.id])), expected);
+        if (job.status !== "dead") return;
+        if (verb === "replay") model.replay(job);
+        else job.status = "discarded";
+      },
+      hasJobs,
+    ),
+  );
+
+export const pauses = fc
+  .tuple(
+    fc.constantFrom(...types.map((type) => ({ type })), { queue }),
+    fc.constantFrom("pause", "resume", "resume"),
+  )
+  .map(([target, verb]) =>
+    command(`${verb} ${JSON.stringify(target)}`, async (model, { db }) => {
+      const name = "queue" in target ? `queue ${target.queue}` : `type ${target.type}`;
+      const before = model.paused.size;
+      if (verb === "pause") model.paused.add(name);
+      else model.paused.delete(name);
+      const changed = model.paused.size !== before;
+      deepStrictEqual(await db.run(verb === "pause" ? pause(target) : resume(target)), [changed]);
+    }),
+  );

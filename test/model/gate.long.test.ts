@@ -1,0 +1,21 @@
+// The gate for minutes: `npm run test:long`. SLUICE_GATE_SEED and SLUICE_GATE_JOBS choose another run.
+import { expect, test } from "vitest";
+import { runGate } from "../support/gate.ts";
+import { useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const jobs = Number(process.env.SLUICE_GATE_JOBS ?? 60_000);
+
+test(`${jobs} jobs through the gate: none lost, none done twice, the books exact in every snapshot`, async () => {
+  const seed = Number(process.env.SLUICE_GATE_SEED ?? Date.now() % 1_000_000);
+  const report = await runGate(db.pool, { seed, jobs, openMs: 3_500, jobsPerCall: 100, lanes: 4 });
+  expect(report, JSON.stringify(report, null, 2)).toMatchObject({
+    lost: 0,
+    duplicated: 0,
+    phantom: 0,
+    appliedTwice: 0,
+    misreported: 0,
+    staleApplied: 0,
+    unbalanced: [],
+  });
+});

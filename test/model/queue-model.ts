@@ -1,0 +1,116 @@
+// The queue as a Map: the truth that model.test.ts compares Postgres with. Its clock counts ticks of five minutes, and
+// only a test moves it.
+import type { DeadReason, JobStatus, Outcome } from "../../src/core/job.ts";
+
+export const tickSeconds = 300;
+const dayTicks = 86_400 / tickSeconds;
+const defaultExpiryTicks = 30 * dayTicks;
+/** What a lease's end adds is less than a tick while a job has at most three attempts. */
+const backoffSeconds = tickSeconds;
+
+export const priorities: Record<string, number> = { a: 5, b: 5, c: 8 };
+
+export interface Asked {
+  type: string;
+  delayTicks: number;
+  /** Null: 30 days, which no run of the model reaches. */
+  expiryTicks: number | null;
+  maxAttempts: number;
+}
+
+export interface ModelJob {
+  id: string;
+  type: string;
+  status: JobStatus;
+  attempts: number;
+  maxAttempts: number;
+  strikes: number;
+  failed: number;
+  dueAt: number;
+  expiresAt: number;
+  /** The reaper has its expiry on a list; once passed there, only a claim refuses the job. */
+  isListed: boolean;
+  /** Committed late: a cursor may have passed it, and the next advance puts it back. */
+  isLate: boolean;
+  generation: string | null;
+  deadline: number;
+  reason: DeadReason | null;
+}
+
+export class QueueModel {
+  now = 0;
+  readonly jobs = new Map<string, ModelJob>();
+  readonly keys = new Map<string, string>();
+  readonly paused = new Set<string>();
+  readonly open: { id: string; asked: Asked }[][] = [];
+  /** Every claim there ever was: those that no longer hold are what a stale worker sends. */
+  readonly claims: { id: string; leaseGeneration: string }[] = [];
+
+  all(isWanted: (job: ModelJob) => boolean): ModelJob[] {
+    return [...this.jobs.values()].filter(isWanted);
+  }
+
+  add(id: string, { type, delayTicks, expiryTicks, maxAttempts }: Asked, { isLate = false } = {}): void {
+    const dueAt = this.now + delayTicks;
+    const isListed = delayTicks > 0 || expiryTicks !== null;
+    const expiresAt =
+      expiryTicks !== null ? this.now + expiryTicks : isListed ? dueAt + defaultExpiryTicks : Infinity;
+    const none = { generation: null, reason: null };
+    const times = { dueAt, expiresAt, isListed, isLate, deadline: 0 };
+    const counts = { attempts: 0, strikes: 0, failed: 0 };
+    this.jobs.set(id, { id, type, maxAttempts, status: "pending", ...none, ...times, ...counts });
+  }
+
+  claimable(types: readonly string[]): ModelJob[] {
+    if (this.paused.has("queue default")) return [];
+    const chosen = types.filter((type) => !this.paused.has(`type ${type}`));
+    return this.all((job) => job.status === "pending" && job.dueAt <= this.now && chosen.includes(job.type));
+  }
+
+  lease(job: ModelJob, { generation, ticks }: { generation: string; ticks: number }): void {
+    this.claims.push({ id: job.id, leaseGeneration: generation });
+    job.attempts++;
+    Object.assign(job, { status: "processing", generation, isLate: false, deadline: this.now + ticks });
+  }
+
+  holds(claimed: { id: string; leaseGeneration: string }): boolean {
+    const job = this.jobs.get(claimed.id);
+    return job?.status === "processing" && job.generation === claimed.leaseGeneration;
+  }
+
+  settle(job: ModelJob, outcome: Outcome, lastReason: DeadReason = "exhausted"): void {
+    if (outcome.kind === "complete") job.status = "completed";
+    if (outcome.kind === "snooze" || outcome.kind === "release") job.attempts--;
+    if (outcome.kind === "retry" || outcome.kind === "bury") job.failed++;
+    if (outcome.kind === "bury") this.bury(job, "fatal");
+    else if (outcome.kind === "retry" && job.attempts >= job.maxAttempts) this.bury(job, lastReason);
+    else if (outcome.kind !== "complete") {
+      const seconds = outcome.kind === "release" ? 0 : outcome.retryInSeconds;
+      Object.assign(job, { status: "pending", dueAt: this.now + seconds / tickSeconds });
+    }
+  }
+
+  bury(job: ModelJob, reason: DeadReason): void {
+    Object.assign(job, { status: "dead", reason });
+  }
+
+  reapLeases(): void {
+    for (const job of this.all(({ status, deadline }) => status === "processing" && deadline <= this.now)) {
+      job.strikes++;
+      this.settle(job, { kind: "retry", message: "", retryInSeconds: backoffSeconds }, "abandoned");
+    }
+  }
+
+  reapExpired(): void {
+    for (const job of this.all(({ isListed, expiresAt }) => isListed && expiresAt <= this.now)) {
+      job.isListed = false;
+      if (job.status === "pending") this.bury(job, "expired");
+    }
+  }
+
+  replay(job: ModelJob): void {
+    const expiresSoon = job.expiresAt <= this.now + dayTicks;
+    if (expiresSoon) Object.assign(job, { expiresAt: this.now + defaultExpiryTicks, isListed: true });
+    Object.assign(job, { status: "pending", attempts: 0, strikes: 0, dueAt: this.now, reason: null });
+  }
+}

@@ -1,0 +1,134 @@
+// The books (L7): enqueued = completed + dead + discarded + cancelled + pending + leased, for each type, at any moment.
+import { beforeEach, expect, test } from "vitest";
+import type { Outcome } from "../../src/core/job.ts";
+import {
+  books,
+  cancel,
+  discard,
+  extend,
+  foldLedger,
+  foldTally,
+  reapExpired,
+  reapLeases,
+  replay,
+} from "../../src/core/sql/index.ts";
+import { differences } from "../support/balance.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, only, times, type Verbs, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const types = ["a", "b"];
+const outcomes: Outcome[] = [
+  complete,
+  { kind: "retry", message: "", retryInSeconds: 0 },
+  { kind: "retry", message: "", retryInSeconds: 60 },
+  { kind: "bury", message: "" },
+  { kind: "snooze", retryInSeconds: 60 },
+  { kind: "release" },
+];
+
+/** Every verb once, each with jobs of two types; after each one the given look is taken. */
+async function runEveryVerb(look: (verb: string) => Promise<void>) {
+  const some = (count: number, fields = {}) =>
+    queue.enqueue(...times(count, (n) => ({ type: types[n % 2] ?? "a", ...fields })));
+  const then = async <T>(verb: string, work: Promise<T>) => {
+    const result = await work;
+    await look(verb);
+    return result;
+  };
+  await then("enqueue", some(24, { maxAttempts: 2 }));
+  await then("enqueue, delayed and keyed", some(2, { delaySeconds: 60, idempotencyKey: "k", type: "a" }));
+  for (const outcome of outcomes) {
+    const jobs = await then("claim", queue.claim({ types, limit: 4 }));
+    await then("extend", db.run(extend(jobs.slice(1, 3), { seconds: 600 })));
+    await then(`settle: ${outcome.kind}`, queue.settle(jobs, outcome));
+    await then("settle again", queue.settle(jobs, outcome));
+  }
+  await then("claim", queue.claim({ types, limit: 4, leaseSeconds: -1 }));
+  await then("reap leases", db.run(reapLeases({ limit: 10 })));
+  const dead = await queue.query<{ id: string }>(
+    "select id from sluice.closed where status = 'dead' order by id",
+  );
+  await then("replay", db.run(replay(dead.slice(0, 2).map((job) => job.id))));
+  await then("discard", db.run(discard(dead.slice(2, 3).map((job) => job.id))));
+  const pending = await queue.query<{ id: string }>("select id from sluice.ready limit 2");
+  for (const job of pending) await then("cancel", db.run(cancel(job.id)));
+  await some(4, { expiresAt: new Date(Date.now() - 1000) });
+  await then("claim of expired jobs", queue.claim({ types }));
+  await some(4, { expiresAt: new Date(Date.now() - 1000) });
+  await then("reap expired", db.run(reapExpired({ limit: 10 })));
+}
+
+test("they balance for each type after every verb, and say what the tables say", async () => {
+  await runEveryVerb(async (verb) => expect([verb, await differences(queue)]).toEqual([verb, []]));
+  const totals = await db.run(books());
+  expect(totals.map((row) => row.type).toSorted()).toEqual(types);
+  for (const row of totals)
+    for (const entry of ["completed", "pending", "dead", "failed"] as const)
+      expect(row[entry]).toBeGreaterThan(0);
+});
+
+test("folding the entries into minutes, and these into one, changes no total", async () => {
+  await runEveryVerb(async () => {});
+  const before = (await db.run(books())).toSorted((a, b) => a.type.localeCompare(b.type));
+  const unchanged = async () =>
+    expect((await db.run(books())).toSorted((a, b) => a.type.localeCompare(b.type))).toEqual(before);
+
+  await queue.query("update sluice.ledger set at = at - interval '3 days' where ctid < '(0,20)'");
+  const entries = await queue.count("ledger");
+  expect(await db.run(foldLedger({ limit: 5 }))).toEqual([5]);
+  await unchanged();
+  expect(await db.run(foldLedger({ limit: 100_000 }))).toEqual([entries - 5]);
+  await unchanged();
+  expect(await queue.count("ledger")).toBe(0);
+
+  expect(only(await db.run(foldTally({ limit: 1 })))).toBe(1);
+  await unchanged();
+  expect(only(await db.run(foldTally({ limit: 1000 })))).toBeGreaterThan(0);
+  expect(only(await db.run(foldTally({ limit: 1000 })))).toBe(0);
+  await unchanged();
+  expect(await differences(queue)).toEqual([]);
+  const old = await queue.query(
+    "select from sluice.tally where minute > '-infinity' and minute < now() - interval '2 days'",
+  );
+  expect(old).toEqual([]);
+});
+
+test("folders at once count every entry once", async () => {
+  await Promise.all(times(200, () => queue.enqueueOne()));
+  const folded = await Promise.all(times(8, () => db.run(foldLedger({ limit: 50 }))));
+  expect(folded.flat().reduce((sum, count) => sum + count, 0)).toBe(200 - (await queue.count("ledger")));
+  expect(await db.run(books())).toMatchObject([{ enqueued: 200, pending: 200 }]);
+});
+
+test("they balance in every snapshot that a reader takes while four writers run for a second", {
+  timeout: 30_000,
+}, async () => {
+  const endsAt = Date.now() + 1000;
+  let isWriting = true;
+  const writers = Promise.all(times(4, (n) => write(queue, n, endsAt))).finally(() => {
+    isWriting = false;
+  });
+  let snapshots = 0;
+  for (; isWriting; snapshots++) expect(await differences(queue)).toEqual([]);
+  await writers;
+  expect(snapshots).toBeGreaterThan(5);
+  expect(await differences(queue)).toEqual([]);
+  expect(await queue.count("done")).toBeGreaterThan(10);
+});
+
+async function write(verbs: Verbs, writer: number, endsAt: number): Promise<void> {
+  for (let round = writer; Date.now() < endsAt; round++) {
+    const [first] = await verbs.enqueue(
+      ...times(8, (n) => ({ type: types[n % 2] ?? "a", delaySeconds: n % 3 === 0 ? 60 : 0 })),
+    );
+    if (round % 3 === 0) await db.run(cancel(first?.id ?? ""));
+    const jobs = await verbs.claim({ types, limit: 5, leaseSeconds: round % 5 === 0 ? -1 : 300 });
+    if (round % 5 === 0) await db.run(reapLeases({ limit: 2 }));
+    else await verbs.settle(jobs, outcomes[round % outcomes.length] ?? complete);
+    if (round % 7 === 0) await db.run(foldLedger({ limit: 1000 }));
+  }
+}

@@ -1,0 +1,50 @@
+// Claimers at once (D2): each job once, and nobody is given a worse job while a better one is free.
+import { beforeEach, describe, expect, test } from "vitest";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const claimers = 16;
+const jobs = 10_000;
+
+describe.each([["one type", ["echo"]] as const, ["four types", ["a", "b", "c", "d"]] as const])(
+  "16 claimers over 10,000 jobs of %s",
+  (_, types) => {
+    test("claim each job once, best priority first, and stop only when all is claimed", {
+      timeout: 60_000,
+    }, async () => {
+      await queue.enqueue(
+        ...times(jobs, (n) => ({ priority: n % 10, type: types[(n >> 2) % types.length] ?? "echo" })),
+      );
+      const sequences = await Promise.all(times(claimers, claimAll));
+      const all = sequences.flat();
+      expect(all).toHaveLength(jobs);
+      expect(new Set(all.map((job) => job.id)).size).toBe(jobs);
+      for (const sequence of sequences) {
+        const priorities = sequence.map((job) => job.priority);
+        expect(priorities).toEqual(priorities.toSorted((a, b) => b - a));
+      }
+    });
+
+    /** As a drain does: again while there is more. */
+    async function claimAll() {
+      const claimed = [];
+      for (;;) {
+        const rows = await queue.claimRows({ types, limit: 50 });
+        claimed.push(...rows.map((row) => row.job));
+        if (!rows[0]?.hasMore) return claimed;
+      }
+    }
+  },
+);
+
+test("two claims of the same generation do not exist", async () => {
+  await queue.enqueue(...times(640, () => ({})));
+  const claims = await Promise.all(times(64, () => queue.claim({ limit: 10 })));
+  const generations = claims.map((batch) => new Set(batch.map((job) => job.leaseGeneration)));
+  expect(generations.every((batch) => batch.size === 1)).toBe(true);
+  expect(new Set(generations.flatMap((batch) => [...batch])).size).toBe(64);
+});

@@ -1,0 +1,197 @@
+// claim (D2): which jobs, in which order, how many. Claims at once have a file of their own.
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Claim } from "../../src/core/sql/claim.ts";
+import { cancel, replay } from "../../src/core/sql/index.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const names = async (options: Partial<Claim>) => (await queue.claim(options)).map((job) => job.payload.name);
+const named = (name: string, fields = {}) => ({ payload: { name }, ...fields });
+
+describe("order", () => {
+  test("best priority first, then oldest first", async () => {
+    await queue.enqueue(
+      named("normal 1"),
+      named("low", { priority: 0 }),
+      named("high 1", { priority: 9 }),
+      named("normal 2"),
+      named("high 2", { priority: 9 }),
+    );
+    expect(await names({ limit: 3 })).toEqual(["high 1", "high 2", "normal 1"]);
+    expect(await names({ limit: 3 })).toEqual(["normal 2", "low"]);
+  });
+
+  test("oldest first also across the types of one priority", async () => {
+    const types = ["a", "b", "c"];
+    await queue.enqueue(...times(60, (n) => named(`${n}`, { type: types[(n * n) % 3] })));
+    const claimed = [
+      ...(await names({ types, limit: 7 })),
+      ...(await names({ types, limit: 20 })),
+      ...(await names({ types, limit: 100 })),
+    ];
+    expect(claimed).toEqual(times(60, String));
+  });
+
+  test("oldest first also where one of many types has nearly all of the work", async () => {
+    const types = times(10, (n) => `type-${n}`);
+    await queue.enqueue(...times(100, (n) => named(`${n}`, { type: "type-0" })));
+    await queue.enqueue(...types.slice(1).map((type) => named(type, { type })));
+    await queue.enqueue(named("low", { type: "type-0", priority: 1 }));
+    expect(await names({ types, limit: 50 })).toEqual(times(50, String));
+    expect(await names({ types, limit: 50 })).toEqual(times(50, (n) => String(50 + n)));
+    expect(await names({ types, limit: 50 })).toEqual([...types.slice(1), "low"]);
+  });
+
+  test("only the types and the queue asked for", async () => {
+    await queue.enqueue(
+      named("mine"),
+      named("other type", { type: "other" }),
+      named("x", { queue: "other" }),
+    );
+    expect(await names({})).toEqual(["mine"]);
+  });
+});
+
+describe("what is due", () => {
+  test("a job that is due later is claimed when its time has come, not before", async () => {
+    const id = await queue.enqueueOne({ delaySeconds: 60 });
+    expect(await queue.claim()).toEqual([]);
+    await makeDue();
+    expect(await queue.claim()).toMatchObject([{ id }]);
+  });
+
+  test("what was due first comes first, and after what was ready before", async () => {
+    await queue.enqueue(named("third", { delaySeconds: 30 }), named("second", { delaySeconds: 20 }));
+    await queue.enqueue(named("first"));
+    await makeDue();
+    expect(await names({})).toEqual(["first", "second", "third"]);
+  });
+
+  test("a claim moves a bounded number of due jobs, and the next ones move the rest", async () => {
+    await queue.enqueue(...times(250, () => ({ delaySeconds: 60 })));
+    await makeDue();
+    expect(await queue.claim({ limit: 1 })).toHaveLength(1);
+    expect([await queue.count("scheduled"), await queue.count("ready")]).toEqual([150, 99]);
+    expect(await queue.claim({ limit: 1000 })).toHaveLength(249);
+    expect(await queue.count("scheduled")).toBe(0);
+  });
+
+  async function makeDue() {
+    await queue.query("update sluice.scheduled set run_at = run_at - interval '1 hour'");
+    await queue.query("select setval('sluice.scheduled_cursor', 0)");
+  }
+});
+
+describe("a job past its expiry (R2)", () => {
+  const expire = () => queue.query("update sluice.job set expires_at = now() where payload ? 'old'");
+
+  test("is buried by the claim that meets it, not run", async () => {
+    const [old, good] = await queue.enqueue({ payload: { old: true } }, {});
+    await expire();
+    expect(await queue.claim()).toMatchObject([{ id: good?.id }]);
+    expect(await queue.find(old?.id ?? "")).toMatchObject({
+      status: "dead",
+      deadReason: "expired",
+      attempts: 0,
+    });
+  });
+});
+
+describe("how many", () => {
+  test.each([
+    [9, 10, 9, false],
+    [10, 10, 10, false],
+    [11, 10, 10, true],
+  ])(
+    "of %i waiting a claim of %i takes %i, and says whether there are more",
+    async (waiting, limit, taken, more) => {
+      await queue.enqueue(...times(waiting, (n) => ({ priority: n % 2, type: n % 3 === 0 ? "a" : "b" })));
+      const rows = await queue.claimRows({ types: ["a", "b"], limit });
+      expect(rows).toHaveLength(taken);
+      expect(new Set(rows.map((row) => row.hasMore))).toEqual(new Set([more]));
+    },
+  );
+
+  test("payloads of more than 4 MiB are left for the next claim", async () => {
+    await queue.enqueue(...times(100, () => ({ payload: { text: "x".repeat(60_000) } })));
+    const rows = await queue.claimRows();
+    expect(rows.length).toBe(Math.floor(4_194_304 / 60_012));
+    expect(rows[0]?.hasMore).toBe(true);
+    expect((await queue.claimRows()).map((row) => row.hasMore)).toEqual(times(31, () => false));
+  });
+
+  test("a job that is larger than all that a claim may carry is claimed alone", async () => {
+    await queue.enqueue({ payload: { text: "x".repeat(5000) } }, {});
+    const claimOf = () => queue.query("select * from sluice.claim('default', '{echo}', 10, 300, null, 1000)");
+    expect(await claimOf()).toHaveLength(1);
+    expect(await claimOf()).toHaveLength(1);
+  });
+
+  test("an empty queue gives nothing and writes nothing", async () => {
+    expect(await queue.claim()).toEqual([]);
+    expect(await queue.count("ledger")).toBe(0);
+  });
+});
+
+describe("what comes with a job", () => {
+  test("its fields, its lease and the worker's name", async () => {
+    const fields = { payload: { a: 1 }, partitionKey: "p", traceparent: "t", tags: ["x"], priority: 7 };
+    const id = await queue.enqueueOne({ ...fields, maxAttempts: 3 });
+    const job = await queue.claimOne({ leaseSeconds: 120, worker: "w-1" });
+    expect(job).toMatchObject({
+      ...fields,
+      id,
+      type: "echo",
+      attempt: 1,
+      maxAttempts: 3,
+      strikes: 0,
+      errors: [],
+    });
+    expect(secondsFromNow(job.leaseExpiresAt)).toBeCloseTo(120, -1);
+    expect(await queue.query("select status, attempts, worker from sluice.jobs")).toEqual([
+      { status: "processing", attempts: 1, worker: "w-1" },
+    ]);
+  });
+
+  test("the errors of its earlier attempts", async () => {
+    await queue.enqueueOne();
+    for (const message of ["one", "two"])
+      await queue.settle([await queue.claimOne()], { kind: "retry", message, retryInSeconds: 0 });
+    expect(await queue.claimOne()).toMatchObject({
+      attempt: 3,
+      errors: [
+        { attempt: 1, message: "one" },
+        { attempt: 2, message: "two" },
+      ],
+    });
+  });
+
+  test("a generation that rises with every claim, through release, retry and replay (D3)", async () => {
+    const id = await queue.enqueueOne();
+    const generations: bigint[] = [];
+    const next = async () => {
+      const job = await queue.claimOne();
+      generations.push(BigInt(job.leaseGeneration));
+      return job;
+    };
+    await queue.settle([await next()], { kind: "release" });
+    await queue.settle([await next()], { kind: "retry", message: "", retryInSeconds: 0 });
+    await queue.settle([await next()], { kind: "bury", message: "" });
+    await db.run(replay([id]));
+    const last = await next();
+    expect(last.attempt).toBe(1);
+    await queue.settle([last], complete);
+    expect(generations).toEqual([...new Set(generations)].sort((a, b) => (a < b ? -1 : 1)));
+    expect(generations).toHaveLength(4);
+  });
+});
+
+test("what was cancelled is not claimed", async () => {
+  const [first, second] = await queue.enqueue({}, {});
+  expect(await db.run(cancel(first?.id ?? ""))).toEqual([true]);
+  expect(await queue.claim()).toMatchObject([{ id: second?.id }]);
+});

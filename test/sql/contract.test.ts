@@ -1,0 +1,130 @@
+// Over all statements: each prepares with a type for every parameter, and answers with just what its decoder reads.
+
+import type pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { NewJob } from "../../src/core/job.ts";
+import * as statements from "../../src/core/sql/index.ts";
+import { compile, type Statement } from "../../src/core/sql/statement.ts";
+import { useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const voidType = 2278;
+const id = "01900000-0000-7000-8000-000000000000";
+const held = { id, leaseGeneration: "1" };
+const fullJob: NewJob = {
+  type: "echo",
+  payload: { a: 1 },
+  queue: "q",
+  priority: 1,
+  maxAttempts: 1,
+  scheduledAt: new Date(),
+  expiresAt: new Date(Date.now() + 60_000),
+  idempotencyKey: "k",
+  partitionKey: "p",
+  traceparent: "t",
+  tags: ["x"],
+};
+const { idempotencyKey: _key, partitionKey: _partition, ...manyOptions } = fullJob;
+
+type Name = keyof typeof statements;
+const examples = {
+  addPartitions: [statements.addPartitions()],
+  advanceCursors: [statements.advanceCursors()],
+  books: [statements.books()],
+  cancel: [statements.cancel(id)],
+  claim: [
+    statements.claim({ queue: "q", types: ["a", "b"], limit: 1, leaseSeconds: 0.5 }),
+    statements.claim({ queue: "q", types: [], limit: 1, leaseSeconds: 60, worker: "w" }),
+  ],
+  completeOne: [statements.completeOne(held, null), statements.completeOne(held, { a: [1] })],
+  discard: [statements.discard([id]), statements.discard([])],
+  dropOldestDay: [statements.dropOldestDay()],
+  enqueue: [statements.enqueue([{ type: "echo", payload: {} }, fullJob]), statements.enqueue([])],
+  enqueueMany: [
+    statements.enqueueMany("echo", [{ a: 1 }, {}], {}),
+    statements.enqueueMany("echo", [], manyOptions),
+  ],
+  enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
+  extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
+  findJob: [statements.findJob(id)],
+  foldLedger: [statements.foldLedger({ limit: 1 })],
+  foldTally: [statements.foldTally({ limit: 1 })],
+  listJobs: [
+    statements.listJobs({ limit: 1 }),
+    statements.listJobs({ type: "a", status: "dead", queue: "q", tag: "t", before: id, limit: 1 }),
+  ],
+  pause: [statements.pause({ queue: "q" }), statements.pause({ type: "a" })],
+  ping: [statements.ping()],
+  prune: [statements.prune({ limit: 1 })],
+  reapExpired: [statements.reapExpired({ limit: 1 })],
+  reapLeases: [statements.reapLeases({ limit: 1 })],
+  replay: [statements.replay([id]), statements.replay([id], { a: 1 })],
+  resume: [statements.resume({ queue: "q" }), statements.resume({ type: "a" })],
+  settle: [
+    statements.settle([]),
+    statements.settle([
+      { job: held, outcome: { kind: "complete", output: null } },
+      { job: held, outcome: { kind: "retry", message: "m", retryInSeconds: 1 } },
+      { job: held, outcome: { kind: "bury", message: "m" } },
+      { job: held, outcome: { kind: "snooze", retryInSeconds: 1 } },
+      { job: held, outcome: { kind: "release" } },
+    ]),
+  ],
+  snapshot: [statements.snapshot()],
+} satisfies Record<Name, Statement<unknown>[]>;
+
+let client: pg.PoolClient;
+beforeAll(async () => {
+  client = await db.pool.connect();
+});
+afterAll(() => client.release());
+
+test("every statement is looked at here", () => {
+  expect(Object.keys(examples).toSorted()).toEqual(Object.keys(statements).toSorted());
+});
+
+describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (_, variants) => {
+  test("prepares, and declares the type of each parameter", async () => {
+    for (const statement of variants) {
+      const { text, values } = compile(statement, "sluice");
+      await client.query(`prepare example as ${text}`);
+      const { rows } = await client.query(
+        "select parameter_types::text[] as types from pg_prepared_statements",
+      );
+      await client.query("deallocate example");
+      expect(rows[0].types).toHaveLength(values.length);
+      const casts = new Set([...text.matchAll(/\$(\d+)::/g)].map((match) => match[1]));
+      expect(casts.size).toBe(values.length);
+    }
+  });
+
+  test("answers with just the columns that its decoder reads", async () => {
+    for (const statement of variants) {
+      const { text, values } = compile(statement, "sluice");
+      await client.query("begin");
+      const { fields } = await client.query(text, values);
+      await client.query("rollback");
+      const columns = fields.filter((field) => field.dataTypeID !== voidType).map((field) => field.name);
+      expect(columnsRead(statement)).toEqual(new Set(columns));
+    }
+  });
+
+  test("has a name in words", () => {
+    for (const { name } of variants) expect(name).toMatch(/^[a-z]+( [a-z]+)*$/);
+  });
+});
+
+function columnsRead(statement: Statement<unknown>): Set<string> {
+  const read = new Set<string>();
+  const row = new Proxy<Record<string, unknown>>(
+    {},
+    {
+      get: (_, column) => {
+        read.add(String(column));
+        return null;
+      },
+    },
+  );
+  statement.decode(row);
+  return read;
+}

@@ -1,0 +1,209 @@
+// enqueue over the typed statement: what is stored, what is filled in, what is refused. Keys have a file of their own.
+import { beforeEach, describe, expect, test } from "vitest";
+import type { NewJob, Payload } from "../../src/core/job.ts";
+import { enqueue } from "../../src/core/sql/index.ts";
+import { newJob } from "../support/jobs.ts";
+import { inSession, sqlState } from "../support/sessions.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { daySeconds, only, secondsBetween, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000);
+
+describe("a batch (J6)", () => {
+  test.each([1, 100, 10_000])("of %i jobs is written by one statement, in the order given", async (size) => {
+    const answers = await queue.enqueue(...times(size, (n) => ({ payload: { n } })));
+    const stored = await queue.query<{ id: string; n: number }>(
+      "select id, (payload->>'n')::int as n from sluice.job order by id",
+    );
+    expect(stored.map((row) => row.n)).toEqual(times(size, (n) => n));
+    expect(answers.map((answer) => answer.id)).toEqual(stored.map((row) => row.id));
+    expect(await queue.count("ready")).toBe(size);
+  });
+
+  test("may mix types, queues, priorities and delays", async () => {
+    const answers = await queue.enqueue(
+      { type: "mail", priority: 9 },
+      { type: "index", queue: "heavy", delaySeconds: 60 },
+      { type: "mail" },
+      { type: "index", queue: "heavy" },
+    );
+    expect(answers.map(({ type, queue: name }) => [type, name])).toEqual([
+      ["mail", "default"],
+      ["index", "heavy"],
+      ["mail", "default"],
+      ["index", "heavy"],
+    ]);
+    expect(answers.map((answer) => secondsFromNow(answer.scheduledAt) > 50)).toEqual([
+      false,
+      true,
+      false,
+      false,
+    ]);
+    const mail = await queue.claim({ types: ["mail"] });
+    expect(mail.map((job) => job.id)).toEqual([answers[0]?.id, answers[2]?.id]);
+    const heavy = await queue.claim({ queue: "heavy", types: ["index"] });
+    expect(heavy.map((job) => job.id)).toEqual([answers[3]?.id]);
+  });
+
+  test("of no jobs writes nothing", async () => {
+    expect(await queue.enqueue()).toEqual([]);
+    expect(await queue.count("ledger")).toBe(0);
+  });
+});
+
+describe("a job (J1)", () => {
+  test("is found again with every field that its producer gave", async () => {
+    const fields = {
+      type: "mail",
+      queue: "heavy",
+      priority: 0,
+      maxAttempts: 20,
+      payload: { text: "ünï ✓", list: [1, null, { deep: true }] },
+      scheduledAt: inSeconds(3600),
+      expiresAt: inSeconds(7200),
+      idempotencyKey: "order-1",
+      partitionKey: "user-1",
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+      tags: ["b", "a"],
+    };
+    const id = await queue.enqueueOne(fields);
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+    expect(await queue.find(id)).toEqual({
+      ...fields,
+      id,
+      status: "pending",
+      attempts: 0,
+      createdAt: expect.any(Date),
+      startedAt: null,
+      completedAt: null,
+      errors: [],
+      deadReason: null,
+      output: null,
+    });
+  });
+
+  test("gets the default of each field that its producer left out", async () => {
+    const job = await queue.find(await queue.enqueueOne());
+    expect(job).toMatchObject({
+      queue: "default",
+      priority: 5,
+      maxAttempts: 5,
+      tags: [],
+      partitionKey: null,
+    });
+    expect(job.scheduledAt).toEqual(job.createdAt);
+    expect(Math.abs(secondsFromNow(job.createdAt))).toBeLessThan(60);
+    expect(secondsBetween(job.createdAt, job.expiresAt)).toBe(30 * daySeconds);
+  });
+
+  test("that is due later expires 30 days after that", async () => {
+    const delayed = await queue.find(await queue.enqueueOne({ delaySeconds: 10 * daySeconds }));
+    expect(secondsFromNow(delayed.scheduledAt)).toBeCloseTo(10 * daySeconds, -2);
+    expect(secondsBetween(delayed.scheduledAt, delayed.expiresAt)).toBe(30 * daySeconds);
+  });
+
+  test("that is due in the past is due now", async () => {
+    const job = await queue.find(await queue.enqueueOne({ scheduledAt: inSeconds(-3600) }));
+    expect(job.scheduledAt).toEqual(job.createdAt);
+    expect(await queue.claim()).toHaveLength(1);
+  });
+
+  test("means the same moments whatever time zone its producer's session is in", async () => {
+    const fields = { scheduledAt: inSeconds(3600), expiresAt: inSeconds(7200), idempotencyKey: "zones" };
+    const ids = new Set<string>();
+    for (const zone of ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"]) {
+      await inSession(db.pool, async (client) => {
+        await client.query(`set timezone to '${zone}'`);
+        const { rows } = await client.query("select id from sluice.enqueue_jobs($1)", [
+          JSON.stringify([
+            {
+              type: "echo",
+              scheduled_at: fields.scheduledAt,
+              expires_at: fields.expiresAt,
+              idempotency_key: "zones",
+            },
+          ]),
+        ]);
+        ids.add(rows[0].id);
+      });
+    }
+    expect(ids.size).toBe(1);
+    expect(await queue.find(only([...ids]))).toMatchObject(fields);
+  });
+
+  test("expires after the same number of hours in a time zone whose clocks change in between", async () => {
+    for (const zone of ["UTC", "America/New_York"]) {
+      await inSession(db.pool, async (client) => {
+        await client.query(`set timezone to '${zone}'`);
+        const { rows } = await client.query(`
+          select extract(epoch from sluice.expiry_of(sluice.id_at(at), null) - at)::int as seconds
+          from (select timestamptz '2026-10-20 12:00:00Z' as at) as moment`);
+        expect(rows).toEqual([{ seconds: 30 * daySeconds }]);
+      });
+    }
+  });
+});
+
+describe("what is wrong is refused, and nothing of its batch is written", () => {
+  const noObject = [] as unknown as Payload;
+  const nullTag = [null] as unknown as string[];
+  const faults: [field: string, wrong: string, fields: Partial<NewJob>][] = [
+    ["type", "empty", { type: "" }],
+    ["type", "in capitals", { type: "Echo" }],
+    ["type", "with a digit first", { type: "1st" }],
+    ["type", "of 64 characters", { type: "a".repeat(64) }],
+    ["type", "with a line's end", { type: "echo\n" }],
+    ["payload", "that is a list", { payload: noObject }],
+    ["payload", "of 128 KiB", { payload: { text: "x".repeat(131_072) } }],
+    ["queue", "with a space", { queue: "my queue" }],
+    ["priority", "below 0", { priority: -1 }],
+    ["priority", "above 9", { priority: 10 }],
+    ["max_attempts", "of 0", { maxAttempts: 0 }],
+    ["max_attempts", "of 21", { maxAttempts: 21 }],
+    ["delay_seconds", "below 0", { delaySeconds: -1 }],
+    ["delay_seconds", "above a year", { delaySeconds: 366 * daySeconds }],
+    ["scheduled_at", "beside a delay", { delaySeconds: 1, scheduledAt: inSeconds(60) }],
+    ["expires_at", "not after scheduled_at", { scheduledAt: inSeconds(60), expiresAt: inSeconds(60) }],
+    ["idempotency_key", "empty", { idempotencyKey: "" }],
+    ["idempotency_key", "of 256 characters", { idempotencyKey: "k".repeat(256) }],
+    ["partition_key", "empty", { partitionKey: "" }],
+    ["partition_key", "of 256 characters", { partitionKey: "k".repeat(256) }],
+    ["traceparent", "of 256 characters", { traceparent: "t".repeat(256) }],
+    ["tags", "of which one is empty", { tags: ["a", ""] }],
+    ["tags", "of which one has 64 characters", { tags: ["t".repeat(64)] }],
+    ["tags", "of which one is null", { tags: nullTag }],
+    ["tags", "21 of them", { tags: times(21, (n) => `t${n}`) }],
+  ];
+
+  const tables = ["job", "ready", "scheduled", "lane", "ledger", "idempotency", "expiry", "job_tag"];
+
+  test.each(faults)("%s: %s", async (field, _, fields) => {
+    const good = newJob({ idempotencyKey: "good", tags: ["good"] });
+    const refused = db.run(enqueue([good, newJob({ delaySeconds: 60 }), newJob(fields)]));
+    await expect(refused).rejects.toMatchObject({
+      code: "22023",
+      message: expect.stringMatching(`^${field}: `),
+    });
+    for (const table of tables) expect([table, await queue.count(table)]).toEqual([table, 0]);
+  });
+
+  test.each(["scheduled_at => 'infinity'", "expires_at => 'infinity'", "delay_seconds => 'NaN'"])(
+    "%s",
+    async (option) => {
+      expect(await sqlState(db.pool.query(`select sluice.enqueue('echo', ${option})`))).toBe("22023");
+    },
+  );
+
+  test("the limits themselves are allowed", async () => {
+    await queue.enqueue(
+      { type: `a${"-".repeat(62)}`, queue: "q", priority: 9, maxAttempts: 1, delaySeconds: 365 * daySeconds },
+      { idempotencyKey: "k".repeat(255), partitionKey: "p".repeat(255), traceparent: "t".repeat(255) },
+      { tags: times(20, (n) => "t".repeat(63 - n)), payload: { text: "x".repeat(131_000) } },
+    );
+    expect(await queue.count("job")).toBe(3);
+  });
+});

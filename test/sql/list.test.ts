@@ -1,0 +1,161 @@
+// find and list (L1): every job is seen once, whatever table it is in, alone or in pages.
+import { beforeEach, describe, expect, test } from "vitest";
+import type { JobStatus } from "../../src/core/job.ts";
+import type { JobFilter } from "../../src/core/sql/find-job.ts";
+import { cancel, discard, findJob, listJobs } from "../../src/core/sql/index.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const list = async (filter: Partial<JobFilter> = {}) =>
+  (await db.run(listJobs({ limit: 100, ...filter }))).map((job) => job.id);
+
+/** One job in each status, and a second pending one that is due later. */
+async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {
+  const completed = await queue.enqueueOne(fields);
+  await queue.settle([await queue.claimOne()], { kind: "complete", output: "done" });
+  const dead = await queue.buryOne(fields);
+  const discarded = await queue.buryOne(fields);
+  await db.run(discard([discarded]));
+  const cancelled = await queue.enqueueOne(fields);
+  await db.run(cancel(cancelled));
+  const processing = await queue.enqueueOne(fields);
+  await queue.claimOne();
+  const ready = await queue.enqueueOne(fields);
+  const scheduled = await queue.enqueueOne({ ...fields, delaySeconds: 60 });
+  return {
+    completed: [completed],
+    dead: [dead],
+    discarded: [discarded],
+    cancelled: [cancelled],
+    processing: [processing],
+    pending: [scheduled, ready],
+  };
+}
+
+describe("find", () => {
+  test("a job that does not exist is not found", async () => {
+    expect(await db.run(findJob("01900000-0000-7000-8000-000000000000"))).toEqual([]);
+  });
+
+  test("a job is found in each status", async () => {
+    for (const [status, ids] of Object.entries(await oneOfEach()))
+      for (const id of ids) expect(await queue.find(id)).toMatchObject({ id, status });
+  });
+
+  test("each of a batch that was settled together is found", async () => {
+    const jobs = await queue.enqueue(...times(100, () => ({})));
+    await queue.settle(await queue.claim(), complete);
+    for (const { id } of jobs)
+      expect(await queue.find(id)).toMatchObject({ id, status: "completed", attempts: 1 });
+  });
+});
+
+describe("list", () => {
+  test("by status", async () => {
+    const jobs = await oneOfEach({ tags: ["x"] });
+    for (const [status, ids] of Object.entries(jobs)) {
+      expect([status, await list({ status: status as JobStatus })]).toEqual([status, ids]);
+      expect(await list({ status: status as JobStatus, type: "echo" })).toEqual(ids);
+      expect(await list({ status: status as JobStatus, queue: "default" })).toEqual(ids);
+      expect(await list({ status: status as JobStatus, tag: "x" })).toEqual(ids);
+      expect(await list({ status: status as JobStatus, type: "other" })).toEqual([]);
+    }
+    expect(await list()).toEqual(Object.values(jobs).flat().toSorted().toReversed());
+  });
+
+  test("by type, queue and tag, and by all of them", async () => {
+    const [a, b, c, d] = (
+      await queue.enqueue(
+        { type: "mail", queue: "q1", tags: ["x", "y"] },
+        { type: "mail", queue: "q2", tags: ["x"] },
+        { type: "index", queue: "q1", tags: ["y"] },
+        { type: "index", queue: "q2" },
+      )
+    ).map((job) => job.id);
+    expect(await list({ type: "mail" })).toEqual([b, a]);
+    expect(await list({ queue: "q1" })).toEqual([c, a]);
+    expect(await list({ tag: "y" })).toEqual([c, a]);
+    expect(await list({ type: "index", queue: "q2" })).toEqual([d]);
+    expect(await list({ type: "mail", queue: "q1", tag: "x", status: "pending" })).toEqual([a]);
+    expect(await list({ tag: "z" })).toEqual([]);
+    expect(await list({ type: "none" })).toEqual([]);
+  });
+
+  const filters: [string, Partial<JobFilter>][] = [
+    ["no filter", {}],
+    ["a type", { type: "echo" }],
+    ["a queue", { queue: "default" }],
+    ["a tag", { tag: "x" }],
+    ["pending", { status: "pending" }],
+    ["completed", { status: "completed" }],
+    ["processing", { status: "processing" }],
+    ["dead", { status: "dead", type: "echo" }],
+  ];
+  test.each(filters)(
+    "pages over 250 jobs, newest first, none twice and none missing: %s",
+    async (_, filter) => {
+      const ids = (await queue.enqueue(...times(250, (n) => ({ tags: ["x"], delaySeconds: n % 2 })))).map(
+        (job) => job.id,
+      );
+      await queue.query("update sluice.scheduled set run_at = now() - interval '1 second'");
+      await queue.query("select setval('sluice.scheduled_cursor', 0)");
+      if (filter.status && filter.status !== "pending") {
+        const claimed = await queue.claim({ limit: 250 });
+        if (filter.status === "completed") await queue.settle(claimed, complete);
+        if (filter.status === "dead") await queue.settle(claimed, { kind: "bury", message: "" });
+      }
+      const seen: string[] = [];
+      const sizes: number[] = [];
+      for (
+        let page = await list(filter);
+        page.length > 0;
+        page = await list({ ...filter, before: seen.at(-1) })
+      ) {
+        seen.push(...page);
+        sizes.push(page.length);
+        await queue.enqueue({ tags: ["x"] }); // what comes in meanwhile does not move the pages
+      }
+      expect(sizes).toEqual([100, 100, 50]);
+      expect(seen).toEqual(ids.toReversed());
+    },
+  );
+});
+
+describe("the view sluice.jobs", () => {
+  test("has one row a job, with its status and times", async () => {
+    const jobs = await oneOfEach({ tags: ["x", "y"] });
+    const rows = await queue.query<{ id: string; status: string }>(
+      "select id, status, completed_at is not null as is_completed, closed_at is not null as is_closed from sluice.jobs",
+    );
+    const expected = Object.entries(jobs).flatMap(([status, ids]) =>
+      ids.map((id) => ({
+        ...{ id, status },
+        is_completed: status === "completed",
+        is_closed: ["dead", "discarded", "cancelled"].includes(status),
+      })),
+    );
+    const byId = (a: { id: string }, b: { id: string }) => a.id.localeCompare(b.id);
+    expect(rows.toSorted(byId)).toEqual(expected.toSorted(byId));
+  });
+
+  test("has one row for a job with many errors, many batches before it and a split lease", async () => {
+    for (let n = 0; n < 3; n++) {
+      await queue.enqueue(...times(5, () => ({})));
+      await queue.settle(await queue.claim({ limit: 4 }), { kind: "retry", message: "", retryInSeconds: 0 });
+      await queue.settle(await queue.claim({ limit: 3 }), complete);
+    }
+    const jobs = await queue.claim({ limit: 3 });
+    await queue.query("select * from sluice.extend($1, $2, 600)", [
+      [jobs[0]?.id],
+      [jobs[0]?.leaseGeneration],
+    ]);
+    const rows = await queue.query(
+      "select count(*)::int as rows, count(distinct id)::int as jobs from sluice.jobs",
+    );
+    expect(rows).toEqual([{ rows: 15, jobs: 15 }]);
+  });
+});

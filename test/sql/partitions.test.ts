@@ -1,0 +1,200 @@
+// Days of jobs: made in time, dropped when all in them is past its retention; prune takes what is left behind.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import {
+  addPartitions,
+  cancel,
+  discard,
+  dropOldestDay,
+  findJob,
+  prune,
+  replay,
+} from "../../src/core/sql/index.ts";
+import { addPastDay, makeOlder } from "../support/old-jobs.ts";
+import { inSession } from "../support/sessions.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, only, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const partitions = () =>
+  queue.query<{ name: string }>(`
+    select relname as name from pg_class
+    where relnamespace = 'sluice'::regnamespace and relispartition and relkind = 'r' order by 1`);
+
+/** A completed job that was made, and finished, so many days ago. */
+async function completedOne(daysAgo: number, fields = {}): Promise<string> {
+  const id = await queue.enqueueOne(fields);
+  await queue.settle([await queue.claimOne()], { kind: "complete", output: "done" });
+  return makeOlder(queue, id, daysAgo);
+}
+const exists = async (id: string) => (await db.run(findJob(id))).length === 1;
+
+describe("adding days", () => {
+  test("a second time adds nothing", async () => {
+    const before = await partitions();
+    expect(await db.run(addPartitions())).toEqual([0]);
+    expect(await partitions()).toEqual(before);
+    expect(before).toHaveLength(2 * 9); // job and done: a default and eight days each
+  });
+
+  test("by two at once adds each day once", async () => {
+    const added = await Promise.all(
+      times(4, () => queue.query<{ n: number }>("select sluice.add_partitions(9) as n")),
+    );
+    expect(added.flat().reduce((sum, row) => sum + row.n, 0)).toBe(2);
+    expect(await partitions()).toHaveLength(2 * 11);
+  });
+
+  test("leaves a day alone whose first rows are in the default partition, and adds the others", async () => {
+    const id = await makeOlder(queue, await queue.enqueueOne(), -12);
+    expect(await queue.query("select sluice.add_partitions(13) as n")).toEqual([{ n: 3 }]);
+    expect(await queue.find(id)).toMatchObject({ status: "pending" });
+    expect(await queue.claim()).toMatchObject([{ id }]);
+  });
+
+  test("puts new jobs into the partition of today", async () => {
+    await queue.enqueueOne();
+    expect(await queue.count("job_default")).toBe(0);
+  });
+});
+
+describe("dropping the oldest day", () => {
+  afterEach(async () => {
+    const old = await queue.query<{ name: string }>(`
+      select relname as name from pg_class
+      where relnamespace = 'sluice'::regnamespace and relispartition
+        and relname ~ '^(job|done)_[0-9]{8}$' and right(relname, 8) < to_char(now() at time zone 'utc', 'YYYYMMDD')`);
+    for (const { name } of old) await queue.query(`drop table sluice.${name}`);
+  });
+
+  test("takes its finished jobs away and keeps whatever is not finished", async () => {
+    const day = await addPastDay(queue, 9);
+    const old = await completedOne(9, { tags: ["x"] });
+    const lately = await completedOne(9);
+    await queue.query("update sluice.done set finished_at = now() where $1 = any(ids)", [lately]);
+    const dead = await makeOlder(queue, await queue.buryOne(), 9);
+    const processing = await queue.enqueueOne();
+    const held = await queue.claimOne();
+    const processingOld = await makeOlder(queue, processing, 9);
+    const ready = await makeOlder(queue, await queue.enqueueOne({ payload: { n: 1 }, tags: ["y"] }), 9);
+    const scheduled = await makeOlder(queue, await queue.enqueueOne({ delaySeconds: 60 }), 9);
+
+    expect(await db.run(dropOldestDay())).toEqual([day]);
+    expect((await partitions()).some(({ name }) => name.endsWith(day.replaceAll("-", "")))).toBe(false);
+    expect(await exists(old)).toBe(false);
+    const statuses = [];
+    for (const id of [lately, dead, processingOld, ready, scheduled])
+      statuses.push((await queue.find(id)).status);
+    expect(statuses).toEqual(["completed", "dead", "processing", "pending", "pending"]);
+
+    expect(await queue.claim()).toMatchObject([{ id: ready, payload: { n: 1 }, tags: ["y"] }]);
+    expect(await db.run(replay([dead]))).toEqual([dead]);
+    expect(await queue.claim()).toMatchObject([{ id: dead }]);
+    const current = { id: processingOld, leaseGeneration: held.leaseGeneration };
+    expect(await queue.settle([current], complete)).toMatchObject([{ applied: true }]);
+    expect(await db.run(cancel(scheduled))).toEqual([true]);
+
+    await db.run(prune({ limit: 100 }));
+    expect([await queue.count("output"), await queue.count("job_tag")]).toEqual([1, 1]);
+    expect(await db.run(dropOldestDay())).toEqual([null]);
+  });
+
+  test("takes one day at a time, the oldest first, and none that has jobs younger than seven days", async () => {
+    const days = [await addPastDay(queue, 7), await addPastDay(queue, 10), await addPastDay(queue, 8)];
+    const young = await completedOne(7);
+    const dropped = [];
+    for (let n = 0; n < 3; n++) dropped.push(only(await db.run(dropOldestDay())));
+    expect(dropped).toEqual([days[1], days[2], null]);
+    expect(await exists(young)).toBe(true);
+  });
+
+  test("gives up while another transaction reads that day, and loses nothing", {
+    timeout: 20_000,
+  }, async () => {
+    const day = await addPastDay(queue, 9);
+    const ready = await makeOlder(queue, await queue.enqueueOne(), 9);
+    await inSession(db.pool, async (reader) => {
+      await reader.query("begin");
+      await reader.query(`select count(*) from sluice.job_${day.replaceAll("-", "")}`);
+      expect(await db.run(dropOldestDay())).toEqual([null]);
+      expect(await queue.find(ready)).toMatchObject({ status: "pending" });
+    });
+    expect(await db.run(dropOldestDay())).toEqual([day]);
+    expect(await queue.claim()).toMatchObject([{ id: ready }]);
+  });
+});
+
+describe("prune", () => {
+  test("takes cancelled and discarded jobs after 7 days and dead ones after 30, with all that hung on them", async () => {
+    const closedOnes = async (days: number) => {
+      const cancelled = await queue.enqueueOne({ tags: ["x"] });
+      await db.run(cancel(cancelled));
+      const discarded = await queue.buryOne({ tags: ["x"] });
+      await db.run(discard([discarded]));
+      const dead = await queue.buryOne({ tags: ["x"] });
+      const ids = [];
+      for (const id of [cancelled, discarded, dead]) ids.push(await makeOlder(queue, id, days));
+      return ids;
+    };
+    const seen = [];
+    for (const days of [6, 8, 31]) seen.push(await closedOnes(days));
+    expect(await db.run(prune({ limit: 100 }))).toEqual([5]);
+    const left = [];
+    for (const ids of seen) left.push(await Promise.all(ids.map(exists)));
+    expect(left).toEqual([
+      [true, true, true],
+      [false, false, true],
+      [false, false, false],
+    ]);
+    const rows = [
+      await queue.count("job"),
+      await queue.count("job_tag"),
+      await queue.count("failed_attempt"),
+    ];
+    expect(rows).toEqual([4, 4, 3]);
+  });
+
+  test("takes finished jobs out of the default partition, with what they returned", async () => {
+    const old = await completedOne(8);
+    const young = await completedOne(6);
+    expect(await db.run(prune({ limit: 100 }))).toEqual([1]);
+    expect([await exists(old), await exists(young)]).toEqual([false, true]);
+    expect([await queue.count("output"), await queue.count("done"), await queue.count("job")]).toEqual([
+      1, 1, 1,
+    ]);
+  });
+
+  test("keeps old jobs that are not finished", async () => {
+    const ready = await makeOlder(queue, await queue.enqueueOne(), 25);
+    const scheduled = await makeOlder(queue, await queue.enqueueOne({ delaySeconds: 60 }), 25);
+    expect(await db.run(prune({ limit: 100 }))).toEqual([0]);
+    expect([await exists(ready), await exists(scheduled)]).toEqual([true, true]);
+  });
+
+  test("takes at most as many of a kind as asked for, and never leaves a job without its state", async () => {
+    for (let n = 0; n < 25; n++) {
+      const id = await queue.enqueueOne();
+      await db.run(cancel(id));
+      await makeOlder(queue, id, 8);
+    }
+    const pruned = [];
+    for (let step = 0; step < 4; step++) {
+      pruned.push(only(await db.run(prune({ limit: 10 }))));
+      expect(await queue.query("select from sluice.jobs where status <> 'cancelled'")).toEqual([]);
+    }
+    expect(pruned).toEqual([10, 10, 5, 0]);
+  });
+
+  test("takes idempotency keys whose window has passed", async () => {
+    await queue.enqueue(...times(5, (n) => ({ idempotencyKey: `k${n}` })));
+    await queue.query(
+      "update sluice.idempotency set expires_at = now() where key_hash < sluice.key_hash_of('k2')",
+    );
+    const kept = await queue.query("select from sluice.idempotency where expires_at > now()");
+    await db.run(prune({ limit: 100 }));
+    expect(await queue.count("idempotency")).toBe(kept.length);
+    expect(await queue.count("job")).toBe(5);
+  });
+});

@@ -1,0 +1,70 @@
+// pause and resume (D7): the work of a queue or a type waits, all other work goes on.
+import { beforeEach, expect, test } from "vitest";
+import { pause, resume } from "../../src/core/sql/index.ts";
+import { sqlState } from "../support/sessions.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+test("a paused queue is not claimed from, whatever the type, until it is resumed", async () => {
+  await queue.enqueue({ queue: "heavy" }, { queue: "heavy", type: "other" }, {});
+  expect(await db.run(pause({ queue: "heavy" }))).toEqual([true]);
+  expect(await queue.claim({ queue: "heavy", types: ["echo", "other"] })).toEqual([]);
+  expect(await queue.claim()).toHaveLength(1);
+  expect(await db.run(resume({ queue: "heavy" }))).toEqual([true]);
+  expect(await queue.claim({ queue: "heavy", types: ["echo", "other"] })).toHaveLength(2);
+});
+
+test("a paused type is not claimed in any queue, and the types beside it are", async () => {
+  await queue.enqueue({ priority: 9 }, { queue: "heavy" }, { type: "other" });
+  await db.run(pause({ type: "echo" }));
+  expect(await queue.claim({ types: ["echo", "other"] })).toMatchObject([{ type: "other" }]);
+  expect(await queue.claim({ queue: "heavy" })).toEqual([]);
+  await db.run(resume({ type: "echo" }));
+  expect(await queue.claim({ types: ["echo", "other"] })).toHaveLength(1);
+  expect(await queue.claim({ queue: "heavy" })).toHaveLength(1);
+});
+
+test("a claim beside a paused type says truly whether there is more", async () => {
+  await queue.enqueue(...times(10, () => ({})), ...times(3, () => ({ type: "other" })));
+  await db.run(pause({ type: "echo" }));
+  expect((await queue.claimRows({ types: ["echo", "other"], limit: 2 })).map((row) => row.hasMore)).toEqual([
+    true,
+    true,
+  ]);
+  expect((await queue.claimRows({ types: ["echo", "other"], limit: 2 })).map((row) => row.hasMore)).toEqual([
+    false,
+  ]);
+});
+
+test("a queue and a type of one name are paused apart", async () => {
+  await queue.enqueue({ type: "same" }, { queue: "same" });
+  await db.run(pause({ queue: "same" }));
+  expect(await queue.claim({ types: ["same"] })).toHaveLength(1);
+  expect(await queue.claim({ queue: "same" })).toEqual([]);
+});
+
+test("what is paused still takes jobs, and what was claimed before may finish", async () => {
+  await queue.enqueueOne();
+  const job = await queue.claimOne();
+  await db.run(pause({ type: "echo" }));
+  expect(await queue.settle([job], complete)).toMatchObject([{ applied: true }]);
+  const id = await queue.enqueueOne();
+  expect(await queue.find(id)).toMatchObject({ status: "pending" });
+});
+
+test("pausing or resuming twice changes nothing the second time, and the answer says so", async () => {
+  expect(await db.run(resume({ type: "echo" }))).toEqual([false]);
+  expect(await db.run(pause({ type: "echo" }))).toEqual([true]);
+  expect(await db.run(pause({ type: "echo" }))).toEqual([false]);
+  expect(await db.run(resume({ type: "echo" }))).toEqual([true]);
+  const answers = await Promise.all(times(8, () => db.run(pause({ queue: "default" }))));
+  expect(answers.flat().filter(Boolean)).toHaveLength(1);
+});
+
+test("only queues and types can be paused", async () => {
+  expect(await sqlState(queue.query("select sluice.pause('job', 'x')"))).toBe("23514");
+});

@@ -1,0 +1,65 @@
+// The pin: a transaction elsewhere holds an old snapshot, so that no dead row can be cleaned away. A claim must not
+// step over what is dead, however much of it there is. Buffers are counted, not times: they are the same everywhere.
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { churn, claimBatch, costOfClaim, enqueueBatch, holdSnapshot, mostBuffers } from "../support/churn.ts";
+import { measure, measureOften } from "../support/explain.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const client = new pg.Client({ connectionString: db.url });
+let release: () => Promise<void>;
+
+beforeAll(() => client.connect());
+afterAll(() => client.end());
+beforeEach(async () => {
+  await emptyQueue(db.pool);
+  release = await holdSnapshot(db.url);
+});
+afterEach(() => release());
+
+test("a claim stays cheap while 30,000 jobs go through and an old snapshot is held", async () => {
+  await churn(db.url, { jobs: 30_000 });
+  const one = await costOfClaim(client, { limit: 1, times: 11 });
+  const hundred = await costOfClaim(client, { limit: 100, times: 11 });
+  expect(await bytesAfterVacuum("ready")).toBeGreaterThan(30_000 * 50);
+  expect(one.buffers).toBeLessThanOrEqual(mostBuffers(1));
+  expect(hundred.buffers).toBeLessThanOrEqual(mostBuffers(100));
+}, 60_000);
+
+test("jobs that fail and come back through the schedule leave nothing in a claim's way", async () => {
+  await churn(db.url, { jobs: 20_000, retries: 0.2 });
+  const one = await costOfClaim(client, { limit: 1, times: 11 });
+  const hundred = await costOfClaim(client, { limit: 100, times: 11 });
+  expect(await bytesAfterVacuum("scheduled")).toBeGreaterThan(4_000 * 50);
+  expect(one.buffers).toBeLessThanOrEqual(mostBuffers(1));
+  expect(hundred.buffers).toBeLessThanOrEqual(mostBuffers(100, { retried: true }));
+}, 60_000);
+
+test("moving the cursors does not get dearer with every time they were moved", async () => {
+  await churn(db.url, { jobs: 1_000 });
+  for (let move = 0; move < 500; move++) await client.query("select sluice.advance_cursors()");
+  const { buffers } = await measureOften(5, () => measure(client, "select sluice.advance_cursors()"));
+  expect(buffers).toBeLessThanOrEqual(40);
+}, 60_000);
+
+test("the reaper finds the leases that ran out behind thousands that are dead", async () => {
+  await churn(db.url, { jobs: 5_000, batchSize: 5 });
+  const idle = await measureOften(5, () => measure(client, "select * from sluice.reap_leases(100)"));
+  expect(await bytesAfterVacuum("lease")).toBeGreaterThan(1_000 * 150);
+  // Leases end in about the order of their deadlines: an index range of dead entries, not their rows one by one.
+  expect(idle.buffers).toBeLessThanOrEqual(40);
+
+  await enqueueBatch(client, 100);
+  await claimBatch(client, 100);
+  await client.query("update sluice.lease set deadline = now() - interval '1 second'");
+  const { rows } = await client.query("select returned, buried from sluice.reap_leases(100)");
+  expect(rows).toEqual([{ returned: 100, buried: 0 }]);
+}, 60_000);
+
+/** What is left of a table when all that may be removed is removed: says that the snapshot does hold the rows. */
+async function bytesAfterVacuum(table: string): Promise<number> {
+  await client.query(`vacuum sluice.${table}`);
+  const { rows } = await client.query(`select pg_relation_size('sluice.${table}') as bytes`);
+  return Number(rows[0].bytes);
+}

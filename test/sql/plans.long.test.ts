@@ -1,0 +1,5 @@
+// Every hot call at a million waiting jobs, within the same bounds as at 100,000.
+import { longSize } from "../support/large-queue.ts";
+import { describePlans } from "../support/plans.ts";
+
+describePlans(longSize, { fillWithinMs: 600_000 });

@@ -1,0 +1,5 @@
+// Every hot call at 100,000 waiting jobs. plans.long.test.ts does the same at a million.
+import { ciSize } from "../support/large-queue.ts";
+import { describePlans } from "../support/plans.ts";
+
+describePlans(ciSize, { fillWithinMs: 60_000 });

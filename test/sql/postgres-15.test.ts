@@ -1,0 +1,50 @@
+// Everything also works on the oldest PostgreSQL that is supported. Without its programs there is nothing to run here.
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { migrate } from "../../src/cli/migrate.ts";
+import {
+  hasPostgres15,
+  type Postgres15,
+  postgres15Programs,
+  startPostgres15,
+} from "../support/postgres-15.ts";
+import { createPgDatabase } from "../support/test-database.ts";
+import { wholeLife } from "../support/whole-life.ts";
+
+describe.runIf(hasPostgres15)(`PostgreSQL 15, which is looked for in ${postgres15Programs}`, () => {
+  let server: Postgres15;
+  let pool: pg.Pool;
+
+  beforeAll(async () => {
+    server = await startPostgres15();
+    pool = new pg.Pool({ connectionString: server.url, max: 8 });
+    await migrate({ databaseUrl: server.url });
+  }, 60_000);
+  afterAll(async () => {
+    await pool?.end();
+    await server?.stop();
+  });
+
+  test("jobs live their whole life", async () => {
+    const { rows } = await pool.query("show server_version");
+    expect(rows[0].server_version).toMatch(/^15\./);
+    await wholeLife(createPgDatabase(pool));
+  });
+
+  test("ids are of version 7, of this moment, and in order within a batch", { timeout: 30_000 }, async () => {
+    const { rows } = await pool.query(`
+      select count(*)::int as jobs, count(distinct id)::int as apart,
+             bool_and(id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]') as is_version_7,
+             bool_and(abs(extract(epoch from sluice.time_of_id(id) - now())) < 60) as is_now,
+             array_agg(id order by place) = array_agg(id order by id) as is_sorted
+      from sluice.enqueue_many('many', array_fill('{}'::jsonb, array[20000]), tags => '{t}')
+        with ordinality as made(id, place)`);
+    expect(rows).toEqual([
+      { jobs: 20_000, apart: 20_000, is_version_7: true, is_now: true, is_sorted: true },
+    ]);
+    const { rows: tagged } = await pool.query(
+      "select count(*)::int as count from sluice.job_tag where tag = 't'",
+    );
+    expect(tagged).toEqual([{ count: 20_000 }]);
+  });
+});

@@ -1,0 +1,164 @@
+// reap: leases that ran out (R1) and jobs past their expiry (R2), in bounded steps that two reapers may run at once.
+import { beforeEach, describe, expect, test } from "vitest";
+import { cancel, reapExpired, reapLeases } from "../../src/core/sql/index.ts";
+import { makeOlder } from "../support/old-jobs.ts";
+import { inSession } from "../support/sessions.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000);
+
+describe("a lease that ran out (R1)", () => {
+  test("gives its job back after a backoff, with the attempt used up", async () => {
+    const id = await queue.enqueueOne();
+    await queue.claimOne({ leaseSeconds: -1 });
+    expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 1, buried: 0 }]);
+    const job = await queue.find(id);
+    expect(job).toMatchObject({
+      ...{ status: "pending", attempts: 1 },
+      errors: [{ attempt: 1, message: "the lease ran out" }],
+    });
+    expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(28);
+    expect(secondsFromNow(job.scheduledAt)).toBeLessThan(46);
+  });
+
+  test("buries its job as abandoned when that was the last attempt", async () => {
+    const id = await queue.enqueueOne({ maxAttempts: 1 });
+    await queue.claimOne({ leaseSeconds: -1 });
+    expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 0, buried: 1 }]);
+    expect(await queue.find(id)).toMatchObject({ status: "dead", deadReason: "abandoned", attempts: 1 });
+  });
+
+  test("gives back what was left of its batch, and not what was settled", async () => {
+    await queue.enqueue(...times(5, () => ({})));
+    const jobs = await queue.claim({ leaseSeconds: -1 });
+    await queue.settle(jobs.slice(0, 3), complete);
+    expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 2, buried: 0 }]);
+    expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 0, buried: 0 }]);
+  });
+
+  test("that still runs is left alone", async () => {
+    await queue.enqueueOne();
+    const job = await queue.claimOne({ leaseSeconds: 60 });
+    expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 0, buried: 0 }]);
+    expect(await queue.settle([job], complete)).toMatchObject([{ applied: true }]);
+  });
+
+  test("is passed over while a settle holds it", async () => {
+    await queue.enqueueOne();
+    const job = await queue.claimOne({ leaseSeconds: -1 });
+    await inSession(db.pool, async (settler) => {
+      await settler.query("begin");
+      await settler.query("select sluice.complete($1, $2)", [job.id, job.leaseGeneration]);
+      expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 0, buried: 0 }]);
+      await settler.query("commit");
+    });
+    expect(await queue.find(job.id)).toMatchObject({ status: "completed" });
+  });
+
+  test("is one of at most as many as asked for, the longest overdue first", async () => {
+    await queue.enqueue(...times(5, () => ({})));
+    const overdue = [];
+    for (let n = 1; n <= 5; n++) overdue.push(await queue.claimOne({ leaseSeconds: -n }));
+    expect(await db.run(reapLeases({ limit: 2 }))).toEqual([{ returned: 2, buried: 0 }]);
+    expect(await queue.find(overdue[4]?.id ?? "")).toMatchObject({ status: "pending" });
+    expect(await queue.find(overdue[0]?.id ?? "")).toMatchObject({ status: "processing" });
+    expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 3, buried: 0 }]);
+  });
+
+  test("is reaped once by many reapers at once", async () => {
+    await queue.enqueue(...times(50, () => ({})));
+    for (let n = 0; n < 10; n++) await queue.claim({ limit: 5, leaseSeconds: -1 });
+    const reports = await Promise.all(times(8, () => db.run(reapLeases({ limit: 100 }))));
+    expect(reports.flat().reduce((sum, report) => sum + report.returned, 0)).toBe(50);
+    expect(await queue.count("scheduled")).toBe(50);
+  });
+
+  test.each([
+    [1, 30],
+    [2, 60],
+    [4, 240],
+    [8, 3600],
+    [20, 3600],
+  ])("after attempt %i waits %i seconds and up to 15 more (J5)", async (attempt, base) => {
+    const seconds = await queue.query<{ seconds: number }>(
+      "select sluice.backoff_seconds($1) as seconds from generate_series(1, 100)",
+      [attempt],
+    );
+    for (const row of seconds) {
+      expect(row.seconds).toBeGreaterThanOrEqual(base);
+      expect(row.seconds).toBeLessThan(base + 15);
+    }
+    expect(new Set(seconds.map((row) => row.seconds)).size).toBeGreaterThan(50);
+  });
+});
+
+describe("a job past its expiry (R2)", () => {
+  test.each([
+    ["ready", {}],
+    ["scheduled", { scheduledAt: inSeconds(60), expiresAt: inSeconds(120) }],
+  ])("that its producer chose is buried: %s", async (_, fields) => {
+    const id = await queue.enqueueOne({ expiresAt: inSeconds(60), ...fields });
+    expect(await db.run(reapExpired({ limit: 10 }))).toEqual([0]);
+    await queue.query("update sluice.job set expires_at = now()");
+    await queue.query("update sluice.expiry set expires_at = now()");
+    expect(await db.run(reapExpired({ limit: 10 }))).toEqual([1]);
+    expect(await queue.find(id)).toMatchObject({ status: "dead", deadReason: "expired", attempts: 0 });
+    expect(await db.run(reapExpired({ limit: 10 }))).toEqual([0]);
+  });
+
+  test("of 30 days is buried, ready or waiting for its next attempt, and younger ones are not", async () => {
+    const [first, second, third] = await queue.enqueue({}, {}, {});
+    await queue.settle([await queue.claimOne()], { kind: "retry", message: "", retryInSeconds: 60 });
+    const waiting = await makeOlder(queue, first?.id ?? "", 31);
+    const ready = await makeOlder(queue, second?.id ?? "", 31);
+    const young = await makeOlder(queue, third?.id ?? "", 29);
+    expect(await db.run(reapExpired({ limit: 10 }))).toEqual([2]);
+    for (const id of [waiting, ready]) expect(await queue.find(id)).toMatchObject({ deadReason: "expired" });
+    expect(await queue.find(young)).toMatchObject({ status: "pending" });
+  });
+
+  test("that was chosen later than 30 days is not buried before that", async () => {
+    const id = await makeOlder(queue, await queue.enqueueOne({ expiresAt: inSeconds(3600) }), 31);
+    expect(await db.run(reapExpired({ limit: 10 }))).toEqual([0]);
+    expect(await queue.claim()).toMatchObject([{ id }]);
+  });
+
+  test("that is being processed may finish", async () => {
+    await queue.enqueueOne({ expiresAt: inSeconds(60) });
+    const job = await queue.claimOne();
+    await queue.query("update sluice.job set expires_at = now()");
+    await queue.query("update sluice.expiry set expires_at = now()");
+    expect(await db.run(reapExpired({ limit: 10 }))).toEqual([0]);
+    expect(await queue.settle([job], complete)).toMatchObject([{ applied: true, status: "completed" }]);
+  });
+
+  test("that was cancelled stays cancelled", async () => {
+    const id = await queue.enqueueOne({ expiresAt: inSeconds(-1) });
+    await db.run(cancel(id));
+    expect(await db.run(reapExpired({ limit: 10 }))).toEqual([0]);
+    expect(await queue.find(id)).toMatchObject({ status: "cancelled" });
+  });
+
+  test("is one of at most as many as asked for", async () => {
+    await queue.enqueue(...times(25, () => ({ expiresAt: inSeconds(-1) })));
+    const buried = [];
+    for (let step = 0; step < 4; step++) buried.push(...(await db.run(reapExpired({ limit: 10 }))));
+    expect(buried).toEqual([10, 10, 5, 0]);
+  });
+
+  test("is buried once by many reapers and claimers at once", async () => {
+    await queue.enqueue(...times(100, () => ({ expiresAt: inSeconds(-1) })));
+    const [claims] = await Promise.all([
+      Promise.all(times(4, () => queue.claim({ limit: 20 }))),
+      Promise.all(times(4, () => db.run(reapExpired({ limit: 50 })))),
+    ]);
+    await db.run(reapExpired({ limit: 100 }));
+    expect(claims.flat()).toEqual([]);
+    expect([await queue.count("closed"), await queue.count("ready")]).toEqual([100, 0]);
+  });
+});

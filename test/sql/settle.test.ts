@@ -1,0 +1,227 @@
+// settle (D2, D3): a whole batch of mixed outcomes in one call, each fenced by the generation of its lease.
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Held, Outcome, Settlement } from "../../src/core/job.ts";
+import { books, reapLeases, settle } from "../../src/core/sql/index.ts";
+import { inSession, untilWaiting } from "../support/sessions.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, only, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const retry: Outcome = { kind: "retry", message: "busy", retryInSeconds: 60 };
+const release: Outcome = { kind: "release" };
+
+async function claimNew(count: number, fields = {}) {
+  await queue.enqueue(...times(count, () => fields));
+  return queue.claim({ limit: count });
+}
+
+async function settledAs(outcome: Outcome, fields = {}) {
+  const job = only(await claimNew(1, fields));
+  const [answer] = await queue.settle([job], outcome);
+  return { answer, job: await queue.find(job.id) };
+}
+
+describe("each outcome", () => {
+  test("complete: the job is completed, with its output", async () => {
+    const { answer, job } = await settledAs({ kind: "complete", output: { rows: [1, null] } });
+    expect(answer).toMatchObject({ status: "completed", applied: true });
+    expect(job).toMatchObject({ status: "completed", attempts: 1, output: { rows: [1, null] }, errors: [] });
+    expect(Math.abs(secondsFromNow(job.completedAt ?? new Date(0)))).toBeLessThan(60);
+    expect(job.startedAt).not.toBeNull();
+  });
+
+  test.each([[null], [0], [false], [""], [[]], ["text"]])(
+    "complete: an output of %j is kept",
+    async (output) => {
+      expect((await settledAs({ kind: "complete", output })).job.output).toEqual(output);
+    },
+  );
+
+  test("retry: the job is pending again after the time asked for, and its error is kept", async () => {
+    const { answer, job } = await settledAs(retry);
+    expect(answer).toMatchObject({ status: "pending", applied: true });
+    expect(job).toMatchObject({
+      ...{ status: "pending", attempts: 1, deadReason: null },
+      errors: [{ attempt: 1, message: "busy" }],
+    });
+    expect(secondsFromNow(job.scheduledAt)).toBeCloseTo(60, -1);
+    expect(await queue.claim()).toEqual([]);
+  });
+
+  test("retry: the job is dead when its attempts are used up", async () => {
+    const { answer, job } = await settledAs(retry, { maxAttempts: 1 });
+    expect(answer).toMatchObject({ status: "dead", applied: true });
+    expect(job).toMatchObject({
+      ...{ status: "dead", deadReason: "exhausted", attempts: 1 },
+      errors: [{ attempt: 1, message: "busy" }],
+    });
+  });
+
+  test("bury: the job is dead at once, whatever attempts it has left", async () => {
+    const { answer, job } = await settledAs({ kind: "bury", message: "no use" });
+    expect(answer).toMatchObject({ status: "dead", applied: true });
+    expect(job).toMatchObject({ status: "dead", deadReason: "fatal", errors: [{ message: "no use" }] });
+  });
+
+  test("snooze: the job is pending again later, and no attempt is used up", async () => {
+    const { job } = await settledAs({ kind: "snooze", retryInSeconds: 60 }, { maxAttempts: 1 });
+    expect(job).toMatchObject({ status: "pending", attempts: 0, errors: [] });
+    expect(secondsFromNow(job.scheduledAt)).toBeCloseTo(60, -1);
+  });
+
+  test("release: the job is pending at once, and no attempt is used up", async () => {
+    const { job } = await settledAs(release, { maxAttempts: 1 });
+    expect(job).toMatchObject({ status: "pending", attempts: 0, errors: [] });
+    expect(await queue.claim()).toMatchObject([{ id: job.id, attempt: 1 }]);
+  });
+
+  test("an error of any length is kept up to its 4000th character", async () => {
+    const { job } = await settledAs({ kind: "bury", message: "é".repeat(5000) });
+    expect(job.errors[0]?.message).toBe("é".repeat(4000));
+  });
+
+  test("a job of five attempts fails five times and is dead", async () => {
+    const id = await queue.enqueueOne({ maxAttempts: 5 });
+    for (let attempt = 1; attempt <= 5; attempt++)
+      await queue.settle([await queue.claimOne()], { ...retry, retryInSeconds: 0 });
+    const job = await queue.find(id);
+    expect(job).toMatchObject({ status: "dead", deadReason: "exhausted", attempts: 5 });
+    expect(job.errors.map((error) => error.attempt)).toEqual([1, 2, 3, 4, 5]);
+  });
+});
+
+test("1,000 mixed outcomes are settled in one call and answered in the order asked", async () => {
+  const outcomes: Outcome[] = [
+    complete,
+    { kind: "complete", output: { n: 1 } },
+    retry,
+    { kind: "bury", message: "no" },
+    { kind: "snooze", retryInSeconds: 60 },
+    release,
+  ];
+  const jobs = (await claimNew(1000)).toReversed();
+  const settlements = jobs.map((job, n) => ({ job, outcome: outcomes[n % 6] ?? complete }));
+  const answers = await db.run(settle(settlements));
+  expect(answers.map((answer) => answer.id)).toEqual(jobs.map((job) => job.id));
+  const expected = ["completed", "completed", "pending", "dead", "pending", "pending"];
+  expect(answers.map((answer) => answer.status)).toEqual(times(1000, (n) => expected[n % 6]));
+  expect(answers.every((answer) => answer.applied)).toBe(true);
+  expect(await db.run(books())).toMatchObject([
+    { enqueued: 1000, completed: 334, dead: 167, pending: 499, leased: 0, failed: 334 },
+  ]);
+  expect([await queue.count("lease"), await queue.count("output")]).toEqual([0, 167]);
+});
+
+test("what is left of a partly settled batch stays in its lease", async () => {
+  const jobs = await claimNew(10);
+  await queue.settle(jobs.slice(0, 4), complete);
+  await queue.settle(jobs.slice(8), release);
+  expect(await queue.settle(jobs.slice(4, 8), complete)).toMatchObject(times(4, () => ({ applied: true })));
+  expect(await db.run(books())).toMatchObject([{ completed: 8, pending: 2, leased: 0 }]);
+});
+
+describe("nothing is applied, and the answer says so (D3)", () => {
+  const refused = { status: null, applied: false };
+
+  test("for a generation that the job was not claimed with", async () => {
+    const job = only(await claimNew(1));
+    const later = { ...job, leaseGeneration: String(BigInt(job.leaseGeneration) + 1n) };
+    expect(await queue.settle([later], complete)).toMatchObject([refused]);
+    expect(await queue.find(job.id)).toMatchObject({ status: "processing" });
+  });
+
+  test("for a job that was claimed again since", async () => {
+    const old = only(await claimNew(1));
+    await queue.settle([old], release);
+    const current = await queue.claimOne();
+    const settlements = [old, current, old].map((job) => ({ job, outcome: complete }));
+    expect((await db.run(settle(settlements))).map((answer) => answer.applied)).toEqual([false, true, false]);
+  });
+
+  test("for a job that was not in that lease", async () => {
+    const [first] = await claimNew(1);
+    const [second] = await claimNew(1);
+    const crossed = { id: second?.id ?? "", leaseGeneration: first?.leaseGeneration ?? "" };
+    expect(await queue.settle([crossed], complete)).toMatchObject([refused]);
+    expect(await db.run(books())).toMatchObject([{ leased: 2, completed: 0 }]);
+  });
+
+  test("for a job that does not exist", async () => {
+    const ghost: Held = { id: "01900000-0000-7000-8000-000000000000", leaseGeneration: "1" };
+    expect(await queue.settle([ghost], complete)).toMatchObject([refused]);
+  });
+
+  test("when the same settlement comes a second time", async () => {
+    const jobs = await claimNew(3);
+    await queue.settle(jobs, complete);
+    expect(await queue.settle(jobs, retry)).toMatchObject([refused, refused, refused]);
+    expect(await db.run(books())).toMatchObject([{ completed: 3, pending: 0 }]);
+  });
+
+  test("for the second of two settlements of one job in one call", async () => {
+    const [job, other] = await claimNew(2);
+    if (!job || !other) throw new Error("two jobs were enqueued");
+    const settlements: Settlement[] = [
+      { job, outcome: { kind: "complete", output: "first" } },
+      { job: other, outcome: complete },
+      { job, outcome: { kind: "bury", message: "second" } },
+    ];
+    expect(await db.run(settle(settlements))).toMatchObject([
+      { status: "completed", applied: true },
+      { status: "completed", applied: true },
+      refused,
+    ]);
+    expect(await queue.find(job.id)).toMatchObject({ status: "completed", output: "first" });
+    expect(await db.run(books())).toMatchObject([{ completed: 2, dead: 0, leased: 0 }]);
+  });
+
+  test("after the reaper took the lease away", async () => {
+    await queue.enqueueOne();
+    const job = await queue.claimOne({ leaseSeconds: -1 });
+    await db.run(reapLeases({ limit: 10 }));
+    expect(await queue.settle([job], complete)).toMatchObject([refused]);
+    expect(await queue.find(job.id)).toMatchObject({ status: "pending", attempts: 1 });
+  });
+});
+
+describe("at once", () => {
+  test("16 settlers with stale leases change nothing", async () => {
+    const stale = await claimNew(50);
+    await queue.settle(stale, release);
+    const current = await queue.claim();
+    const answers = await Promise.all(times(16, () => queue.settle(stale, complete)));
+    expect(answers.flat().filter((answer) => answer.applied)).toEqual([]);
+    expect(await queue.settle(current, complete)).toMatchObject(current.map(() => ({ applied: true })));
+  });
+
+  test("settlers that race for the same lease settle each job once", async () => {
+    for (let round = 0; round < 10; round++) {
+      const jobs = await claimNew(60);
+      const slices = [jobs.slice(0, 40), jobs.slice(20), jobs.slice(10, 50), jobs.toReversed()];
+      const answers = await Promise.all(
+        slices.map((slice, n) => queue.settle(slice, n % 2 === 0 ? complete : { kind: "bury", message: "" })),
+      );
+      const applied = answers.flat().filter((answer) => answer.applied);
+      expect(applied.map((answer) => answer.id).toSorted()).toEqual(jobs.map((job) => job.id).toSorted());
+    }
+    const [{ enqueued, completed, dead, leased } = { enqueued: 0, completed: 0, dead: 0, leased: 0 }] =
+      await db.run(books());
+    expect({ settled: completed + dead, leased }).toEqual({ settled: enqueued, leased: 0 });
+  });
+
+  test("who waits for another settler settles what that one left", async () => {
+    const jobs = await claimNew(10);
+    await inSession(db.pool, async (first) => {
+      await first.query("begin");
+      for (const job of jobs.slice(0, 5))
+        await first.query("select sluice.complete($1, $2)", [job.id, job.leaseGeneration]);
+      const second = queue.settle(jobs, complete);
+      await untilWaiting(db.pool);
+      await first.query("commit");
+      expect((await second).map((answer) => answer.applied)).toEqual(times(10, (n) => n >= 5));
+    });
+  });
+});

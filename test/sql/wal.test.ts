@@ -1,0 +1,29 @@
+// What a job writes to the database's log: it is what a commit waits for, what a replica receives and what a provider
+// bills. The server counts the bytes of each call, so they are the same on every machine.
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { claimText, enqueueText, heldJobs, newJobs, settlements, settleText } from "../support/churn.ts";
+import { measure } from "../support/explain.ts";
+import { useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const client = new pg.Client({ connectionString: db.url });
+beforeAll(() => client.connect());
+afterAll(() => client.end());
+
+const batches = 50;
+const batchSize = 100;
+
+test("in a batch of 100, a job costs at most 600 bytes of log to enqueue and 250 to claim and complete", async () => {
+  const bytes = { enqueue: 0, finish: 0 };
+  for (let batch = 0; batch < batches; batch++)
+    bytes.enqueue += (await measure(client, enqueueText, [newJobs(batchSize)])).walBytes;
+  for (let batch = 0; batch < batches; batch++) {
+    bytes.finish += (await measure(client, claimText, [batchSize])).walBytes;
+    const held = await heldJobs(client);
+    expect(held).toHaveLength(batchSize);
+    bytes.finish += (await measure(client, settleText, [settlements(held)])).walBytes;
+  }
+  expect(bytes.enqueue / batches / batchSize).toBeLessThanOrEqual(600);
+  expect(bytes.finish / batches / batchSize).toBeLessThanOrEqual(250);
+});

@@ -1,0 +1,32 @@
+// The books against the tables themselves, in one statement and so in one snapshot (L7).
+import type { Verbs } from "./verbs.ts";
+
+const unbalanced = `
+  with rows_of as (
+    select lane, 'enqueued' as entry, count(*) as jobs from sluice.job group by lane
+    union all select lane, 'pending', count(*) from sluice.ready group by lane
+    union all select lane, 'pending', count(*) from sluice.scheduled group by lane
+    union all select lane, 'leased', sum(cardinality(ids)) from sluice.lease group by lane
+    union all select lane, 'completed', sum(cardinality(ids)) from sluice.done group by lane
+    union all select lane, status, count(*) from sluice.closed group by lane, status
+  ),
+  counted as (
+    select queue, type, priority, entry, sum(jobs) as jobs
+    from rows_of join sluice.lane using (lane) group by queue, type, priority, entry
+  ),
+  booked as (
+    select queue, type, priority, entry.name as entry, entry.jobs,
+           enqueued - completed - dead - discarded - cancelled - pending - leased as difference
+    from sluice.books
+    cross join lateral (values ('enqueued', enqueued), ('pending', pending), ('leased', leased),
+      ('completed', completed), ('dead', dead), ('discarded', discarded), ('cancelled', cancelled)) as entry(name, jobs)
+  )
+  select queue, type, priority, entry, booked.jobs::int as booked, coalesce(counted.jobs, 0)::int as counted,
+         difference::int
+  from booked full join counted using (queue, type, priority, entry)
+  where booked.jobs is distinct from coalesce(counted.jobs, 0) or difference <> 0`;
+
+/** Every entry that differs from the rows it stands for; none when the books balance. */
+export function differences(queue: Verbs): Promise<object[]> {
+  return queue.query(unbalanced);
+}

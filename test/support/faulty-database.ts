@@ -1,0 +1,50 @@
+// A Database between the caller and the real one that goes wrong by a plan: each call draws a fault from the plan's
+// seed. A statement that was committed and one that was never sent look the same from outside.
+import type { Database } from "../../src/queue/ports.ts";
+import type { SeededRandom } from "./seeded-random.ts";
+
+export const faults = ["unsent", "reply lost", "twice", "slow"] as const;
+export type Fault = (typeof faults)[number];
+
+export class DatabaseFault extends Error {
+  override readonly name = "DatabaseFault";
+}
+
+export interface FaultPlan {
+  random: SeededRandom;
+  /** The share of calls that go wrong. */
+  share: number;
+  /** What happens elsewhere while a slow call is under way. */
+  meanwhile(): Promise<void>;
+}
+
+export function createFaultyDatabase(
+  db: Database,
+  { random, share, meanwhile }: FaultPlan,
+): Database & { seen: Map<Fault, number> } {
+  const seen = new Map<Fault, number>();
+  return {
+    seen,
+    async run(statement) {
+      if (!random.isLikely(share)) return db.run(statement);
+      const fault = random.pick(faults);
+      seen.set(fault, (seen.get(fault) ?? 0) + 1);
+      switch (fault) {
+        case "unsent":
+          throw new DatabaseFault(`${statement.name} was not sent`);
+        case "reply lost":
+          await db.run(statement);
+          throw new DatabaseFault(`the reply to ${statement.name} was lost`);
+        case "twice": {
+          const [, second] = await Promise.all([db.run(statement), db.run(statement)]);
+          return second;
+        }
+        case "slow":
+          await meanwhile();
+          return db.run(statement);
+        default:
+          return fault satisfies never;
+      }
+    },
+  };
+}

@@ -1,0 +1,91 @@
+// The gate's claimer: claims, and settles in every way there is, twice and too late included.
+import type { ClaimedJob, Held, Outcome, Settlement } from "../../src/core/job.ts";
+import { claim, extend, settle } from "../../src/core/sql/index.ts";
+import type { Gate } from "./gate.ts";
+import { gateTypes } from "./gate-actors.ts";
+import { inTransaction, runOn } from "./gate-sql.ts";
+import type { SeededRandom } from "./seeded-random.ts";
+
+const rollbackShare = 0.1;
+const abandonedShare = 0.03;
+const repeatedShare = 0.15;
+const leaseSeconds = 60;
+const idleMs = 5;
+
+export async function claimAndSettle(gate: Gate, random: SeededRandom): Promise<number> {
+  const wanted = claim({ queue: "default", types: gateTypes, limit: random.int(1, 60), leaseSeconds });
+  if (random.isLikely(rollbackShare)) {
+    await inTransaction(gate.pool, { isCommitted: false }, async (client) => {
+      const rows = await runOn(client, wanted);
+      await runOn(client, settle(rows.map(({ job }) => ({ job, outcome: outcomeOf(random) }))));
+    });
+    return idleMs;
+  }
+  const jobs = (await runOn(gate.pool, wanted)).map((row) => row.job);
+  for (const job of jobs) remember(gate, job);
+  await settleSome(gate, random, jobs);
+  return jobs.length > 0 ? 0 : idleMs;
+}
+
+function remember(gate: Gate, job: ClaimedJob): void {
+  const generation = BigInt(job.leaseGeneration);
+  if (generation > (gate.generations.get(job.id) ?? 0n)) gate.generations.set(job.id, generation);
+}
+
+async function settleSome(gate: Gate, random: SeededRandom, jobs: readonly ClaimedJob[]): Promise<void> {
+  const kept = jobs.filter(() => !random.isLikely(abandonedShare));
+  gate.abandoned.push(...jobs.filter((job) => !kept.includes(job)));
+  const settlements = kept.map((job) => ({ job, outcome: outcomeOf(random) }));
+  if (!random.isLikely(repeatedShare)) {
+    await settleAndNote(gate, [...settlements, ...tooLate(gate, random)]);
+    return;
+  }
+  // While the same settlements arrive twice, a heartbeat splits the lease under both.
+  const some = kept.filter(() => random.isLikely(0.5));
+  await Promise.all([
+    runOn(gate.pool, extend(some, { seconds: leaseSeconds })),
+    settleAndNote(gate, settlements),
+    settleAndNote(gate, [...settlements].reverse()),
+  ]);
+  await settleStale(gate, settlements);
+}
+
+/** Settlements of jobs that somebody else has claimed since. */
+function tooLate(gate: Gate, random: SeededRandom): Settlement[] {
+  const stale = gate.abandoned.filter((job) => isTooLate(gate, job));
+  for (const job of stale) gate.abandoned.splice(gate.abandoned.indexOf(job), 1);
+  gate.stale.sent += stale.length;
+  return stale.map((job) => ({ job, outcome: outcomeOf(random) }));
+}
+
+function isTooLate(gate: Gate, job: Held): boolean {
+  return (gate.generations.get(job.id) ?? 0n) > BigInt(job.leaseGeneration);
+}
+
+async function settleAndNote(gate: Gate, settlements: readonly Settlement[]): Promise<void> {
+  const stale = settlements.map(({ job }) => isTooLate(gate, job)); // as known before they are sent
+  const answers = await runOn(gate.pool, settle(settlements));
+  for (const [index, { job, outcome }] of settlements.entries()) {
+    if (!answers[index]?.applied) continue;
+    const key = `${job.id} ${job.leaseGeneration}`;
+    gate.applied.set(key, (gate.applied.get(key) ?? 0) + 1);
+    if (outcome.kind === "complete") gate.completed.set(job.id, (gate.completed.get(job.id) ?? 0) + 1);
+    if (stale[index]) gate.stale.applied++;
+  }
+}
+
+async function settleStale(gate: Gate, settlements: readonly Settlement[]): Promise<void> {
+  const answers = await runOn(gate.pool, settle(settlements));
+  gate.stale.sent += answers.length;
+  gate.stale.applied += answers.filter((answer) => answer.applied).length;
+}
+
+function outcomeOf(random: SeededRandom): Outcome {
+  const retryInSeconds = random.isLikely(0.3) ? 0 : random.next() * 0.5;
+  const drawn = random.next();
+  if (drawn < 0.7) return { kind: "complete", output: random.isLikely(0.2) ? drawn : null };
+  if (drawn < 0.82) return { kind: "retry", message: "failed", retryInSeconds };
+  if (drawn < 0.88) return { kind: "snooze", retryInSeconds };
+  if (drawn < 0.96) return { kind: "release" };
+  return { kind: "bury", message: "failed for good" };
+}

@@ -1,0 +1,196 @@
+// Every call that is made while jobs flow, or when somebody looks: what it may touch in a large queue. The bounds are
+// in buffers (8 KiB pages, counted each time they are looked at) and hold at 100,000 jobs as at a million.
+import type pg from "pg";
+import { commonTag, commonTypes, rareType } from "./large-queue.ts";
+
+export interface HotCall {
+  name: string;
+  text: string;
+  /** Prepares what the call needs and says its parameters. */
+  values(client: pg.ClientBase): Promise<unknown[]> | unknown[];
+  buffers: number;
+  /** Those that the call has to use. */
+  indexes: readonly string[];
+}
+
+const types = [...commonTypes, rareType];
+const claim = "select * from sluice.claim('default', $1, $2, 600)";
+const settle = "select * from sluice.settle($1)";
+const enqueue = "select * from sluice.enqueue_jobs($1)";
+const extend = "select * from sluice.extend($1, $2, 600)";
+const cancel = "select sluice.cancel($1)";
+const find = "select * from sluice.find_job($1)";
+const list = "select * from sluice.list_jobs($1, $2, $3, $4, $5, 100)";
+
+const of = (
+  name: string,
+  text: string,
+  values: HotCall["values"],
+  buffers: number,
+  indexes: readonly string[],
+): HotCall => ({ name, text, values, buffers, indexes });
+
+export const hotCalls: readonly HotCall[] = [
+  of("claim 1", claim, () => [types, 1], 160, ["scheduled_in_order", "ready_in_order", "job_pkey"]),
+  of("claim 100", claim, () => [types, 100], 700, ["scheduled_in_order", "ready_in_order", "job_pkey"]),
+  of("claim 100 of one type", claim, () => [["mail"], 100], 600, [
+    "scheduled_in_order",
+    "ready_in_order",
+    "job_pkey",
+  ]),
+  of("settle 1", settle, (c) => settlements(c, 1, ["complete"]), 40, ["lease_by_generation"]),
+  of("settle 100, all completed", settle, (c) => settlements(c, 100, ["complete"]), 80, [
+    "lease_by_generation",
+  ]),
+  of("settle 100, mixed", settle, (c) => settlements(c, 100, mixed), 1_200, [
+    "lease_by_generation",
+    "job_pkey",
+  ]),
+  { name: "enqueue 1", text: enqueue, values: () => [newJobs(1)], buffers: 30, indexes: ["lane_by_name"] },
+  of("enqueue 100", enqueue, () => [newJobs(100)], 1_300, ["lane_by_name"]),
+  of("enqueue 100, delayed, tagged, with keys", enqueue, () => [newJobs(100, full)], 4_500, [
+    "idempotency_pkey",
+    "job_pkey",
+  ]),
+  of("enqueue 100 that are known by their keys", enqueue, () => [known], 4_500, [
+    "idempotency_pkey",
+    "ready_by_id",
+  ]),
+  of("extend 100", extend, (c) => held(c, 100), 60, ["lease_by_generation"]),
+  of("extend 50 of 100", extend, async (c) => half(await held(c, 100)), 60, ["lease_by_generation"]),
+  of("cancel a waiting job", cancel, (c) => idOf(c, "ready"), 40, ["ready_by_id"]),
+  of("cancel a scheduled job", cancel, (c) => idOf(c, "scheduled"), 40, ["scheduled_by_id"]),
+  of("find a waiting job", find, (c) => idOf(c, "ready"), 60, ["job_pkey", "ready_by_id"]),
+  of("find a scheduled job", find, (c) => idOf(c, "scheduled"), 60, ["job_pkey", "scheduled_by_id"]),
+  of("find a dead job", find, (c) => idOf(c, "closed"), 60, ["job_pkey", "closed_pkey"]),
+  of("find a completed job", find, (c) => packedIdOf(c, "done"), 120, ["job_pkey", "done_hi_id_lo_id_idx"]),
+  of("find a job that is being processed", find, (c) => packedIdOf(c, "lease"), 250, [
+    "job_pkey",
+    "lease_by_deadline",
+  ]),
+  of("reap leases, none ran out", "select * from sluice.reap_leases(100)", () => [], 40, [
+    "lease_by_deadline",
+  ]),
+  of("reap 100 jobs of leases", "select * from sluice.reap_leases(1)", ranOut, 1_400, [
+    "lease_by_deadline",
+    "job_pkey",
+  ]),
+  of("reap expired, none is", "select sluice.reap_expired(1000)", () => [], 60, [
+    "expiry_in_order",
+    "ready_by_id",
+    "scheduled_by_id",
+  ]),
+  of("reap 100 expired", "select sluice.reap_expired(100)", expire, 2_500, ["expiry_in_order", "job_pkey"]),
+  of("snapshot", "select * from sluice.snapshot()", () => [], 600, ["ready_in_order", "job_pkey"]),
+  of("advance cursors", "select sluice.advance_cursors()", () => [], 1_000, [
+    "ready_in_order",
+    "scheduled_in_order",
+  ]),
+  { name: "list", text: list, values: () => filter({}), buffers: 4_000, indexes: ["job_pkey"] },
+  of("list pending", list, () => filter({ status: "pending" }), 4_000, ["ready_by_id", "scheduled_by_id"]),
+  of("list completed", list, () => filter({ status: "completed" }), 4_000, ["done_hi_id_lo_id_idx"]),
+  of("list dead", list, () => filter({ status: "dead" }), 4_000, ["job_pkey"]),
+  of("list a queue", list, () => filter({ queue: "heavy" }), 5_000, ["job_pkey"]),
+  of("list a type", list, () => filter({ type: "mail" }), 5_000, ["job_pkey"]),
+  of("list a type, completed", list, () => filter({ type: "mail", status: "completed" }), 4_000, [
+    "done_hi_id_lo_id_idx",
+  ]),
+  of("list a type, dead", list, () => filter({ type: "mail", status: "dead" }), 4_000, ["job_pkey"]),
+  of("list a tag", list, () => filter({ tag: commonTag }), 5_000, ["job_pkey"]),
+  of("list the next page", list, nextPage, 5_000, ["done_hi_id_lo_id_idx"]),
+];
+
+const mixed = ["complete", "retry", "bury", "snooze", "release"] as const;
+const full = { delay_seconds: 7_200, tags: ["new", "customer-1"] };
+let keys = 0;
+
+function newJobs(size: number, fields?: typeof full): string {
+  const job = (index: number) => ({
+    type: commonTypes[index % commonTypes.length],
+    payload: { customer: index, address: "someone@example.com", subject: "a subject of a common length" },
+    ...(fields && { ...fields, idempotency_key: `key ${keys++}` }),
+  });
+  return JSON.stringify(Array.from({ length: size }, (_, index) => job(index)));
+}
+
+const known = JSON.stringify(
+  Array.from({ length: 100 }, (_, index) => ({
+    type: "mail",
+    payload: {},
+    idempotency_key: `known ${index}`,
+  })),
+);
+
+async function claimed(
+  client: pg.ClientBase,
+  size: number,
+): Promise<{ id: string; lease_generation: string }[]> {
+  return (await client.query(claim, [types, size])).rows;
+}
+
+async function settlements(
+  client: pg.ClientBase,
+  size: number,
+  outcomes: readonly string[],
+): Promise<unknown[]> {
+  const rows = await claimed(client, size);
+  const settled = rows.map(({ id, lease_generation: generation }, index) => ({
+    ...{ id, generation, outcome: outcomes[index % outcomes.length], message: "busy", seconds: 3_600 },
+  }));
+  return [JSON.stringify(settled)];
+}
+
+async function held(client: pg.ClientBase, size: number): Promise<[ids: string[], generations: string[]]> {
+  const rows = await claimed(client, size);
+  return [rows.map((row) => row.id), rows.map((row) => row.lease_generation)];
+}
+
+function half([ids, generations]: [string[], string[]]): unknown[] {
+  return [ids.slice(ids.length / 2), generations.slice(ids.length / 2)];
+}
+
+/** One from the middle: neither the oldest nor the newest, which are found by luck. */
+async function idOf(client: pg.ClientBase, table: "ready" | "scheduled" | "closed"): Promise<unknown[]> {
+  const { rows } = await client.query(`select id from sluice.${table} limit 1 offset 1000`);
+  return [rows[0].id];
+}
+
+async function packedIdOf(client: pg.ClientBase, table: "done" | "lease"): Promise<unknown[]> {
+  const { rows } = await client.query(
+    `select ids[1] as id from sluice.${table} order by ids limit 1 offset 20`,
+  );
+  return [rows[0].id];
+}
+
+async function ranOut(client: pg.ClientBase): Promise<unknown[]> {
+  await client.query("select count(*) from sluice.claim('default', array['mail'], 100, -1)");
+  return [];
+}
+
+async function expire(client: pg.ClientBase): Promise<unknown[]> {
+  await client.query(`
+    with expired as (
+      update sluice.job set expires_at = now()
+      where id = any(array(select id from sluice.ready order by id desc limit 100))
+      returning expires_at, id
+    )
+    insert into sluice.expiry (expires_at, id) select expires_at, id from expired`);
+  return [];
+}
+
+interface Filter {
+  type?: string;
+  status?: string;
+  queue?: string;
+  tag?: string;
+  before?: string;
+}
+
+function filter({ type, status, queue, tag, before }: Filter): unknown[] {
+  return [type ?? null, status ?? null, queue ?? null, tag ?? null, before ?? null];
+}
+
+async function nextPage(client: pg.ClientBase): Promise<unknown[]> {
+  const { rows } = await client.query(list, filter({ status: "completed" }));
+  return filter({ status: "completed", before: rows.at(-1).id });
+}

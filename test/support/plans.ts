@@ -1,0 +1,75 @@
+// The plan test itself, at any size: every hot call on a large queue, with statistics that are fresh and with those of
+// the day the tables were made.
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { measure, type Scan, scansOf, watchStatements } from "./explain.ts";
+import { hotCalls } from "./hot-calls.ts";
+import { fillQueue, type QueueSize } from "./large-queue.ts";
+import { useTestDatabase } from "./test-database.ts";
+
+const largeTables = [
+  "job",
+  "ready",
+  "scheduled",
+  "done",
+  "closed",
+  "expiry",
+  "idempotency",
+  "failed_attempt",
+  "job_tag",
+];
+/** A call's plans are made anew in its first rounds, for the parameters' values; the last two are those that stay. */
+const rounds = 8;
+/** A seed whose first numbers are high: a claim that now and then moves cursors and folds the ledger does not. */
+const seed = 0.1;
+
+export function describePlans(size: QueueSize, { fillWithinMs }: { fillWithinMs: number }): void {
+  describe.each(["fresh", "stale"] as const)("with %s statistics", (statistics) => {
+    const db = useTestDatabase();
+    const client = new pg.Client({ connectionString: db.url });
+    let watch: Awaited<ReturnType<typeof watchStatements>>;
+
+    beforeAll(async () => {
+      await client.connect();
+      await keepAutovacuumOff(client);
+      if (statistics === "stale") await client.query("analyze");
+      await fillQueue(client, size);
+      if (statistics === "fresh") await client.query("analyze");
+      watch = await watchStatements(client);
+    }, fillWithinMs);
+    afterAll(() => client.end());
+
+    test.each(hotCalls)(
+      "$name: at most $buffers buffers, by the index meant, and no table from end to end",
+      async (call) => {
+        const buffers: number[] = [];
+        const scans: Scan[] = [];
+        for (let round = 0; round < rounds; round++) {
+          const values = await call.values(client);
+          await client.query("select setseed($1)", [seed]);
+          watch.take();
+          buffers.push((await measure(client, call.text, values)).buffers);
+          scans.push(...scansOf(watch.take()));
+        }
+        expect(scans.filter((scan) => scan.index === null && largeTables.includes(scan.relation))).toEqual(
+          [],
+        );
+        expect(scans.map((scan) => scan.index)).toEqual(expect.arrayContaining([...call.indexes]));
+        expect(Math.max(...buffers.slice(-2)), buffers.join(", ")).toBeLessThanOrEqual(call.buffers);
+      },
+    );
+  });
+}
+
+async function keepAutovacuumOff(client: pg.ClientBase): Promise<void> {
+  await client.query(`
+    do $$
+    declare v_table regclass;
+    begin
+      for v_table in
+        select oid from pg_class where relnamespace = 'sluice'::regnamespace and relkind = 'r'
+      loop
+        execute format('alter table %s set (autovacuum_enabled = off)', v_table);
+      end loop;
+    end $$`);
+}

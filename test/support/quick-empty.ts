@@ -1,0 +1,21 @@
+// Empties the queue between hundreds of short runs on one database: to delete is ten times faster than to truncate, as
+// long as few dead rows have gathered.
+import type pg from "pg";
+import { emptyQueue } from "./test-database.ts";
+
+const runsPerTruncate = 25;
+const tables =
+  "lane job ready scheduled lease done output closed failed_attempt job_tag expiry idempotency ledger tally pause " +
+  "cursor_sighting cursor_gap";
+const deleteAll = tables
+  .split(" ")
+  .map((table) => `delete from sluice.${table}`)
+  .join(";");
+
+export function createQuickEmpty(pool: pg.Pool): () => Promise<void> {
+  let runs = 0;
+  return async () => {
+    if (runs++ % runsPerTruncate === 0) await emptyQueue(pool);
+    else await pool.query(deleteAll);
+  };
+}

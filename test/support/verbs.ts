@@ -1,0 +1,67 @@
+// The engine's verbs in short, for tests that chain them: a test names only what it is about.
+import type { QueryResultRow } from "pg";
+import type { ClaimedJob, Held, Job, NewJob, Outcome } from "../../src/core/job.ts";
+import type { Claim, ClaimRow } from "../../src/core/sql/claim.ts";
+import type { EnqueuedJob } from "../../src/core/sql/enqueue.ts";
+import { claim, enqueue, findJob, settle } from "../../src/core/sql/index.ts";
+import type { Settled } from "../../src/core/sql/settle.ts";
+import { newJob } from "./jobs.ts";
+import type { TestDatabase } from "./test-database.ts";
+
+export interface Verbs {
+  enqueue(...jobs: Partial<NewJob>[]): Promise<EnqueuedJob[]>;
+  enqueueOne(fields?: Partial<NewJob>): Promise<string>;
+  claimRows(options?: Partial<Claim>): Promise<ClaimRow[]>;
+  claim(options?: Partial<Claim>): Promise<ClaimedJob[]>;
+  claimOne(options?: Partial<Claim>): Promise<ClaimedJob>;
+  settle(jobs: readonly Held[], outcome: Outcome): Promise<Settled[]>;
+  find(id: string): Promise<Job>;
+  /** A job that is dead for a fatal error. */
+  buryOne(fields?: Partial<NewJob>): Promise<string>;
+  query<T extends QueryResultRow>(text: string, values?: unknown[]): Promise<T[]>;
+  /** How many rows a table of the queue has. */
+  count(table: string): Promise<number>;
+}
+
+export const complete: Outcome = { kind: "complete", output: null };
+
+export function verbsOf(db: TestDatabase): Verbs {
+  // After the last test the database may be dropped before the last connection of the pool has closed.
+  db.pool.on("error", () => {});
+  const verbs: Verbs = {
+    enqueue: (...jobs) => db.run(enqueue(jobs.map(newJob))),
+    enqueueOne: async (fields = {}) => only(await verbs.enqueue(fields)).id,
+    claimRows: (options = {}) =>
+      db.run(claim({ queue: "default", types: ["echo"], limit: 100, leaseSeconds: 300, ...options })),
+    claim: async (options) => (await verbs.claimRows(options)).map((row) => row.job),
+    claimOne: async (options) => only(await verbs.claim({ limit: 1, ...options })),
+    settle: (jobs, outcome) => db.run(settle(jobs.map((job) => ({ job, outcome })))),
+    find: async (id) => only(await db.run(findJob(id))),
+    buryOne: async (fields = {}) => {
+      const id = await verbs.enqueueOne(fields);
+      const job = await verbs.claimOne({ types: [fields.type ?? "echo"], queue: fields.queue ?? "default" });
+      await verbs.settle([job], { kind: "bury", message: "no use" });
+      if (job.id !== id) throw new Error("another job was claimed");
+      return id;
+    },
+    query: async <T extends QueryResultRow>(text: string, values: unknown[] = []) =>
+      (await db.pool.query<T>(text, values)).rows,
+    count: async (table) =>
+      only(await verbs.query<{ count: number }>(`select count(*)::int as count from sluice.${table}`)).count,
+  };
+  return verbs;
+}
+
+export function only<T>(rows: readonly T[]): T {
+  const [row] = rows;
+  if (row === undefined || rows.length !== 1) throw new Error(`one row expected, not ${rows.length}`);
+  return row;
+}
+
+export function times<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}
+
+export const secondsBetween = (from: Date, to: Date) => (to.getTime() - from.getTime()) / 1000;
+export const secondsFromNow = (at: Date) => secondsBetween(new Date(), at);
+export const daySeconds = 86_400;

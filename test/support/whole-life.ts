@@ -1,0 +1,79 @@
+// Each verb once, on whatever database and schema it is given: that everything works there, not how.
+import { expect } from "vitest";
+import {
+  advanceCursors,
+  books,
+  cancel,
+  claim,
+  discard,
+  dropOldestDay,
+  enqueue,
+  extend,
+  findJob,
+  foldLedger,
+  foldTally,
+  listJobs,
+  pause,
+  prune,
+  reapExpired,
+  reapLeases,
+  replay,
+  resume,
+  settle,
+  snapshot,
+} from "../../src/core/sql/index.ts";
+import type { Database } from "../../src/queue/ports.ts";
+import { newJob } from "./jobs.ts";
+import { times } from "./verbs.ts";
+
+const jobs = 200;
+
+export async function wholeLife(db: Database): Promise<void> {
+  const next = { queue: "default", types: ["echo"], limit: jobs, leaseSeconds: 60 };
+  const later = { tags: ["x"], expiresAt: new Date(Date.now() + 60_000) };
+  const ids = (await db.run(enqueue(times(jobs, (n) => newJob({ ...later, idempotencyKey: `k${n}` }))))).map(
+    (job) => job.id,
+  );
+  expect(ids).toEqual(ids.toSorted());
+  const again = await db.run(enqueue([newJob({ ...later, idempotencyKey: "k0" })]));
+  expect(again).toMatchObject([{ id: ids[0], deduplicated: true, status: "pending" }]);
+
+  await db.run(pause({ type: "echo" }));
+  expect(await db.run(claim(next))).toEqual([]);
+  await db.run(resume({ type: "echo" }));
+  const held = (await db.run(claim(next))).map((row) => row.job);
+  expect(held.map((job) => job.id)).toEqual(ids);
+  expect(await db.run(extend(held.slice(1, 3), { seconds: 600 }))).toHaveLength(2);
+
+  const settled = await db.run(
+    settle(
+      held.map((job, n) => ({
+        job,
+        outcome: n === 0 ? { kind: "bury", message: "no" } : { kind: "complete", output: { n } },
+      })),
+    ),
+  );
+  expect(settled.every((settlement) => settlement.applied)).toBe(true);
+  expect(await db.run(findJob(ids[7] ?? ""))).toMatchObject([{ status: "completed", output: { n: 7 } }]);
+  expect(await db.run(listJobs({ tag: "x", limit: jobs + 1 }))).toHaveLength(jobs);
+  expect(await db.run(listJobs({ status: "completed", type: "echo", limit: 10 }))).toHaveLength(10);
+
+  const [dead] = await db.run(listJobs({ status: "dead", limit: 10 }));
+  expect(await db.run(replay([dead?.id ?? ""]))).toEqual([ids[0]]);
+  await db.run(claim({ ...next, leaseSeconds: -1 }));
+  expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 1, buried: 0 }]);
+  expect(await db.run(cancel(ids[0] ?? ""))).toEqual([true]);
+  expect(await db.run(discard(ids))).toEqual([]);
+  await db.run(enqueue([newJob({ expiresAt: new Date(Date.now() - 1000) })]));
+  expect(await db.run(reapExpired({ limit: 10 }))).toEqual([1]);
+
+  for (let tick = 0; tick < 3; tick++) await db.run(advanceCursors());
+  await db.run(foldLedger({ limit: 1000 }));
+  await db.run(foldTally({ limit: 1000 }));
+  expect(await db.run(dropOldestDay())).toEqual([null]);
+  expect(await db.run(prune({ limit: 10 }))).toEqual([0]);
+  expect(await db.run(snapshot())).toEqual([{ oldestDueSeconds: 0, expiredLeaseSeconds: 0 }]);
+  expect(await db.run(books())).toMatchObject([
+    { enqueued: jobs + 1, completed: jobs - 1, cancelled: 1, dead: 1, pending: 0, leased: 0 },
+  ]);
+}
