@@ -28,6 +28,7 @@ export default defineConfig({
                 SLUICE_NEON_ENDPOINT: inject("neonEndpoint"),
                 SLUICE_ADMIN_KEY: "sk_the_key_of_the_worker_tests",
                 SLUICE_ALLOW_PRIVATE_TARGETS: "true",
+                RECEIVER_URL: inject("receiverUrl"),
               },
             },
           })),

@@ -3,5 +3,12 @@ export { FatalError, RetryableError, Snooze } from "./core/errors.ts";
 export type { Json, Payload } from "./core/job.ts";
 export type { Backoff } from "./core/policy/backoff.ts";
 export { type Crons, type SluiceOptions, type SluiceWorker, sluice } from "./edge/sluice.ts";
-export { defineJob, type JobDefinition, type JobOptions } from "./jobs/define.ts";
+export { defineJob, definePulledJob, type JobDefinition, type JobOptions } from "./jobs/define.ts";
+export {
+  type BatchAnswer,
+  defineBatchJob,
+  defineReconciledJob,
+  type Observation,
+} from "./jobs/define-batch.ts";
+export { definePushedJob, type PushedJobOptions } from "./jobs/define-pushed.ts";
 export type { HandlerContext } from "./queue/ports.ts";

@@ -1,7 +1,7 @@
 -- claim: a batch of due jobs, best priority first and then oldest, under a lease. One call, one round trip.
 --
 -- What is claimed is deleted from `ready` and packed into one lease for each lane. Row locks that are skipped keep
--- two claimers apart. Pausing, and later limits and breakers, choose lanes: a lane that is not chosen costs nothing.
+-- two claimers apart (choose.sql). Pausing, limits and breakers choose lanes: a lane that is not chosen costs nothing.
 
 create or replace function claim(
   p_queue         text,
@@ -9,11 +9,13 @@ create or replace function claim(
   p_limit         int,
   p_lease_seconds float8,
   p_worker        text default null,
-  p_max_bytes     bigint default 4194304 -- of payloads; the first job is claimed whatever its size
+  p_max_bytes     bigint default 4194304, -- of payloads; the first job is claimed whatever its size
+  p_limits        jsonb default null, -- { type: { concurrency?, rate?, seconds? } } of the limited types
+  p_leases        jsonb default null -- { type: seconds } where a type's lease is another one
 ) returns table (
   id uuid, type text, payload jsonb, attempt smallint, max_attempts smallint, strikes smallint,
   lease_generation bigint, lease_expires_at timestamptz, priority smallint, created_at timestamptz,
-  partition_key text, traceparent text, tags text[], errors jsonb, has_more boolean
+  partition_key text, traceparent text, tags text[], errors jsonb, is_probe boolean, has_more boolean
 )
 language plpgsql
 set search_path from current
@@ -23,19 +25,12 @@ set plan_cache_mode = force_generic_plan -- planning takes longer than the work
 as $$
 #variable_conflict use_column
 declare
-  v_priority   smallint;
-  v_lanes      int[];    -- with work, the one with the oldest job first
-  v_heads      bigint[]; -- the seq of each one's oldest job
-  v_solo       int[];    -- lanes of abandoned jobs with work, likewise
-  v_solo_heads bigint[];
-  v_taken      record;
-  v_more       boolean := false;
-  v_tids       tid[] := '{}';
-  v_ids        uuid[] := '{}';
-  v_sorted     uuid[];
+  c_tries constant int := 20;
+  v_chosen record;
   v_generation bigint;
 begin
-  -- Cursors are moved by those who make them lag: about once in 400 claimed jobs.
+  -- Cursors are moved by those who make them lag: about once in 400 claimed jobs. It comes first: an advance does
+  -- nothing in a transaction that has written.
   if random() < p_limit / 400.0 then
     perform advance_cursors(array(
       select lane from lane where queue = p_queue and type = any(p_types) order by random() limit 32));
@@ -45,60 +40,37 @@ begin
   end if;
   perform promote_due(greatest(2 * p_limit, 100));
 
-  for v_priority in
-    select distinct priority
-    from lane
-    where queue = p_queue and type = any(p_types)
-      and not exists (select from pause where kind = 'queue' and name = p_queue)
-    order by priority desc
-  loop
-    select array_agg(chosen.lane order by oldest.seq) filter (where not chosen.solo),
-           array_agg(oldest.seq order by oldest.seq) filter (where not chosen.solo),
-           array_agg(chosen.lane order by oldest.seq) filter (where chosen.solo),
-           array_agg(oldest.seq order by oldest.seq) filter (where chosen.solo)
-    into v_lanes, v_heads, v_solo, v_solo_heads
-    from (
-      select lane, solo, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low
-      from lane
-      where queue = p_queue and priority = v_priority and type = any(p_types)
-        and type <> all(array(select name from pause where kind = 'type'))
-      offset 0 -- a fence: the cursor has to be a value to seek by, not a function to filter by
-    ) as chosen
-    cross join lateral (
-      select seq from ready where ready.lane = chosen.lane and seq >= chosen.low order by seq limit 1
-    ) as oldest;
-    continue when v_lanes is null and v_solo is null;
-    if cardinality(v_ids) = p_limit then
-      v_more := true;
-      exit;
-    end if;
-
-    -- A job that was abandoned runs alone: if it ends its invocation once more, it takes nobody along.
-    if v_solo is not null then
-      v_more := true;
-      exit when v_ids <> '{}';
-      if v_lanes is null or v_solo_heads[1] < v_heads[1] then
-        select * into v_taken from take_oldest(v_solo[1:1], v_solo_heads[1:1], 1);
-        v_tids := v_taken.tids;
-        v_ids := v_taken.ids;
-        exit when v_ids <> '{}'; -- else another claim has it, and this one goes on
-      end if;
-    end if;
-    continue when v_lanes is null;
-
-    select * into v_taken from take_oldest(v_lanes, v_heads, p_limit - cardinality(v_ids));
-    v_tids := v_tids || v_taken.tids;
-    v_ids := v_ids || v_taken.ids;
-    v_more := v_more or v_taken.more;
-    -- What is left here comes before all of a lower priority; only where others hold it all does this one go on.
-    exit when v_more and v_ids <> '{}';
+  for n in 1 .. c_tries loop
+    select * into v_chosen from choose_jobs(p_queue, p_types, p_limit, p_limits);
+    exit when v_chosen.ids = '{}';
+    v_generation := nextval('lease_generation');
+    return query
+      select id, type, payload, attempt, max_attempts, strikes, v_generation, lease_expires_at, priority, created_at,
+             partition_key, traceparent, tags, errors, v_chosen.is_probe,
+             v_chosen.more or taken < cardinality(v_chosen.ids)
+      from lease_jobs(v_chosen.tids, v_chosen.ids, v_generation, p_lease_seconds, p_worker, p_max_bytes, p_leases);
+    exit when found; -- else all of them had expired: there may be good ones behind them
   end loop;
-  if v_ids = '{}' then
-    return;
+  if p_limits is not null then
+    perform count_claimed(p_limits, v_generation);
   end if;
+end $$;
 
-  v_sorted := array(select unnest(v_ids) order by 1);
-  v_generation := nextval('lease_generation');
+-- Moves the chosen jobs from `ready` into leases, as far as their payloads go; those past their expiry are dead.
+create or replace function lease_jobs(
+  p_tids tid[], p_ids uuid[], p_generation bigint, p_lease_seconds float8, p_worker text, p_max_bytes bigint,
+  p_leases jsonb
+) returns table (
+  id uuid, type text, payload jsonb, attempt smallint, max_attempts smallint, strikes smallint,
+  lease_expires_at timestamptz, priority smallint, created_at timestamptz,
+  partition_key text, traceparent text, tags text[], errors jsonb,
+  taken bigint -- of those chosen, the same in every row
+)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+  v_sorted uuid[] := array(select unnest(p_ids) order by 1);
+begin
   return query
     with found as materialized (
       select picked.tid, picked.position, job.id, job.max_attempts,
@@ -106,13 +78,13 @@ begin
              expiry_of(job.id, job.expires_at) <= now() as is_expired,
              sum(case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
                       else octet_length(job.payload::text) end) over (order by picked.position) as bytes
-      from unnest(v_tids, v_ids) with ordinality as picked(tid, id, position)
+      from unnest(p_tids, p_ids) with ordinality as picked(tid, id, position)
       join job on job.id = picked.id
-        and job.id = any(v_ids) and job.id >= v_sorted[1] and job.id <= v_sorted[cardinality(v_sorted)]
+        and job.id = any(p_ids) and job.id >= v_sorted[1] and job.id <= v_sorted[cardinality(v_sorted)]
     ),
     kept as materialized (
       select * from found
-      where position = 1 or position <= p_limit and bytes <= p_max_bytes
+      where position = 1 or bytes <= p_max_bytes
     ),
     removed as (
       delete from ready where ctid = any(array(select tid from kept)) returning id, lane, attempt, strikes
@@ -120,14 +92,20 @@ begin
     claimed as materialized (
       select kept.*, removed.lane, removed.attempt, removed.strikes from kept join removed using (id)
     ),
+    named as materialized ( -- once for each lane, not for each job
+      select lane, type, priority,
+             clock_timestamp() + make_interval(secs => coalesce((p_leases ->> type)::float8, p_lease_seconds)) as deadline
+      from lane where lane = any(array(select distinct lane from claimed))
+    ),
     leased as (
       insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
-      select v_generation, clock_timestamp() + make_interval(secs => p_lease_seconds), now(), lane, p_worker,
+      select p_generation, min(deadline), now(), lane, p_worker,
              array_agg(id order by id),
              case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end,
              case when max(strikes) > 0 then array_agg(strikes order by id) end
-      from claimed where not is_expired group by lane
-      returning deadline
+      from claimed join named using (lane)
+      where not is_expired
+      group by lane
     ),
     buried as (
       insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
@@ -138,89 +116,15 @@ begin
       select lane, -count(*), nullif(count(*) filter (where not is_expired), 0),
              nullif(count(*) filter (where is_expired), 0)
       from claimed group by lane
-    ),
-    named as materialized ( -- once for each lane, not for each job
-      select lane, type, priority from lane where lane = any(array(select distinct lane from claimed))
     )
     select claimed.id, named.type, claimed.payload, (claimed.attempt + 1)::smallint, claimed.max_attempts,
-           claimed.strikes, v_generation, (select max(deadline) from leased), named.priority, time_of_id(claimed.id),
+           claimed.strikes, named.deadline, named.priority, time_of_id(claimed.id),
            claimed.partition_key, claimed.traceparent, claimed.tags,
            case when claimed.attempt > 0 then errors_of(claimed.id) else '[]' end,
-           v_more or (select count(*) from kept) < cardinality(v_ids)
+           (select count(*) from kept)
     from claimed join named using (lane)
     where not is_expired
     order by position;
-end $$;
-
--- Locks the oldest jobs of the given lanes, in the order of their seq. A locked row keeps its place, so its tid
--- still names it in the statement that removes it. None is locked only to see that there is more: another claim would
--- pass it over for a worse one.
-create or replace function take_oldest(
-  p_lanes int[], p_heads bigint[], p_limit int, out tids tid[], out ids uuid[], out more boolean
-)
-language plpgsql as $$
-declare
-  v_depth int := least(p_limit, 4 * p_limit / cardinality(p_lanes)) + 1;
-  v_known bigint; -- up to here every lane was read; null: to its end
-  v_last  bigint; -- of as many as wanted; null: there are fewer
-  v_end   bigint; -- of all that was read
-begin
-  if cardinality(p_lanes) > 1 then
-    -- Several types at once: first see without locks how far they go, so that no more than that is locked. A short
-    -- look at each is enough unless one of them has most of the work.
-    loop
-      with ahead as materialized (
-        select lanes.lane, ahead.seq
-        from unnest(p_lanes, p_heads) as lanes(lane, head)
-        cross join lateral (
-          select seq from ready where ready.lane = lanes.lane and seq >= lanes.head order by seq limit v_depth
-        ) as ahead
-      )
-      select (select seq from ahead order by seq offset p_limit - 1 limit 1),
-             (select min(last) from (select max(seq) as last from ahead group by lane having count(*) = v_depth) as cut),
-             (select max(seq) from ahead)
-      into v_last, v_known, v_end;
-      exit when v_depth > p_limit or v_known is null or v_last < v_known;
-      v_depth := p_limit + 1;
-    end loop;
-
-    select array_agg(tid order by seq), array_agg(id order by seq) into tids, ids
-    from (
-      select ahead.tid, ahead.id, ahead.seq
-      from unnest(p_lanes, p_heads) as lanes(lane, head)
-      cross join lateral (
-        select ctid as tid, id, seq
-        from ready
-        where ready.lane = lanes.lane and seq >= lanes.head and seq <= coalesce(v_last, v_end)
-        order by seq
-        for update skip locked
-      ) as ahead
-    ) as locked;
-    more := v_last < v_end;
-  end if;
-
-  -- One lane; or others were faster: then whatever comes next in the lanes, the one with the oldest job first.
-  if ids is null then
-    select array_agg(tid order by place, seq), array_agg(id order by place, seq),
-           more or exists (select from ready where lane = p_lanes[1] and seq > max(locked.seq))
-    into tids, ids, more
-    from (
-      select ahead.tid, ahead.id, ahead.seq, lanes.place
-      from unnest(p_lanes, p_heads) with ordinality as lanes(lane, head, place)
-      cross join lateral (
-        select ctid as tid, id, seq
-        from ready
-        where ready.lane = lanes.lane and seq >= lanes.head
-        order by seq
-        limit p_limit
-        for update skip locked
-      ) as ahead
-      limit p_limit
-    ) as locked;
-  end if;
-  tids := coalesce(tids, '{}');
-  ids := coalesce(ids, '{}');
-  more := coalesce(more, false);
 end $$;
 
 -- What has become due moves from `scheduled` to the end of its lane, in bounded number, the longest due first.

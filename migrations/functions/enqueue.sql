@@ -3,18 +3,34 @@
 --   enqueue_many(type, payloads, …)      many of one type, fit for array(select … from my_table)
 --   enqueue_jobs(jobs jsonb)             a mixed batch, what the HTTP API calls
 
--- No lock and no uniqueness: whoever meets a new lane first must not make others wait for its transaction.
+-- The lane of a name. Whoever meets a new one makes it; others wait for that a moment, but not for a transaction that
+-- stays open: then each makes a lane of its own, which is as good.
 create or replace function lane_of(p_queue text, p_type text, p_priority smallint, p_solo boolean default false)
 returns int
 language plpgsql as $$
 declare
-  v_lane int;
+  c_tries constant int := 10;
+  c_seconds constant float8 := 0.005;
+  v_lane    int;
+  v_is_ours boolean := false;
 begin
-  select lane into v_lane
-  from lane
-  where queue = p_queue and type = p_type and priority = p_priority and solo = p_solo
-  order by lane
-  limit 1;
+  for n in 0 .. c_tries loop
+    select lane into v_lane
+    from lane
+    where queue = p_queue and type = p_type and priority = p_priority and solo = p_solo
+    order by lane
+    limit 1;
+    exit when v_lane is not null or n = c_tries;
+    -- The second look, with the lock held, finds what another has committed in between.
+    if not pg_try_advisory_xact_lock(hashtextextended(
+         format('sluice.lane.%s.%s.%s.%s.%s', current_schema(), p_queue, p_type, p_priority, p_solo), 0)) then
+      perform pg_sleep(c_seconds);
+    elsif v_is_ours then
+      exit;
+    else
+      v_is_ours := true;
+    end if;
+  end loop;
   if v_lane is null then
     insert into lane (queue, type, priority, solo)
     values (p_queue, p_type, p_priority, p_solo)

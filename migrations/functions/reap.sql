@@ -63,8 +63,12 @@ begin
   select array_agg(id) into v_ids from removed;
 
   v_ids := v_ids
-    || array(select id from ready where id < v_oldest order by id limit p_limit)
-    || array(select id from scheduled where id < v_oldest order by id limit p_limit);
+    || array(select old.id from (select id from ready where id < v_oldest order by id) as old
+             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
+             limit p_limit)
+    || array(select old.id from (select id from scheduled where id < v_oldest order by id) as old
+             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
+             limit p_limit);
 
   with expired as materialized (
     select id from job where id = any(v_ids) and expiry_of(id, expires_at) <= now()

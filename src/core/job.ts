@@ -74,12 +74,17 @@ export interface ClaimedJob extends Held {
   traceparent: string | null;
   tags: string[];
   errors: JobError[];
+  /** Let through an open breaker to see whether its type works again. */
+  isProbe: boolean;
 }
 
-/** What became of one attempt. The database judges `retry` against the job's maximum of attempts. */
+/**
+ * What became of one attempt. The database judges `retry` against the job's maximum of attempts; without a time of its
+ * own it waits for the type's backoff.
+ */
 export type Outcome =
   | { kind: "complete"; output: Json }
-  | { kind: "retry"; message: string; retryInSeconds: number }
+  | { kind: "retry"; message: string; retryInSeconds?: number | undefined }
   | { kind: "bury"; message: string }
   | { kind: "snooze"; retryInSeconds: number }
   | { kind: "release" };

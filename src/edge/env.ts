@@ -16,6 +16,13 @@ const settingsSchema = z.object({
     .default("sluice"),
   /** Where the driver sends its queries instead of Neon's own host. The local stack sets it. */
   SLUICE_NEON_ENDPOINT: z.url("is not a URL").optional(),
+  SLUICE_PLAN: z.enum(["free", "paid"], 'is neither "free" nor "paid"').default("paid"),
+  SLUICE_MAX_DRAINS: z.coerce
+    .number("is not a number")
+    .int("is not a whole number")
+    .min(1, "is less than 1")
+    .max(30, "is more than 30")
+    .default(4),
   SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'is neither "true" nor "false"').default("false"),
 });
 
@@ -24,6 +31,10 @@ export interface Settings {
   adminKey: string;
   schema: string;
   neonEndpoint: string | undefined;
+  /** The Cloudflare plan: how many subrequests an invocation may make. */
+  plan: "free" | "paid";
+  /** Of one queue in one cron round, each in an invocation of its own. */
+  maxDrains: number;
   allowPrivateTargets: boolean;
 }
 
@@ -44,6 +55,8 @@ export function parseSettings(env: object): Settings {
     adminKey: parsed.data.SLUICE_ADMIN_KEY,
     schema: parsed.data.SLUICE_SCHEMA,
     neonEndpoint: parsed.data.SLUICE_NEON_ENDPOINT,
+    plan: parsed.data.SLUICE_PLAN,
+    maxDrains: parsed.data.SLUICE_MAX_DRAINS,
     allowPrivateTargets: parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true",
   };
 }

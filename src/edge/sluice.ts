@@ -1,16 +1,18 @@
 // sluice({ jobs }): a deployment, as the platform wants it. It binds the ports to what an invocation was given.
 import type { ExecutionContext, ScheduledController } from "@cloudflare/workers-types";
+import { defaultFanOut } from "../core/policy/fan-out.ts";
 import type { JobDefinition } from "../jobs/define.ts";
 import { createRegistry } from "../jobs/registry.ts";
-import { drain } from "../queue/drain.ts";
 import type { Queue } from "../queue/ports.ts";
 import { reap } from "../queue/reap.ts";
+import { drainAll, recorded, type StartDrain } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
 import { consoleLog } from "./console-log.ts";
 import { type Settings, settingsOf } from "./env.ts";
 import { app } from "./http/app.ts";
 import { problemResponse } from "./http/problem.ts";
 import { createNeonDatabase } from "./neon-database.ts";
+import { nudge } from "./nudge.ts";
 
 export interface SluiceOptions {
   jobs: readonly JobDefinition[];
@@ -39,13 +41,14 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
   const registry = createRegistry(jobs);
   const { drain: drainCron, reap: reapCron, watch: watchCron } = { ...defaultCrons, ...crons };
   const rounds = new Map<string, Round>([
-    [drainCron, { name: "drain", run: drain }],
-    [reapCron, { name: "reap", run: reap }],
-    [watchCron, { name: "watch", run: watch }],
+    [drainCron, drainStep],
+    [reapCron, ({ queue }) => recorded(queue, "reap", () => reap(queue))],
+    [watchCron, ({ queue }) => recorded(queue, "watch", () => watch(queue))],
   ]);
 
-  function bind(env: object, settings: Settings): Queue {
-    return {
+  function bind(env: object): Invocation {
+    const settings = settingsOf(env);
+    const queue: Queue = {
       db: createNeonDatabase(settings),
       clock: { nowMs: () => Date.now() },
       random: Math.random,
@@ -53,13 +56,20 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
       registry,
       env,
     };
+    return { env, settings, queue };
   }
 
   return {
     async fetch(request, env, context) {
       try {
-        const settings = settingsOf(env);
-        const bindings = { settings, queue: bind(env, settings), registry };
+        const { settings, queue } = bind(env);
+        const bindings = {
+          settings,
+          queue,
+          registry,
+          nudge: (name: string) =>
+            nudge({ queue, name, plan: settings.plan, waitUntil: (work) => context.waitUntil(work) }),
+        };
         return await app.fetch(request, bindings, context as never);
       } catch (error) {
         return problemResponse(error);
@@ -68,13 +78,37 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
     async scheduled(controller, env) {
       const round = rounds.get(controller.cron);
       if (!round) throw new Error(`no round is set for the cron "${controller.cron}": see sluice({ crons })`);
-      const report = await round.run(bind(env, settingsOf(env)));
-      consoleLog.info(round.name, { ...report });
+      await round(bind(env));
     },
   };
 }
 
-interface Round {
-  name: string;
-  run(queue: Queue): Promise<object | undefined>;
+interface Invocation {
+  env: object;
+  settings: Settings;
+  queue: Queue;
+}
+
+type Round = (invocation: Invocation) => Promise<object>;
+
+const drainStep: Round = ({ env, settings, queue }) =>
+  drainAll(queue, {
+    plan: settings.plan,
+    fanOut: { ...defaultFanOut, maxDrains: settings.maxDrains },
+    startDrain: startDrainBy(env, settings),
+  });
+
+/** Through the Worker's binding to itself, where it has one: each drain then is an invocation with its own budget. */
+function startDrainBy(env: object, settings: Settings): StartDrain | undefined {
+  const { SELF: self } = env as { SELF?: { fetch: typeof fetch } };
+  if (!self) return undefined;
+  return async (name) => {
+    const response = await self.fetch(`https://sluice.internal/internal/drains/${name}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${settings.adminKey}` },
+    });
+    if (!response.ok)
+      throw new Error(`the drain of queue "${name}" answered ${response.status}: ${await response.text()}`);
+    return response.json();
+  };
 }

@@ -1,55 +1,55 @@
 // defineJob: a job type as its user writes it. The payload's schema types the handler and every producer.
 import type * as z from "zod";
-import { FatalError } from "../core/errors.ts";
-import type { Json, Payload } from "../core/job.ts";
-import { type Backoff, defaultBackoff } from "../core/policy/backoff.ts";
-import type { Handler, HandlerContext } from "../queue/ports.ts";
-import { faultsOf } from "./faults.ts";
+import type { Fault } from "../core/errors.ts";
+import type { Json } from "../core/job.ts";
+import type { HandlerContext, JobType } from "../queue/ports.ts";
+import { checkPayload, type OlderPayload } from "./payload.ts";
+import { parseTypeOptions, type TypeOptions } from "./type-options.ts";
 
-// biome-ignore lint/suspicious/noConfusingVoidType: a handler that returns nothing is the common one.
+/** Takes a JSON object; what the handler gets may be anything. */
+export type PayloadSchema = z.ZodType<unknown, object>;
+
+/** A handler that returns nothing is the common one. */
+// biome-ignore lint/suspicious/noConfusingVoidType: that is what an async function without a return gives.
 export type HandlerResult = Json | undefined | void;
 
-export interface JobOptions<Schema extends z.ZodType<Payload>, Env = unknown> {
+export interface PayloadOptions<Schema extends PayloadSchema> extends TypeOptions {
   payload: Schema;
+  /** Shapes that the payload had before, the newest first. */
+  older?: readonly OlderPayload[];
+}
+
+export interface JobOptions<Schema extends PayloadSchema, Env = unknown> extends PayloadOptions<Schema> {
   run(payload: z.output<Schema>, context: HandlerContext<Env>): HandlerResult | Promise<HandlerResult>;
-  queue?: string;
-  maxAttempts?: number;
-  backoff?: Partial<Backoff>;
-  timeoutSeconds?: number;
 }
 
-export interface JobDefinition<Schema extends z.ZodType<Payload> = z.ZodType<Payload>> extends Handler {
+export interface JobDefinition<Schema extends PayloadSchema = PayloadSchema> extends JobType {
   readonly payload: Schema;
+  /** What is wrong with a payload; empty when it can be enqueued. */
+  faultsOf(payload: unknown): Fault[];
 }
 
-export function defineJob<Schema extends z.ZodType<Payload>, Env = unknown>(
+export function defineJob<Schema extends PayloadSchema, Env = unknown>(
   type: string,
-  options: JobOptions<Schema, Env>,
+  { payload, older, run, ...options }: JobOptions<Schema, Env>,
 ): JobDefinition<Schema> {
-  if (!/^[a-z][a-z0-9_.-]{0,62}$/.test(type)) {
-    throw new TypeError(
-      `job type "${type}": lower case letters, digits, ".", "_" and "-", at most 63, a letter first`,
-    );
-  }
+  const check = checkPayload(payload, older);
   return {
-    type,
-    payload: options.payload,
-    queue: options.queue ?? "default",
-    maxAttempts: options.maxAttempts ?? 5,
-    backoff: { ...defaultBackoff, ...options.backoff },
-    timeoutSeconds: options.timeoutSeconds ?? 300,
-    async run(stored, context) {
-      const parsed = options.payload.safeParse(stored);
-      // Checked at enqueue too; this one is an old payload that no longer fits the deployed schema.
-      if (!parsed.success)
-        throw new FatalError(`the payload does not fit its schema: ${describe(parsed.error)}`);
-      return (await options.run(parsed.data, context as HandlerContext<Env>)) ?? null;
+    ...parseTypeOptions(type, options),
+    payload,
+    faultsOf: check.faultsOf,
+    work: {
+      kind: "single",
+      run: async (job) => (await run(check.parse(job.payload), job.context as HandlerContext<Env>)) ?? null,
     },
   };
 }
 
-function describe(error: z.ZodError): string {
-  return faultsOf(error)
-    .map(({ path, message }) => (path ? `${path}: ${message}` : message))
-    .join("; ");
+/** A type that has no handler here: only pullers claim its jobs. */
+export function definePulledJob<Schema extends PayloadSchema>(
+  type: string,
+  { payload, older, ...options }: PayloadOptions<Schema>,
+): JobDefinition<Schema> {
+  const { faultsOf } = checkPayload(payload, older);
+  return { ...parseTypeOptions(type, options), payload, faultsOf, work: { kind: "pulled" } };
 }

@@ -1,69 +1,242 @@
-// The drain round: claim a batch, run it, settle it, and again while there is more and the budget allows.
-import type { ClaimedJob, Settlement } from "../core/job.ts";
+// The drain of one queue: claim a batch, start its handlers, settle what has landed, and again while there is more and
+// the budget allows. It ends when everything that it claimed is settled.
+import type { ClaimedJob, Outcome } from "../core/job.ts";
 import {
-  cronBudget,
+  claimingEnd,
   type DrainBudget,
   type DrainEnd,
-  drainEnd,
-  subrequestsPerBatch,
+  fitsBeforeEnd,
+  hasSubrequests,
+  nextBatchSize,
+  type Pace,
 } from "../core/policy/drain-budget.ts";
-import { claim, settle } from "../core/sql/index.ts";
-import type { Queue } from "./ports.ts";
-import { runJob } from "./run-job.ts";
+import { claim, extend, settle } from "../core/sql/index.ts";
+import { createBreakers } from "./breakers.ts";
+import { createFlights, type Landing } from "./flights.ts";
+import type { JobType, Queue } from "./ports.ts";
 
-/** A job's lease is this much longer than its handler may run, so that a slow settle still finds it held. */
-const leaseMarginSeconds = 60;
+const defaultLeaseSeconds = 300;
+/** How long an outcome waits for others to be settled with. */
+const patienceMs = 100;
+const outcomesPerSettle = 1000;
+const outcomeBytesPerSettle = 512 * 1024;
+/** Settling is safe to repeat; past this the leases run out and the reaper brings the jobs back. */
+const settleTries = 8;
+const settlePauseMs = 25;
 
 export interface DrainReport {
+  queue: string;
   claimed: number;
-  settled: number;
+  completed: number;
+  failed: number;
+  released: number;
+  lost: number;
   end: DrainEnd;
 }
 
-export async function drain(queue: Queue, budget: DrainBudget = cronBudget): Promise<DrainReport> {
+export interface DrainOptions {
+  name: string;
+  budget: DrainBudget;
+  worker?: string;
+  /** Counted on here, where several drains spend the same budget. */
+  spent?: { subrequests: number };
+  /** It claims no more; its last handlers may run on for long. Said over and over until its end. */
+  onClaimed?(): void;
+}
+
+export async function drain(queue: Queue, options: DrainOptions): Promise<DrainReport> {
+  const { name, budget, spent = { subrequests: 0 }, onClaimed } = options;
   const startedMs = queue.clock.nowMs();
-  const report = { claimed: 0, settled: 0 };
-  let subrequests = 0;
+  const elapsedMs = () => queue.clock.nowMs() - startedMs;
+  const flights = createFlights(queue, startedMs + budget.hardEndMs);
+  const breakers = createBreakers(queue);
+  const report = { queue: name, claimed: 0, completed: 0, failed: 0, released: 0, lost: 0 };
+  let end: DrainEnd | null = null;
+  let last: Pace | null = null;
+  let extendAtMs = Number.POSITIVE_INFINITY;
+  let unsettled: Landing[] = [];
+  /** Jobs that were abandoned may be what ended their invocation: they run alone, so they wait for the others. */
+  const suspects: ClaimedJob[] = [];
+  let failedSettles = 0;
+
   for (;;) {
-    let hasMore = false;
-    for (const pool of pools(queue, budget)) {
-      const rows = await queue.db.run(claim({ ...pool, limit: budget.batchSize }));
+    end ??= claimingEnd(budget, { elapsedMs: elapsedMs(), ...spent });
+    if (!end) await claimBatch();
+    if (end) onClaimed?.();
+    if (flights.size() === 0) start(suspects.splice(0));
+    if (flights.size() + flights.landed() + unsettled.length === 0) {
+      if (end) return { ...report, end };
+      continue;
+    }
+    await waitForLanding();
+    if (queue.clock.nowMs() >= extendAtMs) await extendAll();
+    await settleLanded();
+  }
+
+  async function claimBatch(): Promise<void> {
+    if (suspects.length > 0 || flights.jobs().some(isSuspect)) return;
+    const types = typesThatFit(queue, budget, elapsedMs());
+    const subrequestsPerJob = Math.max(0, ...types.map((type) => type.subrequests));
+    const limit = nextBatchSize(budget, {
+      elapsedMs: elapsedMs(),
+      inFlight: flights.size(),
+      subrequests: spent.subrequests,
+      subrequestsPerJob,
+      last,
+    });
+    if (types.length === 0) end = "time";
+    else if (limit === 0 && flights.size() === 0) end = "subrequests";
+    if (end || limit === 0) return;
+    const beganMs = queue.clock.nowMs();
+    const leaseSeconds = Math.min(...types.map((type) => type.leaseSeconds));
+    try {
+      spent.subrequests++;
+      const rows = await queue.db.run(
+        claim({
+          queue: name,
+          types,
+          limit,
+          leaseSeconds,
+          maxBytes: budget.payloadBytes,
+          ...(options.worker ? { worker: options.worker } : {}),
+        }),
+      );
       const jobs = rows.map((row) => row.job);
       report.claimed += jobs.length;
-      report.settled += await settleAll(queue, await runAll(queue, jobs));
-      subrequests += subrequestsPerBatch;
-      hasMore ||= rows.some((row) => row.hasMore);
+      suspects.push(...jobs.filter(isSuspect));
+      start(jobs.filter((job) => !isSuspect(job)));
+      if (!rows.some((row) => row.hasMore)) end = "empty";
+      extendAtMs = Math.min(extendAtMs, beganMs + (leaseSeconds * 1000) / 3);
+      last = { jobs: rows.length, ms: 0 };
+    } catch (error) {
+      queue.log.error("claim failed", { queue: name, message: (error as Error).message });
+      end = "error";
     }
-    const end = drainEnd(budget, {
-      elapsedMs: queue.clock.nowMs() - startedMs,
-      subrequests,
-      hasMore,
+  }
+
+  function start(jobs: readonly ClaimedJob[]): void {
+    for (const [typeName, ofType] of Map.groupBy(jobs, (job) => job.type)) {
+      const type = queue.registry.find(typeName);
+      if (type && fitsBeforeEnd(budget, { elapsedMs: elapsedMs(), timeoutSeconds: type.timeoutSeconds })) {
+        spent.subrequests += type.subrequests * ofType.length;
+        flights.start(type, ofType);
+      } else {
+        unsettled.push(...ofType.map((job) => ({ job, outcome: { kind: "release" } as const })));
+      }
+    }
+  }
+
+  /**
+   * Outcomes are settled together: wait for the whole batch, but not for its slowest job, unless there are hardly any
+   * subrequests left to settle with.
+   */
+  async function waitForLanding(): Promise<void> {
+    const beganMs = queue.clock.nowMs();
+    const mayClaim = !end;
+    if (!mayClaim && flights.landed() + unsettled.length === 0) {
+      await flights.wait({ ms: Math.max(extendAtMs - beganMs, 0), forAny: true });
+    }
+    await flights.wait({
+      ms: Math.min(
+        hasSubrequests(budget, spent) ? patienceMs : Number.POSITIVE_INFINITY,
+        Math.max(extendAtMs - queue.clock.nowMs(), 0),
+      ),
+      forAny: false,
     });
-    if (end) return { ...report, end };
+    if (last) last.ms += queue.clock.nowMs() - beganMs;
+  }
+
+  /** One statement for all that is in flight. Whoever lost its lease is told to stop. */
+  async function extendAll(): Promise<void> {
+    const jobs = [...suspects, ...flights.jobs()];
+    // A lease is never shortened, so the shortest one serves them all.
+    const seconds = Math.min(
+      ...jobs.map((job) => queue.registry.find(job.type)?.leaseSeconds ?? defaultLeaseSeconds),
+    );
+    extendAtMs = jobs.length > 0 ? queue.clock.nowMs() + (seconds * 1000) / 3 : Number.POSITIVE_INFINITY;
+    if (jobs.length === 0) return;
+    try {
+      spent.subrequests++;
+      const held = new Set((await queue.db.run(extend(jobs, { seconds }))).map((job) => job.id));
+      flights.abort(new Set(jobs.map((job) => job.id).filter((id) => !held.has(id))));
+    } catch (error) {
+      // Tried again soon: the lease is three times as long as the time between two extensions.
+      queue.log.warn("extend failed", { queue: name, message: (error as Error).message });
+      extendAtMs = queue.clock.nowMs() + 1000;
+    }
+  }
+
+  async function settleLanded(): Promise<void> {
+    unsettled.push(...flights.takeLanded(outcomesPerSettle));
+    while (unsettled.length > 0) {
+      const batch = firstBatch(unsettled);
+      try {
+        spent.subrequests++;
+        const settled = await queue.db.run(settle(batch));
+        unsettled = unsettled.slice(batch.length);
+        failedSettles = 0;
+        count(batch, new Set(settled.filter((job) => job.applied).map((job) => job.id)));
+      } catch (error) {
+        failedSettles++;
+        queue.log.error("settle failed", {
+          queue: name,
+          jobs: batch.length,
+          message: (error as Error).message,
+        });
+        if (failedSettles >= settleTries || elapsedMs() >= budget.hardEndMs) {
+          report.lost += unsettled.length;
+          unsettled = [];
+        }
+        end = "error";
+        await pause(settlePauseMs * 2 ** failedSettles);
+        return;
+      }
+      spent.subrequests += await breakers.judge(batch);
+    }
+  }
+
+  function count(batch: readonly Landing[], applied: ReadonlySet<string>): void {
+    const lost = batch.filter(({ job }) => !applied.has(job.id)).map(({ job }) => job.id);
+    if (lost.length > 0) queue.log.warn("lease lost", { queue: name, jobs: lost });
+    report.lost += lost.length;
+    for (const { job, outcome } of batch) if (applied.has(job.id)) report[counted[outcome.kind]]++;
   }
 }
 
-/** One claim for each queue that a registered type works in. */
-function pools(queue: Queue, budget: DrainBudget) {
-  const fitting = queue.registry
+function isSuspect(job: ClaimedJob): boolean {
+  return job.strikes > 0;
+}
+
+const counted = {
+  complete: "completed",
+  retry: "failed",
+  bury: "failed",
+  snooze: "released",
+  release: "released",
+} as const satisfies Record<Outcome["kind"], keyof DrainReport>;
+
+/** A type whose time-out does not fit before the hard end is left to a drain that has the time. */
+function typesThatFit(queue: Queue, budget: DrainBudget, elapsedMs: number): JobType[] {
+  return queue.registry
     .all()
-    .filter((handler) => handler.timeoutSeconds <= budget.maxTimeoutSeconds);
-  const byQueue = Map.groupBy(fitting, (handler) => handler.queue);
-  return [...byQueue].map(([name, handlers]) => ({
-    queue: name,
-    types: handlers.map((handler) => handler.type),
-    leaseSeconds: Math.max(...handlers.map((handler) => handler.timeoutSeconds)) + leaseMarginSeconds,
-  }));
+    .filter(
+      (type) =>
+        type.work.kind !== "pulled" &&
+        fitsBeforeEnd(budget, { elapsedMs, timeoutSeconds: type.timeoutSeconds }),
+    );
 }
 
-function runAll(queue: Queue, jobs: readonly ClaimedJob[]): Promise<Settlement[]> {
-  return Promise.all(jobs.map(async (job) => ({ job, outcome: await runJob(queue, job) })));
+/** Outputs are dear: a settle is bounded by their bytes as well as by its rows. */
+function firstBatch(settlements: readonly Landing[]): readonly Landing[] {
+  let bytes = 0;
+  const size = settlements.findIndex(({ outcome }, index) => {
+    bytes +=
+      outcome.kind === "complete" && outcome.output !== null ? JSON.stringify(outcome.output).length : 0;
+    return index > 0 && (bytes > outcomeBytesPerSettle || index >= outcomesPerSettle);
+  });
+  return size === -1 ? settlements : settlements.slice(0, size);
 }
 
-async function settleAll(queue: Queue, settlements: readonly Settlement[]): Promise<number> {
-  if (settlements.length === 0) return 0;
-  const settled = await queue.db.run(settle(settlements));
-  const lost = settled.filter((settlement) => !settlement.applied).map((settlement) => settlement.id);
-  if (lost.length > 0) queue.log.warn("lease lost", { jobs: lost });
-  return settled.length - lost.length;
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

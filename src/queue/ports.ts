@@ -1,5 +1,5 @@
 // The whole outside, on one screen. Everything in queue/ reaches the world through these and nothing else.
-import type { Json, Payload } from "../core/job.ts";
+import type { Json, Outcome, Payload } from "../core/job.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
 
@@ -27,27 +27,52 @@ export interface HandlerContext<Env = unknown> {
   readonly maxAttempts: number;
   /** Rises with every claim of the job: use it to fence your own writes. */
   readonly leaseGeneration: string;
-  /** Aborted when the type's time-out has passed. */
+  /** Aborted when the type's time-out has passed or the lease is lost. */
   readonly signal: AbortSignal;
+  readonly traceparent: string | null;
   readonly log: Log;
   /** The platform's bindings, as the Worker was given them. */
   readonly env: Env;
+  /** Starts the type's time-out anew, as far as the invocation reaches. Its lease is kept up without asking. */
+  extend(): void;
+}
+
+/** A claimed job as its handler gets it. */
+export interface RunningJob {
+  readonly payload: Payload;
+  readonly context: HandlerContext;
+}
+
+/** How a type's jobs are done: one by one, the whole batch at once, or by somebody else who pulls them. */
+export type Work =
+  | { kind: "single"; run(job: RunningJob): Promise<Json> }
+  | { kind: "batch"; run(jobs: readonly RunningJob[]): Promise<readonly Outcome[]> }
+  | { kind: "pulled" };
+
+export interface TypeLimits {
+  /** Jobs of the type that are processed at one time, across all drains and pullers. */
+  concurrency?: number;
+  /** Jobs of the type that are started in any period of that length, across all of them. */
+  rate?: { limit: number; perSeconds: number };
 }
 
 /** What the queue has to know of a job type. */
-export interface Handler {
+export interface JobType {
   readonly type: string;
   readonly queue: string;
   readonly maxAttempts: number;
   readonly backoff: Backoff;
   readonly timeoutSeconds: number;
-  /** Throws what `core/errors` names; anything else counts as a failure to be tried again. */
-  run(payload: Payload, context: HandlerContext): Promise<Json>;
+  readonly leaseSeconds: number;
+  readonly limits: TypeLimits;
+  /** Requests that one job sends: a drain counts them. */
+  readonly subrequests: number;
+  readonly work: Work;
 }
 
 export interface Registry {
-  find(type: string): Handler | undefined;
-  all(): readonly Handler[];
+  find(type: string): JobType | undefined;
+  all(): readonly JobType[];
 }
 
 export interface Queue {

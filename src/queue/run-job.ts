@@ -1,55 +1,98 @@
-// Runs one claimed job's handler and says what became of it. Never throws: whatever a handler does is an outcome.
-import { FatalError, RetryableError, Snooze } from "../core/errors.ts";
+// Runs the handler of a claimed job, or of a batch of them, and says what became of each. Never throws: whatever a
+// handler does is an outcome. Nor does it wait for a handler that ignores its signal.
+import { RetryableError } from "../core/errors.ts";
 import type { ClaimedJob, Outcome } from "../core/job.ts";
 import { backoffSeconds } from "../core/policy/backoff.ts";
-import type { Handler, Queue } from "./ports.ts";
+import { outcomeOf } from "./outcome.ts";
+import type { HandlerContext, JobType, Queue, RunningJob } from "./ports.ts";
 
-export async function runJob(queue: Queue, job: ClaimedJob): Promise<Outcome> {
-  const handler = queue.registry.find(job.type);
-  // Claims ask for registered types only, so this is a registry that changed under us: let another drain have it.
-  if (!handler) return { kind: "release" };
-  try {
-    return { kind: "complete", output: await runWithTimeout(queue, handler, job) };
-  } catch (error) {
-    return outcomeOf(error, { queue, handler, job });
-  }
+/** Handlers in flight of one type: a single job, or a batch that shares one signal and one time-out. */
+export interface Run {
+  readonly jobs: readonly ClaimedJob[];
+  /** One for each job, in order. Resolves always. */
+  readonly outcomes: Promise<readonly Outcome[]>;
+  abort(reason: Error): void;
 }
 
-/** The job's time is up even when its handler ignores the signal, so the two race. */
-async function runWithTimeout(queue: Queue, handler: Handler, job: ClaimedJob) {
-  const timeout = new AbortController();
-  const timedOut = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    const error = new RetryableError(`timed out after ${handler.timeoutSeconds} s`);
-    timeout.abort(error);
-    timedOut.reject(error);
-  }, handler.timeoutSeconds * 1000);
-  const { id: jobId, attempt, maxAttempts, leaseGeneration } = job;
-  const context = {
+export function startRun(queue: Queue, type: JobType, jobs: readonly ClaimedJob[], hardEndMs: number): Run {
+  const abortion = new AbortController();
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => {}); // nobody may be waiting any more
+  const abort = (reason: Error) => {
+    abortion.abort(reason);
+    ended.reject(reason);
+  };
+  const timer = startTimeout(queue, type, { hardEndMs, abort });
+  const running = jobs.map((job) => ({
+    payload: job.payload,
+    context: contextOf(queue, job, { signal: abortion.signal, extend: timer.restart }),
+  }));
+  const outcomes = Promise.race([runWork(type, jobs, running), ended.promise])
+    .catch((error) => jobs.map(() => outcomeOf(error)))
+    .then((outcomes) =>
+      outcomes.map((outcome, index) =>
+        withBackoff(queue, type, { outcome, attempt: jobs[index]?.attempt ?? 1 }),
+      ),
+    )
+    .finally(timer.stop);
+  return { jobs, outcomes, abort };
+}
+
+/** The type's time-out, from now; from the beginning again when the handler asks, never past the hard end. */
+function startTimeout(
+  queue: Queue,
+  type: JobType,
+  { hardEndMs, abort }: { hardEndMs: number; abort(reason: Error): void },
+) {
+  let timer: ReturnType<typeof setTimeout>;
+  const restart = () => {
+    clearTimeout(timer);
+    const ms = Math.min(type.timeoutSeconds * 1000, hardEndMs - queue.clock.nowMs());
+    timer = setTimeout(() => abort(new RetryableError(`timed out after ${type.timeoutSeconds} s`)), ms);
+  };
+  restart();
+  return { restart, stop: () => clearTimeout(timer) };
+}
+
+async function runWork(
+  type: JobType,
+  jobs: readonly ClaimedJob[],
+  running: readonly RunningJob[],
+): Promise<readonly Outcome[]> {
+  const [only] = running;
+  if (type.work.kind === "single" && only) return [{ kind: "complete", output: await type.work.run(only) }];
+  if (type.work.kind !== "batch") return jobs.map(() => ({ kind: "release" }));
+  const outcomes = await type.work.run(running);
+  if (outcomes.length !== jobs.length) {
+    throw new Error(`the handler of "${type.type}" answered for ${outcomes.length} of ${jobs.length} jobs`);
+  }
+  return outcomes;
+}
+
+function contextOf(
+  queue: Queue,
+  job: ClaimedJob,
+  { signal, extend }: Pick<HandlerContext, "signal" | "extend">,
+): HandlerContext {
+  const { id: jobId, attempt, maxAttempts, leaseGeneration, traceparent } = job;
+  return {
     jobId,
     attempt,
     maxAttempts,
     leaseGeneration,
-    signal: timeout.signal,
+    traceparent,
+    signal,
+    extend,
     log: queue.log,
     env: queue.env,
   };
-  try {
-    return await Promise.race([handler.run(job.payload, context), timedOut.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
-function outcomeOf(
-  error: unknown,
-  { queue, handler, job }: { queue: Queue; handler: Handler; job: ClaimedJob },
+function withBackoff(
+  queue: Queue,
+  type: JobType,
+  { outcome, attempt }: { outcome: Outcome; attempt: number },
 ): Outcome {
-  if (error instanceof Snooze) return { kind: "snooze", retryInSeconds: error.seconds };
-  const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof FatalError) return { kind: "bury", message };
-  const asked = error instanceof RetryableError ? error.retryInSeconds : undefined;
-  const retryInSeconds =
-    asked ?? backoffSeconds(handler.backoff, { attempt: job.attempt, random: queue.random() });
-  return { kind: "retry", message, retryInSeconds };
+  if (outcome.kind !== "retry" || outcome.retryInSeconds !== undefined) return outcome;
+  return { ...outcome, retryInSeconds: backoffSeconds(type.backoff, { attempt, random: queue.random() }) };
 }

@@ -7,8 +7,7 @@ import { SluiceError } from "../core/errors.ts";
 import type { Held, Json, NewJob, Payload } from "../core/job.ts";
 import { completeOne, enqueueMany as enqueueManyStatement, enqueueOne } from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
-import type { JobDefinition } from "../jobs/define.ts";
-import { faultsOf } from "../jobs/faults.ts";
+import type { JobDefinition, PayloadSchema } from "../jobs/define.ts";
 
 /** What each driver can do, and no more than that: none of them is imported. */
 export type Transaction =
@@ -22,10 +21,8 @@ export interface InTransactionOptions extends Omit<NewJob, "type" | "payload"> {
 }
 export type ManyOptions = Omit<InTransactionOptions, "idempotencyKey" | "partitionKey">;
 
-type AnySchema = z.ZodType<Payload>;
-
 /** Enqueues a job that commits or rolls back with the transaction. Returns its id. */
-export async function enqueue<Schema extends AnySchema>(
+export async function enqueue<Schema extends PayloadSchema>(
   transaction: Transaction,
   job: JobDefinition<Schema>,
   payload: z.input<Schema>,
@@ -38,7 +35,7 @@ export async function enqueue<Schema extends AnySchema>(
 }
 
 /** Enqueues a job for each payload, in one statement. Returns their ids in the same order. */
-export async function enqueueMany<Schema extends AnySchema>(
+export async function enqueueMany<Schema extends PayloadSchema>(
   transaction: Transaction,
   job: JobDefinition<Schema>,
   payloads: readonly z.input<Schema>[],
@@ -67,7 +64,7 @@ export async function complete(
 export function enqueueQuery<
   ArrayMode extends boolean,
   FullResults extends boolean,
-  Schema extends AnySchema,
+  Schema extends PayloadSchema,
 >(
   neon: NeonQueryFunction<ArrayMode, FullResults>,
   job: JobDefinition<Schema>,
@@ -108,8 +105,10 @@ function withDefaults<Options extends Omit<NewJob, "type" | "payload">>(
 
 /** What is stored is what was given: the handler's side brings it into shape, maybe with a newer schema. */
 function check(job: JobDefinition, payload: unknown, path: readonly string[]): Payload {
-  const parsed = job.payload.safeParse(payload);
-  if (parsed.success) return payload as Payload;
-  const faults = faultsOf(parsed.error, ["payload", ...path]);
+  const faults = job.faultsOf(payload).map((fault) => ({
+    ...fault,
+    path: ["payload", ...path, fault.path].filter(Boolean).join("."),
+  }));
+  if (faults.length === 0) return payload as Payload;
   throw new SluiceError("request_invalid", `the payload does not fit the type "${job.type}"`, { faults });
 }

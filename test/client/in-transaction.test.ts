@@ -137,7 +137,9 @@ describe.each(Object.keys(drivers))("in a transaction of %s (Q2)", (name) => {
 
   test("a handler's own write and its job's completion are one (D12)", async () => {
     await inTransaction(async (tx) => void (await enqueue(tx, welcome, { userId: "u1" })));
-    const [claimed] = await db.run(claim({ queue: "mail", types: ["welcome"], limit: 1, leaseSeconds: 60 }));
+    const [claimed] = await db.run(
+      claim({ queue: "mail", types: [{ type: "welcome" }], limit: 1, leaseSeconds: 60 }),
+    );
     const held = { jobId: claimed?.job.id ?? "", leaseGeneration: claimed?.job.leaseGeneration ?? "" };
     await inTransaction(async (tx, insert) => {
       await insert("u1");

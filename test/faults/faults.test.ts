@@ -12,7 +12,7 @@ import { reap } from "../../src/queue/reap.ts";
 import { createFaultyDatabase, DatabaseFault, type Fault, faults } from "../support/faulty-database.ts";
 import { bringForward, expireLeases } from "../support/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue } from "../support/queue.ts";
+import { createTestQueue, roomyBudget } from "../support/queue.ts";
 import { createQuickEmpty } from "../support/quick-empty.ts";
 import { createRandom } from "../support/seeded-random.ts";
 import { useTestDatabase } from "../support/test-database.ts";
@@ -29,7 +29,7 @@ const maxRounds = 60;
 const maxAttempts = 4;
 const types = ["steady", "flaky", "fatal", "sleepy"] as const;
 type Type = (typeof types)[number];
-const budget = { claimForMs: 25_000, subrequests: 40, batchSize: 3, maxTimeoutSeconds: 840 };
+const options = { name: "default", budget: { ...roomyBudget, subrequests: 40, maxBatch: 3 } };
 
 /** What may become of a job of each type, whatever the database does. */
 const ends = {
@@ -74,8 +74,8 @@ async function runPlan(seed: number): Promise<void> {
   );
   for (let round = 0; round < faultyRounds; round++) {
     await Promise.all([
-      tolerate(drain(broken, budget)),
-      tolerate(drain(broken, budget)),
+      tolerate(drain(broken, options)),
+      tolerate(drain(broken, options)),
       tolerate(reap(broken)),
     ]);
     await passTime();
@@ -157,7 +157,7 @@ async function driveToTheEnd(queue: Queue): Promise<void> {
   for (let round = 0; round < maxRounds; round++) {
     await passTime();
     await reap(queue);
-    await drain(queue, budget);
+    await drain(queue, options);
     const { rows } = await db.pool.query(
       "select from sluice.jobs where status in ('pending', 'processing') limit 1",
     );

@@ -1,124 +1,231 @@
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { RetryableError, Snooze } from "../../src/core/errors.ts";
-import { claim, findJob } from "../../src/core/sql/index.ts";
-import { defineJob } from "../../src/jobs/define.ts";
+import { reapLeases } from "../../src/core/sql/index.ts";
+import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
+import { defineBatchJob } from "../../src/jobs/define-batch.ts";
 import { drain } from "../../src/queue/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
-import { reap } from "../../src/queue/reap.ts";
-import { watch } from "../../src/queue/watch.ts";
+import { createCountingDatabase } from "../support/counting-database.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue } from "../support/queue.ts";
+import { createTestQueue, lookAt, roomyBudget } from "../support/queue.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
+const counting = createCountingDatabase(db);
 const any = z.object({});
-const queue = createTestQueue(db, [
-  defineJob("echo", { payload: z.record(z.string(), z.json()), run: (payload) => payload }),
+const patience = { timeout: 10_000 };
+const seen = { extended: 0, batches: [] as number[], gates: [] as (() => void)[], aborted: [] as unknown[] };
+const gated = defineJob("gated", {
+  payload: any,
+  run: (_, { signal }) =>
+    new Promise<void>((resolve) => {
+      seen.gates.push(resolve);
+      signal.addEventListener("abort", () => seen.aborted.push(signal.reason));
+    }),
+});
+const queue = createTestQueue(counting, [
+  defineJob("echo", {
+    payload: z.record(z.string(), z.json()),
+    timeoutSeconds: 10,
+    run: (payload) => payload,
+  }),
   defineJob("stubborn", { payload: any, timeoutSeconds: 0.05, run: () => new Promise(() => {}) }),
+  defineJob("longer", {
+    payload: any,
+    timeoutSeconds: 0.2,
+    run: async (_, { extend, signal }) => {
+      for (let n = 0; n < 4 && !signal.aborted; n++) {
+        await new Promise((resolve) => setTimeout(resolve, 90));
+        extend();
+      }
+      return "in time";
+    },
+  }),
   defineJob("patient", {
     payload: any,
     run: () => Promise.reject(new RetryableError("busy", { retryInSeconds: 7 })),
   }),
   defineJob("sleepy", { payload: any, run: () => Promise.reject(new Snooze(9)) }),
   defineJob("strict", { payload: z.object({ name: z.string() }), run: () => "ok" }),
-  defineJob("heavy", { payload: any, queue: "heavy", run: () => "lifted" }),
+  gated,
+  // Shorter than any deployment may have it, so that its extensions can be watched.
+  { ...gated, type: "brief", leaseSeconds: 1.5 },
+  defineBatchJob("bulk", {
+    payload: z.object({ n: z.number() }),
+    run: async (jobs) => {
+      seen.batches.push(jobs.length);
+      return jobs.map(({ payload }) => ({ output: payload.n }));
+    },
+  }),
+  definePulledJob("pulled", { payload: any }),
 ]);
+const drainDefault = (budget = roomyBudget) => drain(queue, { name: "default", budget });
 
 beforeEach(async () => {
   await emptyQueue(db.pool);
   queue.events.length = 0;
+  Object.assign(seen, { batches: [], gates: [], aborted: [] });
+  counting.takeCounts();
 });
 
 async function drained(fields: Parameters<typeof newJob>[0]) {
   const { id } = await enqueue(queue, newJob(fields));
-  await drain(queue);
-  const [job] = await db.run(findJob(id));
-  if (!job) throw new Error("the job is gone");
-  return job;
+  await drain(queue, { name: fields?.queue ?? "default", budget: roomyBudget });
+  return lookAt(db, id);
 }
 
+const enqueueMany = (count: number, fields = {}) =>
+  Promise.all(Array.from({ length: count }, (_, n) => enqueue(queue, newJob({ payload: { n }, ...fields }))));
 const secondsFromNow = (at: Date) => (at.getTime() - Date.now()) / 1000;
 
-test("a job is completed with what its handler returned", async () => {
-  expect(await drained({ payload: { a: [1, null] } })).toMatchObject({
-    status: "completed",
-    output: { a: [1, null] },
+describe("a handler", () => {
+  test("completes its job with what it returned", async () => {
+    expect(await drained({ payload: { a: [1, null] } })).toMatchObject({
+      status: "completed",
+      output: { a: [1, null] },
+    });
+  });
+
+  test("that ignores its time-out has failed all the same (D4)", async () => {
+    const job = await drained({ type: "stubborn" });
+    expect(job).toMatchObject({
+      status: "pending",
+      attempts: 1,
+      errors: [{ message: "timed out after 0.05 s" }],
+    });
+    expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(30);
+  });
+
+  test("that asks for more time gets it", async () => {
+    expect(await drained({ type: "longer" })).toMatchObject({ status: "completed", output: "in time" });
+  });
+
+  test("says when it wants to be tried again", async () => {
+    const job = await drained({ type: "patient" });
+    expect(job).toMatchObject({ attempts: 1, errors: [{ message: "busy" }] });
+    expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(5);
+    expect(secondsFromNow(job.scheduledAt)).toBeLessThan(8);
+  });
+
+  test("that snoozes uses up no attempt", async () => {
+    expect(await drained({ type: "sleepy" })).toMatchObject({ status: "pending", attempts: 0, errors: [] });
+  });
+
+  test("is spared an old payload that no longer fits: the job is dead, nothing crashes (J8)", async () => {
+    expect(await drained({ type: "strict", payload: { name: 1 } })).toMatchObject({
+      status: "dead",
+      deadReason: "fatal",
+    });
+  });
+
+  test("of a batch gets all of it at once and each job its own output (D10)", async () => {
+    const jobs = await enqueueMany(30, { type: "bulk" });
+    await drainDefault();
+    expect(seen.batches).toEqual([30]);
+    const last = jobs[29];
+    expect(await lookAt(db, last?.id ?? "")).toMatchObject({ status: "completed", output: 29 });
+  });
+
+  test("is not needed for a pulled type, which drains leave alone (D9c)", async () => {
+    expect(await drained({ type: "pulled" })).toMatchObject({ status: "pending", attempts: 0 });
+  });
+
+  test("is found for a job in a queue that its producer named", async () => {
+    expect(await drained({ queue: "other" })).toMatchObject({ status: "completed", queue: "other" });
   });
 });
 
-test("a handler that ignores its time-out fails all the same", async () => {
-  const job = await drained({ type: "stubborn" });
-  expect(job).toMatchObject({
-    status: "pending",
-    attempts: 1,
-    errors: [{ message: "timed out after 0.05 s" }],
+describe("a drain", () => {
+  test("goes on until the queue is empty, two round trips for each batch (D1)", async () => {
+    await enqueueMany(25);
+    counting.takeCounts();
+    const report = await drainDefault({ ...roomyBudget, maxBatch: 10 });
+    expect(report).toMatchObject({
+      claimed: 25,
+      completed: 25,
+      failed: 0,
+      released: 0,
+      lost: 0,
+      end: "empty",
+    });
+    expect(counting.takeCounts()).toEqual({ claim: 3, settle: 3 });
   });
-  expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(30);
-});
 
-test("a handler says when it wants to be tried again", async () => {
-  const job = await drained({ type: "patient" });
-  expect(job).toMatchObject({ attempts: 1, errors: [{ message: "busy" }] });
-  expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(5);
-  expect(secondsFromNow(job.scheduledAt)).toBeLessThan(8);
-});
-
-test("a snooze uses up no attempt", async () => {
-  expect(await drained({ type: "sleepy" })).toMatchObject({ status: "pending", attempts: 0, errors: [] });
-});
-
-test("an old payload that no longer fits is dead, not a crash (J8)", async () => {
-  expect(await drained({ type: "strict", payload: { name: 1 } })).toMatchObject({
-    status: "dead",
-    deadReason: "fatal",
+  test("stops at its subrequests, settles what it took and leaves the rest", async () => {
+    await enqueueMany(50);
+    counting.takeCounts();
+    const report = await drainDefault({ ...roomyBudget, maxBatch: 10, subrequests: 6 });
+    expect(report).toMatchObject({ claimed: 20, completed: 20, end: "subrequests" });
+    expect(counting.takeCounts()).toEqual({ claim: 2, settle: 2 });
   });
-});
 
-test("every queue that a type works in is drained", async () => {
-  expect(await drained({ type: "heavy", queue: "heavy" })).toMatchObject({
-    status: "completed",
-    output: "lifted",
+  test("claims no more when its time for claiming is over", async () => {
+    await enqueueMany(5);
+    expect(await drainDefault({ ...roomyBudget, claimForMs: 0 })).toMatchObject({ claimed: 0, end: "time" });
   });
-});
 
-test("a drain goes on until the queue is empty", async () => {
-  await Promise.all(Array.from({ length: 25 }, () => enqueue(queue, newJob())));
-  const budget = { claimForMs: 25_000, subrequests: 50, batchSize: 10, maxTimeoutSeconds: 840 };
-  expect(await drain(queue, budget)).toEqual({ claimed: 25, settled: 25, end: "empty" });
-});
+  test("leaves types whose time-out does not fit before its end to another", async () => {
+    await enqueueMany(1, { type: "gated" });
+    await enqueueMany(1);
+    expect(await drainDefault({ ...roomyBudget, hardEndMs: 28_000 })).toMatchObject({
+      claimed: 1,
+      completed: 1,
+    });
+  });
 
-test("a drain stops at its subrequests and leaves the rest pending", async () => {
-  await Promise.all(Array.from({ length: 25 }, () => enqueue(queue, newJob())));
-  const budget = { claimForMs: 25_000, subrequests: 4, batchSize: 10, maxTimeoutSeconds: 840 };
-  expect(await drain(queue, budget)).toMatchObject({ claimed: 10, end: "subrequests" });
-});
+  test("settles quick jobs while a slow one of the same batch runs on", async () => {
+    await enqueueMany(1, { type: "gated" });
+    const [quick] = await enqueueMany(20);
+    const running = drainDefault();
+    await expect.poll(async () => (await lookAt(db, quick?.id ?? "")).status, patience).toBe("completed");
+    expect(seen.gates).toHaveLength(1);
+    seen.gates[0]?.();
+    expect(await running).toMatchObject({ completed: 21, end: "empty" });
+  });
 
-test("a drain that has little time leaves types that may take long to another", async () => {
-  await enqueue(queue, newJob());
-  const budget = { claimForMs: 25_000, subrequests: 50, batchSize: 10, maxTimeoutSeconds: 15 };
-  expect(await drain(queue, budget)).toEqual({ claimed: 0, settled: 0, end: "empty" });
-});
+  test("shares the work with another one, and none of it is done twice", async () => {
+    await enqueueMany(300);
+    const reports = await Promise.all([drainDefault(), drainDefault()]);
+    expect(reports.reduce((sum, report) => sum + report.completed, 0)).toBe(300);
+    expect(queue.events).toEqual([]);
+  });
 
-test("two drains at once share the work and do none of it twice", async () => {
-  await Promise.all(Array.from({ length: 100 }, () => enqueue(queue, newJob())));
-  const reports = await Promise.all([drain(queue), drain(queue)]);
-  expect(reports.reduce((sum, report) => sum + report.settled, 0)).toBe(100);
-  expect(queue.events).toEqual([]);
-});
+  test("keeps up the leases of its handlers, and stops one whose lease was lost (D4)", async () => {
+    const [kept, lost] = await enqueueMany(2, { type: "brief" });
+    const running = drainDefault();
+    await expect.poll(() => seen.gates.length, patience).toBe(2);
+    const [first] = (await db.pool.query<{ deadline: Date }>("select deadline from sluice.lease")).rows;
+    const extended = "select from sluice.lease where deadline > $1::timestamptz + interval '0.3 s'";
+    await expect
+      .poll(async () => (await db.pool.query(extended, [first?.deadline])).rowCount, patience)
+      .toBe(1);
 
-test("the reap round brings back what a dead drain held", async () => {
-  await enqueue(queue, newJob());
-  await db.run(claim({ queue: "default", types: ["echo"], limit: 1, leaseSeconds: 0 }));
-  expect(await reap(queue)).toMatchObject({ leases: { returned: 1, buried: 0 } });
-  expect(await reap(queue)).toMatchObject({ leases: { returned: 0, buried: 0 } });
-});
+    // Somebody takes one of the two away: it is split off, runs out and is reaped.
+    await db.pool.query(
+      "select from sluice.extend(array[$1]::uuid[], (select array_agg(generation) from sluice.lease), 3000)",
+      [kept?.id],
+    );
+    await db.pool.query("update sluice.lease set deadline = now() - interval '1 s' where $1 = any(ids)", [
+      lost?.id,
+    ]);
+    await db.run(reapLeases({ limit: 10 }));
+    await expect.poll(() => seen.aborted, patience).toMatchObject([{ name: "LeaseLostError" }]);
+    for (const open of seen.gates) open();
+    expect(await running).toMatchObject({ completed: 1, lost: 1 });
+    expect(await lookAt(db, kept?.id ?? "")).toMatchObject({ status: "completed" });
+    expect(await lookAt(db, lost?.id ?? "")).toMatchObject({ status: "pending", attempts: 1 });
+  });
 
-test("the watch round says aloud that leases that ran out are not reaped", async () => {
-  await enqueue(queue, newJob());
-  await watch(queue);
-  expect(queue.events).toEqual([]);
-  await db.run(claim({ queue: "default", types: ["echo"], limit: 1, leaseSeconds: -600 }));
-  await watch(queue);
-  expect(queue.events).toMatchObject([{ level: "error", event: "expired leases are not reaped" }]);
+  test("ends with an error when the database is gone, and claims nothing more", async () => {
+    await enqueueMany(3);
+    counting.failNext("claim", 1);
+    expect(await drainDefault()).toMatchObject({ claimed: 0, end: "error" });
+  });
+
+  test("settles once more when the first settle was lost", async () => {
+    await enqueueMany(3);
+    counting.failNext("settle", 2);
+    expect(await drainDefault()).toMatchObject({ completed: 3, lost: 0, end: "error" });
+  });
 });

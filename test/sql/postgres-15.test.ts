@@ -18,6 +18,7 @@ describe.runIf(hasPostgres15)(`PostgreSQL 15, which is looked for in ${postgres1
   beforeAll(async () => {
     server = await startPostgres15();
     pool = new pg.Pool({ connectionString: server.url, max: 8 });
+    pool.on("error", () => {}); // the server is stopped under what has not closed yet
     await migrate({ databaseUrl: server.url });
   }, 60_000);
   afterAll(async () => {

@@ -1,5 +1,5 @@
-// Starts what every test shares: one real Postgres, a migrated template database that each file clones, and the
-// Neon-compatible proxy that the Worker's driver speaks to.
+// Starts what every test shares: one real Postgres, a migrated template database that each file clones, the
+// Neon-compatible proxy that the Worker's driver speaks to, and an endpoint for pushed jobs.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import type { TestProject } from "vitest/node";
 import { startNeonProxy } from "../../infra/local/neon-proxy.ts";
 import { startPostgres } from "../../infra/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
+import { startReceiver } from "./receiver.ts";
 
 export const templateDatabase = "sluice_template";
 const workerDatabase = "sluice_worker";
@@ -17,6 +18,7 @@ declare module "vitest" {
     adminDatabaseUrl: string;
     workerDatabaseUrl: string;
     neonEndpoint: string;
+    receiverUrl: string;
   }
 }
 
@@ -25,6 +27,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const settings = { max_connections: "200" };
   const postgres = await startPostgres({ directory: join(directory, "postgres"), ephemeral: true, settings });
   const proxy = await startNeonProxy({ postgresPort: postgres.port });
+  const receiver = await startReceiver();
 
   const admin = new pg.Client({ connectionString: postgres.url("postgres") });
   await admin.connect();
@@ -36,7 +39,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("adminDatabaseUrl", postgres.url("postgres"));
   project.provide("workerDatabaseUrl", postgres.url(workerDatabase));
   project.provide("neonEndpoint", proxy.endpoint);
+  project.provide("receiverUrl", receiver.url);
   return async () => {
+    await receiver.close();
     await proxy.close();
     await postgres.stop();
     rmSync(directory, { recursive: true, force: true });

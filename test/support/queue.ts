@@ -1,4 +1,6 @@
 // A Queue for tests: real Postgres, the given job types, a log that is kept.
+import type { DrainBudget } from "../../src/core/policy/drain-budget.ts";
+import { findJob } from "../../src/core/sql/index.ts";
 import type { JobDefinition } from "../../src/jobs/define.ts";
 import { createRegistry } from "../../src/jobs/registry.ts";
 import type { Database, Queue } from "../../src/queue/ports.ts";
@@ -9,10 +11,21 @@ export interface LoggedEvent {
   fields: Record<string, unknown> | undefined;
 }
 
-export function createTestQueue(
-  db: Database,
-  jobs: readonly JobDefinition[],
-): Queue & { events: LoggedEvent[] } {
+export interface TestQueue extends Queue {
+  events: LoggedEvent[];
+}
+
+/** What a cron drain may spend, with nothing that a small test could run into. */
+export const roomyBudget: DrainBudget = {
+  claimForMs: 25_000,
+  hardEndMs: 840_000,
+  subrequests: 1000,
+  inFlight: 200,
+  payloadBytes: 4_000_000,
+  maxBatch: 100,
+};
+
+export function createTestQueue(db: Database, jobs: readonly JobDefinition[]): TestQueue {
   const events: LoggedEvent[] = [];
   const logAt = (level: LoggedEvent["level"]) => (event: string, fields?: Record<string, unknown>) => {
     events.push({ level, event, fields });
@@ -26,4 +39,10 @@ export function createTestQueue(
     env: {},
     events,
   };
+}
+
+export async function lookAt(db: Database, id: string) {
+  const [job] = await db.run(findJob(id));
+  if (!job) throw new Error(`there is no job ${id}`);
+  return job;
 }

@@ -16,6 +16,7 @@ export function useTestDatabase(): TestDatabase {
   const adminUrl = inject("adminDatabaseUrl");
   const url = adminUrl.replace(/[^/]+$/, name);
   const pool = new pg.Pool({ connectionString: url, max: 80 });
+  pool.on("error", () => {}); // the database is dropped under whatever a failed test left running
 
   beforeAll(() =>
     runAsAdmin(adminUrl, `create database ${name} template sluice_template strategy file_copy`),
@@ -50,5 +51,6 @@ export async function emptyQueue(pool: pg.Pool): Promise<void> {
   await pool.query(`
     truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
       sluice.closed, sluice.failed_attempt, sluice.job_tag, sluice.expiry, sluice.idempotency, sluice.ledger,
-      sluice.tally, sluice.pause, sluice.dropped_day, sluice.cursor_sighting, sluice.cursor_gap`);
+      sluice.tally, sluice.pause, sluice.dropped_day, sluice.cursor_sighting, sluice.cursor_gap, sluice.limit_state,
+      sluice.breaker, sluice.round`);
 }

@@ -1,39 +1,148 @@
-import { expect, expectTypeOf, test } from "vitest";
+import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { FatalError } from "../../src/core/errors.ts";
-import { defineJob } from "../../src/jobs/define.ts";
+import { FatalError, RetryableError, Snooze } from "../../src/core/errors.ts";
+import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
+import { defineBatchJob, defineReconciledJob, type Observation } from "../../src/jobs/define-batch.ts";
 import { createRegistry } from "../../src/jobs/registry.ts";
-import type { HandlerContext } from "../../src/queue/ports.ts";
+import { runBatch, runSingle } from "../support/run-type.ts";
 
-const context = {} as HandlerContext;
 const greet = defineJob("greet", {
   payload: z.object({ name: z.string() }),
   run: ({ name }) => `hello ${name}`,
 });
+const options = { payload: z.object({}), run: () => {} };
 
-test("a handler gets the payload as its schema types it", () => {
-  defineJob("typed", {
-    payload: z.object({ at: z.string(), times: z.number().default(1) }),
-    run: (payload) => {
-      expectTypeOf(payload).toEqualTypeOf<{ at: string; times: number }>();
-    },
+describe("defineJob", () => {
+  test("a handler gets the payload as its schema types it", () => {
+    defineJob("typed", {
+      payload: z.object({ at: z.string(), times: z.number().default(1), note: z.string().optional() }),
+      run: (payload) => {
+        expectTypeOf(payload.times).toEqualTypeOf<number>();
+        expectTypeOf(payload.note).toEqualTypeOf<string | undefined>();
+      },
+    });
+  });
+
+  test("a stored payload that no longer fits is fatal and names the field (J8)", async () => {
+    await expect(runSingle(greet, { name: 7 })).rejects.toThrow(FatalError);
+    await expect(runSingle(greet, { name: 7 })).rejects.toThrow(/name: .*string/);
+  });
+
+  test("a handler that returns nothing completes with no output", async () => {
+    expect(await runSingle(defineJob("quiet", options), {})).toBeNull();
+  });
+
+  test("an older payload is brought up step by step to today's (J8)", async () => {
+    const moved = defineJob("moved", {
+      payload: z.object({ address: z.object({ city: z.string() }) }),
+      older: [
+        {
+          payload: z.strictObject({ city: z.string() }),
+          upgrade: ({ city }: { city: string }) => ({ address: { city } }),
+        },
+        {
+          payload: z.strictObject({ town: z.string() }),
+          upgrade: ({ town }: { town: string }) => ({ city: town }),
+        },
+      ],
+      run: ({ address }) => address.city,
+    });
+    for (const payload of [{ address: { city: "Ulm" } }, { city: "Ulm" }, { town: "Ulm" }]) {
+      expect(moved.faultsOf(payload)).toEqual([]);
+      expect(await runSingle(moved, payload)).toBe("Ulm");
+    }
+    expect(moved.faultsOf({ village: "Ulm" })).toMatchObject([{ path: "address" }]);
+  });
+
+  test.each(["", "Upper", "1st", "a b", "x".repeat(64)])("the type name %j is refused", (type) => {
+    expect(() => defineJob(type, options)).toThrow(/job type/);
+  });
+
+  test.each([
+    [{ leaseSeconds: 59 }, "leaseSeconds"],
+    [{ leaseSeconds: 3601 }, "leaseSeconds"],
+    [{ maxAttempts: 21 }, "maxAttempts"],
+    [{ timeoutSeconds: 0 }, "timeoutSeconds"],
+    [{ concurrency: 0 }, "concurrency"],
+    [{ rate: { limit: 0, per: "minute" as const } }, "rate.limit"],
+    [{ queue: "No" }, "queue"],
+    [{ backoff: { baseSeconds: -1 } }, "backoff.baseSeconds"],
+  ])("the option %o is refused by its name (M4)", (bad, name) => {
+    expect(() => defineJob("bad", { ...options, ...bad })).toThrow(`job type "bad": ${name}: `);
+  });
+
+  test("a rate is taken for a second, a minute, an hour or any number of seconds", () => {
+    const rates = (["second", "minute", "hour", 90] as const).map(
+      (per) => defineJob("r", { ...options, rate: { limit: 2, per } }).limits.rate,
+    );
+    expect(rates).toEqual([1, 60, 3600, 90].map((perSeconds) => ({ limit: 2, perSeconds })));
+  });
+
+  test("one name for two types is refused", () => {
+    expect(() => createRegistry([greet, greet])).toThrow('job type "greet" is defined twice');
+  });
+
+  test("a pulled type has nothing to run here", () => {
+    expect(definePulledJob("pulled", { payload: z.object({}) }).work).toEqual({ kind: "pulled" });
   });
 });
 
-test("a stored payload that no longer fits is fatal and names the field", async () => {
-  await expect(greet.run({ name: 7 }, context)).rejects.toThrow(FatalError);
-  await expect(greet.run({ name: 7 }, context)).rejects.toThrow(/name: .*string/);
+describe("defineBatchJob (D10)", () => {
+  const sum = defineBatchJob("sum", {
+    payload: z.object({ n: z.number() }),
+    run: async (jobs) =>
+      jobs.map(({ payload: { n } }) => {
+        if (n === 1) return { error: new RetryableError("one", { retryInSeconds: 3 }) };
+        if (n === 2) return { error: new FatalError("two") };
+        if (n === 3) return { error: new Snooze(9) };
+        if (n === 4) return { error: new Error("four") };
+        return { output: n * 10 };
+      }),
+  });
+
+  test("answers for each job, and buries what does not fit without troubling the handler", async () => {
+    const payloads = [{ n: 5 }, { n: 1 }, { n: "x" }, { n: 2 }, { n: 3 }, { n: 4 }, { n: 6 }];
+    expect(await runBatch(sum, payloads)).toMatchObject([
+      { kind: "complete", output: 50 },
+      { kind: "retry", message: "one", retryInSeconds: 3 },
+      { kind: "bury" },
+      { kind: "bury", message: "two" },
+      { kind: "snooze", retryInSeconds: 9 },
+      { kind: "retry", message: "four", retryInSeconds: undefined },
+      { kind: "complete", output: 60 },
+    ]);
+  });
+
+  test("a handler that does not answer for every job fails them all", async () => {
+    const lazy = defineBatchJob("lazy", { payload: z.object({}), run: async () => [] });
+    await expect(runBatch(lazy, [{}])).rejects.toThrow("answered for 0 of 1 jobs");
+  });
 });
 
-test("a handler that returns nothing completes with no output", async () => {
-  const quiet = defineJob("quiet", { payload: z.object({}), run: () => {} });
-  expect(await quiet.run({}, context)).toBeNull();
-});
+describe("defineReconciledJob (D11)", () => {
+  const ran: string[] = [];
+  const index = defineReconciledJob("index", {
+    payload: z.object({ seen: z.enum(["there", "missing", "gone"]) }),
+    observeAfterSeconds: 30,
+    observe: async (jobs) => jobs.map(({ payload }): Observation => payload.seen),
+    run: ({ seen }) => void ran.push(seen),
+  });
 
-test.each(["", "Upper", "1st", "a b", "x".repeat(64)])("the type name %j is refused", (type) => {
-  expect(() => defineJob(type, { payload: z.object({}), run: () => {} })).toThrow(/job type/);
-});
+  test("completes what is there or has lost its source, and runs what is missing to look again", async () => {
+    expect(await runBatch(index, [{ seen: "there" }, { seen: "missing" }, { seen: "gone" }])).toMatchObject([
+      { kind: "complete" },
+      { kind: "retry", retryInSeconds: 30 },
+      { kind: "complete" },
+    ]);
+    expect(ran).toEqual(["missing"]);
+  });
 
-test("one name for two types is refused", () => {
-  expect(() => createRegistry([greet, greet])).toThrow('job type "greet" is defined twice');
+  test("a run that fails is a failure like any other", async () => {
+    const broken = defineReconciledJob("broken", {
+      payload: z.object({}),
+      observe: async (jobs) => jobs.map((): Observation => "missing"),
+      run: () => Promise.reject(new FatalError("no index")),
+    });
+    expect(await runBatch(broken, [{}])).toEqual([{ kind: "bury", message: "no index" }]);
+  });
 });

@@ -1,20 +1,92 @@
-import { expect, test } from "vitest";
-import { type DrainBudget, drainEnd } from "../../src/core/policy/drain-budget.ts";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  claimingEnd,
+  cronBudget,
+  type DrainBudget,
+  fitsBeforeEnd,
+  nextBatchSize,
+  nudgeBudget,
+} from "../../src/core/policy/drain-budget.ts";
 
-const budget: DrainBudget = { claimForMs: 25_000, subrequests: 50, batchSize: 100, maxTimeoutSeconds: 840 };
+const budget: DrainBudget = {
+  claimForMs: 25_000,
+  hardEndMs: 840_000,
+  subrequests: 50,
+  inFlight: 200,
+  payloadBytes: 1_000_000,
+  maxBatch: 100,
+};
+const fresh = { elapsedMs: 0, inFlight: 0, subrequests: 0, subrequestsPerJob: 0, last: null };
 
-test("a drain goes on while there is more, time and subrequests for another batch", () => {
-  expect(drainEnd(budget, { elapsedMs: 24_999, subrequests: 48, hasMore: true })).toBeNull();
+describe("claiming (D1)", () => {
+  test("goes on while there is time and a claim and two settles can be paid", () => {
+    expect(claimingEnd(budget, { elapsedMs: 24_999, subrequests: 47 })).toBeNull();
+  });
+
+  test("ends with its time, long before the hard end", () => {
+    expect(claimingEnd(budget, { elapsedMs: 25_000, subrequests: 0 })).toBe("time");
+  });
+
+  test("ends while what was claimed can still be settled", () => {
+    expect(claimingEnd(budget, { elapsedMs: 0, subrequests: 48 })).toBe("subrequests");
+  });
+
+  test("on the free plan stays within its 50 subrequests, the round's own included", () => {
+    expect(cronBudget("free").subrequests).toBeLessThanOrEqual(50 - 4);
+  });
 });
 
-test("a drain ends when nothing is left, whatever else is spent", () => {
-  expect(drainEnd(budget, { elapsedMs: 30_000, subrequests: 50, hasMore: false })).toBe("empty");
+describe("a handler is started", () => {
+  test("only if its time-out fits before the hard end", () => {
+    expect(fitsBeforeEnd(budget, { elapsedMs: 540_000, timeoutSeconds: 300 })).toBe(true);
+    expect(fitsBeforeEnd(budget, { elapsedMs: 540_001, timeoutSeconds: 300 })).toBe(false);
+  });
+
+  test("by a nudge only if it is short: the default of five minutes is left to the cron", () => {
+    expect(fitsBeforeEnd(nudgeBudget("paid"), { elapsedMs: 0, timeoutSeconds: 300 })).toBe(false);
+    expect(fitsBeforeEnd(nudgeBudget("paid"), { elapsedMs: 10_000, timeoutSeconds: 15 })).toBe(true);
+  });
 });
 
-test("a drain claims no more once its time for claiming is over", () => {
-  expect(drainEnd(budget, { elapsedMs: 25_000, subrequests: 2, hasMore: true })).toBe("time");
-});
+describe("the next batch", () => {
+  test("is as large as allowed when nothing is known yet", () => {
+    expect(nextBatchSize(budget, fresh)).toBe(100);
+  });
 
-test("a drain claims no batch that it could not settle with the subrequests left", () => {
-  expect(drainEnd(budget, { elapsedMs: 1, subrequests: 49, hasMore: true })).toBe("subrequests");
+  test("is what can be run in the time left, judged by the last one", () => {
+    const last = { jobs: 40, ms: 10_000 };
+    expect(nextBatchSize(budget, { ...fresh, elapsedMs: 20_000, last })).toBe(20);
+    expect(nextBatchSize(budget, { ...fresh, elapsedMs: 24_990, last })).toBe(1);
+  });
+
+  test("grows to twice the last one at most", () => {
+    expect(nextBatchSize(budget, { ...fresh, last: { jobs: 10, ms: 1 } })).toBe(20);
+  });
+
+  test("leaves room for what is in flight, and is empty when there is none", () => {
+    expect(nextBatchSize(budget, { ...fresh, inFlight: 195 })).toBe(5);
+    expect(nextBatchSize(budget, { ...fresh, inFlight: 200 })).toBe(0);
+  });
+
+  test("is bounded by the requests that its handlers send", () => {
+    expect(nextBatchSize(budget, { ...fresh, subrequests: 7, subrequestsPerJob: 4 })).toBe(10);
+  });
+
+  test("never asks for more than any limit, nor for less than nothing", () => {
+    const state = fc.record({
+      elapsedMs: fc.nat(30_000),
+      inFlight: fc.nat(250),
+      subrequests: fc.nat(47),
+      subrequestsPerJob: fc.nat(5),
+      last: fc.option(fc.record({ jobs: fc.nat(100), ms: fc.nat(60_000) })),
+    });
+    fc.assert(
+      fc.property(state, (spent) => {
+        const size = nextBatchSize(budget, spent);
+        const paid = spent.subrequests + size * spent.subrequestsPerJob;
+        return size >= 0 && size <= 100 && (size === 0 || (size + spent.inFlight <= 200 && paid <= 50));
+      }),
+    );
+  });
 });

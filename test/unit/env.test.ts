@@ -20,6 +20,8 @@ test("the two required settings are enough", () => {
     adminKey: good.SLUICE_ADMIN_KEY,
     schema: "sluice",
     neonEndpoint: undefined,
+    plan: "paid",
+    maxDrains: 4,
     allowPrivateTargets: false,
   });
 });
@@ -34,6 +36,9 @@ test.each([
   [{ DATABASE_URL: "mysql://u:p@h/d" }, "DATABASE_URL is not a postgresql:// connection string"],
   [{ SLUICE_ADMIN_KEY: "short" }, "SLUICE_ADMIN_KEY is shorter than 16 characters"],
   [{ SLUICE_SCHEMA: "no; drop" }, "SLUICE_SCHEMA is not a plain lower case schema name"],
+  [{ SLUICE_PLAN: "gold" }, 'SLUICE_PLAN is neither "free" nor "paid"'],
+  [{ SLUICE_MAX_DRAINS: "0" }, "SLUICE_MAX_DRAINS is less than 1"],
+  [{ SLUICE_MAX_DRAINS: "many" }, "SLUICE_MAX_DRAINS is not a number"],
   [{ SLUICE_NEON_ENDPOINT: "nowhere" }, "SLUICE_NEON_ENDPOINT is not a URL"],
   [{ SLUICE_ALLOW_PRIVATE_TARGETS: "yes" }, 'SLUICE_ALLOW_PRIVATE_TARGETS is neither "true" nor "false"'],
 ])("a bad setting is named with what is wrong: %o", (bad, message) => {

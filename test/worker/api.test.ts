@@ -1,12 +1,13 @@
 // The Worker in workerd, with the real wrangler.toml, through the Neon-compatible proxy.
 import { createExecutionContext, createScheduledController, waitOnExecutionContext } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
+import { neon, neonConfig } from "@neondatabase/serverless";
 import { describe, expect, test } from "vitest";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
 import { problem } from "../../src/contract/problem.ts";
 import worker from "../../src/worker.ts";
+import { bindings, adminKey as key } from "./deployment.ts";
 
-const key = "sk_the_key_of_the_worker_tests";
 const authorization = `Bearer ${key}`;
 
 function call(path: string, init: RequestInit = {}): Promise<Response> {
@@ -105,6 +106,17 @@ describe("a job's way", () => {
       return (await look(id)).status;
     };
     await expect.poll(drainAndLook, { timeout: 10_000, interval: 200 }).toBe("completed");
+  });
+
+  test("a large backlog is drained by several invocations, through the Worker's binding to itself (S3)", async () => {
+    neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
+    const sql = neon(bindings.DATABASE_URL);
+    const payloads = "array(select jsonb_build_object('n', n) from generate_series(1, 1600) as n)";
+    await sql.query(`select count(*) from sluice.enqueue_many('echo', ${payloads}, 'large')`);
+    await fire(drainCron);
+    const rounds = await sql.query("select completed from sluice.round where queue = 'large'");
+    expect(rounds).toHaveLength(4); // one for every 500 jobs
+    expect(rounds.reduce((sum, round) => sum + round.completed, 0)).toBe(1600);
   });
 
   test("each of the three crons runs, and an unknown one is an error", async () => {

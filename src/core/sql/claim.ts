@@ -3,13 +3,25 @@ import { sql } from "drizzle-orm";
 import type { ClaimedJob, JobError, Payload } from "../job.ts";
 import type { Statement } from "./statement.ts";
 
+export interface ClaimableType {
+  type: string;
+  limits?: { concurrency?: number; rate?: { limit: number; perSeconds: number } };
+  /** If it is another than the claim's. */
+  leaseSeconds?: number;
+}
+
 export interface Claim {
   queue: string;
-  types: readonly string[];
+  /** A name alone is a type without limits. */
+  types: readonly (ClaimableType | string)[];
   limit: number;
   leaseSeconds: number;
   worker?: string;
+  /** Of payloads; the first job is claimed whatever its size. */
+  maxBytes?: number;
 }
+
+const defaultMaxBytes = 4 * 1024 * 1024;
 
 /** `hasMore` is the same in every row: it comes with the batch, not with the job. */
 export interface ClaimRow {
@@ -17,20 +29,31 @@ export interface ClaimRow {
   hasMore: boolean;
 }
 
-export function claim({ queue, types, limit, leaseSeconds, worker }: Claim): Statement<ClaimRow> {
+export function claim({
+  queue,
+  limit,
+  leaseSeconds,
+  worker,
+  maxBytes,
+  ...asked
+}: Claim): Statement<ClaimRow> {
+  const types = asked.types.map((type) => (typeof type === "string" ? { type } : type));
   return {
     name: "claim",
     // Run again after a lost answer it claims other jobs; the first ones come back when their lease runs out.
     isRepeatable: false,
     build: (schema) => sql`
       select id, type, payload, attempt, max_attempts, strikes, lease_generation, lease_expires_at, priority,
-             created_at, partition_key, traceparent, tags, errors, has_more
+             created_at, partition_key, traceparent, tags, errors, is_probe, has_more
       from ${schema}.claim(
         ${queue}::text,
-        ${sql.param(types)}::text[],
+        ${sql.param(types.map(({ type }) => type))}::text[],
         ${limit}::int,
         ${leaseSeconds}::float8,
-        ${worker ?? null}::text
+        ${worker ?? null}::text,
+        ${maxBytes ?? defaultMaxBytes}::bigint,
+        ${limitsOf(types)}::jsonb,
+        ${leasesOf(types, leaseSeconds)}::jsonb
       )`,
     decode: (row) => ({
       job: {
@@ -48,8 +71,31 @@ export function claim({ queue, types, limit, leaseSeconds, worker }: Claim): Sta
         traceparent: row.traceparent as string | null,
         tags: (row.tags as string[] | null) ?? [],
         errors: row.errors as JobError[],
+        isProbe: row.is_probe as boolean,
       },
       hasMore: row.has_more as boolean,
     }),
   };
+}
+
+/** Only the limited types: without any, a claim does not even look. */
+function limitsOf(types: readonly ClaimableType[]): string | null {
+  const limited = types.flatMap(({ type, limits }) =>
+    limits?.concurrency || limits?.rate
+      ? [
+          [
+            type,
+            { concurrency: limits.concurrency, rate: limits.rate?.limit, seconds: limits.rate?.perSeconds },
+          ] as const,
+        ]
+      : [],
+  );
+  return limited.length > 0 ? JSON.stringify(Object.fromEntries(limited)) : null;
+}
+
+function leasesOf(types: readonly ClaimableType[], usual: number): string | null {
+  const unusual = types.filter((type) => type.leaseSeconds !== undefined && type.leaseSeconds !== usual);
+  return unusual.length > 0
+    ? JSON.stringify(Object.fromEntries(unusual.map((type) => [type.type, type.leaseSeconds])))
+    : null;
 }

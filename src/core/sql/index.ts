@@ -1,5 +1,6 @@
 // Every statement that Sluice runs, by name.
 export { books } from "./books.ts";
+export { closeBreaker, openBreaker, recentAttempts } from "./breaker.ts";
 export { claim } from "./claim.ts";
 export { cancel, discard, replay } from "./close.ts";
 export { enqueue } from "./enqueue.ts";
@@ -17,6 +18,7 @@ export {
   reapExpired,
   reapLeases,
 } from "./reap.ts";
+export { backlog, recordRound } from "./round.ts";
 export { settle } from "./settle.ts";
 export { snapshot } from "./snapshot.ts";
 export { completeOne, enqueueMany, enqueueOne } from "./transaction.ts";

@@ -4,16 +4,18 @@ import { Hono } from "hono";
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { Queue } from "../../queue/ports.ts";
 import type { Settings } from "../env.ts";
+import { drains } from "./drains.ts";
 import { health } from "./health.ts";
 import { jobs } from "./jobs.ts";
 import { onError, onNotFound } from "./problem.ts";
 
 export interface AppEnv {
-  Bindings: { settings: Settings; queue: Queue; registry: JobRegistry };
+  Bindings: { settings: Settings; queue: Queue; registry: JobRegistry; nudge(queueName: string): void };
 }
 
 export const app = new Hono<AppEnv>()
   .route("/v1/jobs", jobs)
+  .route("/internal/drains", drains)
   .route("/health", health)
   .onError(onError)
   .notFound(onNotFound);

@@ -11,9 +11,7 @@ import { SluiceError } from "../../core/errors.ts";
 import type { Job, NewJob } from "../../core/job.ts";
 import { findJob } from "../../core/sql/index.ts";
 import type { JobDefinition } from "../../jobs/define.ts";
-import { faultsOf } from "../../jobs/faults.ts";
 import { enqueue } from "../../queue/enqueue.ts";
-import { nudge } from "../nudge.ts";
 import type { AppEnv } from "./app.ts";
 import { requireKey } from "./auth.ts";
 import { readBody } from "./body.ts";
@@ -37,7 +35,7 @@ jobs.post("/", async (context) => {
     idempotencyKey: bare(key),
     traceparent,
   });
-  nudge(context.env.queue, (work) => context.executionCtx.waitUntil(work));
+  context.env.nudge(job.queue);
   const body: EnqueueResponse = {
     job_id: job.id,
     status: job.status,
@@ -61,9 +59,11 @@ function checkPayload(definition: JobDefinition, payload: EnqueueRequest["payloa
   if (bytes > maxPayloadBytes) {
     throw new SluiceError("body_too_large", `the payload has ${bytes} bytes, ${maxPayloadBytes} are allowed`);
   }
-  const parsed = definition.payload.safeParse(payload);
-  if (!parsed.success) {
-    const faults = faultsOf(parsed.error, ["payload"]);
+  const faults = definition.faultsOf(payload).map(({ path, message }) => ({
+    path: path ? `payload.${path}` : "payload",
+    message,
+  }));
+  if (faults.length > 0) {
     throw new SluiceError("request_invalid", `the payload does not fit the type "${definition.type}"`, {
       faults,
     });

@@ -32,7 +32,7 @@ export async function claimSome(
     return { known, generation: job.leaseGeneration };
   });
   const refused = await refusedIn(claimable, model, db);
-  checkChoice([...claimed.map(({ known }) => known), ...refused], claimable, wanted.limit);
+  checkChoice({ claimed: claimed.map(({ known }) => known), refused }, claimable, wanted.limit);
   for (const { known, generation } of claimed) model.lease(known, { generation, ticks: wanted.leaseTicks });
   for (const job of refused) model.bury(job, "expired");
   return claimed.length + refused.length;
@@ -48,11 +48,25 @@ async function refusedIn(claimable: ModelJob[], model: QueueModel, db: TestDatab
   return expired.filter(({ id }) => rows.some((row) => row.id === id));
 }
 
-/** As many as wanted if there are as many, best priority first; one that was abandoned comes alone. */
-function checkChoice(taken: ModelJob[], claimable: ModelJob[], wanted: number): void {
+/**
+ * As many as wanted if there are as many, best priority first; one that was abandoned comes alone. Where all that were
+ * met had expired, the claim goes on to the next, so that these come on top.
+ */
+function checkChoice(
+  { claimed, refused }: { claimed: ModelJob[]; refused: ModelJob[] },
+  claimable: ModelJob[],
+  wanted: number,
+): void {
+  const taken = [...claimed, ...refused];
   const certain = claimable.filter((job) => !job.isLate);
-  ok(taken.length <= wanted, "more than wanted");
-  if (taken.some((job) => job.strikes > 0)) deepStrictEqual(taken.length, 1, "an abandoned job in company");
+  ok(claimed.length <= wanted, "more than wanted");
+  if (claimed.some((job) => job.strikes > 0))
+    deepStrictEqual(claimed.length, 1, "an abandoned job in company");
+  else if (claimed.length === 0)
+    ok(
+      certain.every((job) => refused.includes(job)),
+      "a good job was passed over",
+    );
   else if (certain.some((job) => job.strikes > 0)) ok(taken.length > 0, "nothing found");
   else ok(taken.length >= Math.min(wanted, certain.length), "less than there is");
   if (claimable.some((job) => job.strikes > 0)) return;

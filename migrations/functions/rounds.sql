@@ -1,0 +1,38 @@
+-- Rounds: what each one did, and what a new one has before it.
+
+create or replace function record_round(p_kind text, p_queue text, p_ms float8, p_report jsonb) returns bigint
+language sql
+set search_path from current
+as $$
+  insert into round (kind, queue, started_at, ended_at, claimed, completed, failed, released, lost, reason, message)
+  select p_kind, p_queue, clock_timestamp() - make_interval(secs => p_ms / 1000), clock_timestamp(),
+         coalesce(report.claimed, 0), coalesce(report.completed, 0), coalesce(report.failed, 0),
+         coalesce(report.released, 0), coalesce(report.lost, 0), coalesce(report.end, 'done'), left(report.message, 1000)
+  from jsonb_to_record(p_report)
+    as report(claimed int, completed int, failed int, released int, lost int, "end" text, message text)
+  returning id
+$$;
+
+-- Jobs that are due in each queue, counted up to a number for each lane: enough to say how many drains are worth it.
+create or replace function backlog(p_cap int) returns table (queue text, due bigint)
+language sql stable
+set search_path from current
+set enable_seqscan = off
+as $$
+  with promoted_soon as (
+    select lane, count(*) as jobs
+    from (select lane from scheduled
+          where run_at >= time_of_micros(coalesce(pg_sequence_last_value('scheduled_cursor'), 0)) and run_at <= now()
+          order by run_at limit p_cap) as due
+    group by lane
+  )
+  select lanes.queue, sum(waiting.jobs + coalesce(promoted_soon.jobs, 0))::bigint
+  from (select lane, queue, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low from lane offset 0) as lanes
+  cross join lateral (
+    select count(*) as jobs
+    from (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap) as ahead
+  ) as waiting
+  left join promoted_soon using (lane)
+  group by lanes.queue
+  having sum(waiting.jobs + coalesce(promoted_soon.jobs, 0)) > 0
+$$;

@@ -1,0 +1,42 @@
+// record round, backlog. See migrations/functions/rounds.sql.
+import { sql } from "drizzle-orm";
+import type { Statement } from "./statement.ts";
+
+export type RoundKind = "drain" | "nudge" | "reap" | "watch";
+
+export interface RoundRecord {
+  kind: RoundKind;
+  queue?: string;
+  ms: number;
+  report: object;
+}
+
+export function recordRound({ kind, queue, ms, report }: RoundRecord): Statement<string> {
+  return {
+    name: "record round",
+    isRepeatable: true, // a round recorded twice is still a round
+    build: (schema) => sql`
+      select ${schema}.record_round(
+        ${kind}::text,
+        ${queue ?? null}::text,
+        ${ms}::float8,
+        ${JSON.stringify(report)}::jsonb
+      ) as id`,
+    decode: (row) => String(row.id),
+  };
+}
+
+export interface Backlog {
+  queue: string;
+  due: number;
+}
+
+/** Only queues where something is due. Counted up to the cap for each type and priority. */
+export function backlog({ cap }: { cap: number }): Statement<Backlog> {
+  return {
+    name: "backlog",
+    isRepeatable: true,
+    build: (schema) => sql`select queue, due from ${schema}.backlog(${cap}::int)`,
+    decode: (row) => ({ queue: row.queue as string, due: Number(row.due) }),
+  };
+}

@@ -1,0 +1,75 @@
+// What every kind of job type can say of itself, with its defaults. A bad option is an error when the Worker starts.
+import * as z from "zod";
+import { type Backoff, defaultBackoff } from "../core/policy/backoff.ts";
+import type { JobType } from "../queue/ports.ts";
+import { faultsOf } from "./faults.ts";
+
+export interface TypeOptions {
+  /** Where its jobs go unless the producer names another queue. Default "default". */
+  queue?: string;
+  /** 1 to 20, default 5. */
+  maxAttempts?: number;
+  /** Default: 30 s, doubling up to an hour, and up to 15 s of jitter. */
+  backoff?: Partial<Backoff>;
+  /** A handler that runs longer has failed. Default 300. */
+  timeoutSeconds?: number;
+  /** How long a job is held without a sign of life: 60 to 3600, default 300. Drains extend it while they live. */
+  leaseSeconds?: number;
+  /** Jobs of this type at one time, across all drains. */
+  concurrency?: number;
+  /** Jobs of this type that start in any period, across all drains. */
+  rate?: { limit: number; per: "second" | "minute" | "hour" | number };
+  /** Requests that a handler sends for one job: a drain counts them against the platform's limit. Default 0. */
+  subrequests?: number;
+}
+
+const periodSeconds = { second: 1, minute: 60, hour: 3600 } as const;
+const positive = z.number().positive();
+const name = z
+  .string()
+  .regex(
+    /^[a-z][a-z0-9_.-]{0,62}$/,
+    'lower case letters, digits, ".", "_" and "-", at most 63, a letter first',
+  );
+
+const schema = z.object({
+  type: name,
+  queue: name.default("default"),
+  maxAttempts: z.int().min(1).max(20).default(5),
+  backoff: z
+    .object({ baseSeconds: positive, maxSeconds: positive, jitterSeconds: z.number().min(0) })
+    .partial()
+    .default({}),
+  timeoutSeconds: positive.max(13 * 60).default(300),
+  leaseSeconds: z.number().min(60).max(3600).default(300),
+  concurrency: z.int().min(1).optional(),
+  rate: z
+    .object({ limit: z.int().min(1), per: z.union([z.enum(["second", "minute", "hour"]), positive]) })
+    .optional(),
+  subrequests: z.int().min(0).default(0),
+});
+
+export function parseTypeOptions(type: string, options: TypeOptions): Omit<JobType, "work"> {
+  const parsed = schema.safeParse({ ...options, type });
+  if (!parsed.success) {
+    const faults = faultsOf(parsed.error).map(({ path, message }) => `${path}: ${message}`);
+    throw new TypeError(`job type "${type}": ${faults.join("; ")}`);
+  }
+  const { backoff, concurrency, rate, ...rest } = parsed.data;
+  return {
+    ...rest,
+    backoff: { ...defaultBackoff, ...definedOnly(backoff) },
+    limits: {
+      ...(concurrency ? { concurrency } : {}),
+      ...(rate ? { rate: { limit: rate.limit, perSeconds: secondsOf(rate.per) } } : {}),
+    },
+  };
+}
+
+function secondsOf(per: keyof typeof periodSeconds | number): number {
+  return typeof per === "number" ? per : periodSeconds[per];
+}
+
+function definedOnly(backoff: { [key in keyof Backoff]?: number | undefined }): Partial<Backoff> {
+  return Object.fromEntries(Object.entries(backoff).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,62 @@
+// The circuit breakers as one drain sees them: after failures it asks how the type fared everywhere of late and opens
+// the breaker if that was bad; after a probe that succeeded it closes it. The database keeps the state and enforces it.
+import { type Attempts, shouldOpen } from "../core/policy/circuit-breaker.ts";
+import { closeBreaker, openBreaker, recentAttempts } from "../core/sql/index.ts";
+import type { Landing } from "./flights.ts";
+import type { Queue } from "./ports.ts";
+
+/** A type that fails fast is looked at this often, not after each batch. */
+const judgeEveryMs = 1000;
+
+export interface Breakers {
+  /** Returns how many statements it took; none as long as nothing fails. */
+  judge(settled: readonly Landing[]): Promise<number>;
+}
+
+export function createBreakers(queue: Queue): Breakers {
+  const judgedMs = new Map<string, number>();
+
+  const isDue = (type: string) =>
+    queue.clock.nowMs() - (judgedMs.get(type) ?? Number.NEGATIVE_INFINITY) >= judgeEveryMs;
+
+  return {
+    async judge(settled) {
+      const closing = typesOf(
+        settled.filter(({ job, outcome }) => job.isProbe && outcome.kind === "complete"),
+      );
+      const failing = typesOf(
+        settled.filter(({ outcome }) => outcome.kind === "retry" || outcome.kind === "bury"),
+      );
+      let statements = 0;
+      try {
+        for (const type of closing) statements += await close(queue, type);
+        for (const type of failing.filter(isDue)) {
+          judgedMs.set(type, queue.clock.nowMs());
+          statements += await openIfFailing(queue, type);
+        }
+      } catch (error) {
+        // The next failure or probe asks again.
+        queue.log.warn("breaker not judged", { message: (error as Error).message });
+      }
+      return statements;
+    },
+  };
+}
+
+async function close(queue: Queue, type: string): Promise<number> {
+  if ((await queue.db.run(closeBreaker(type)))[0]) queue.log.warn("breaker closed", { type });
+  return 1;
+}
+
+async function openIfFailing(queue: Queue, type: string): Promise<number> {
+  const [attempts = { completed: 0, failed: 0 } satisfies Attempts] = await queue.db.run(
+    recentAttempts(type),
+  );
+  if (!shouldOpen(attempts)) return 1;
+  if ((await queue.db.run(openBreaker(type)))[0]) queue.log.error("breaker opened", { type, ...attempts });
+  return 2;
+}
+
+function typesOf(settlements: readonly Landing[]): string[] {
+  return [...new Set(settlements.map(({ job }) => job.type))];
+}

@@ -1,0 +1,74 @@
+// The rounds that the crons start. Each is recorded with what it did and why it ended: that is what health, alarms and
+// the dashboard read.
+import { cronBudget, drainsThatFit, type Plan, shareOf } from "../core/policy/drain-budget.ts";
+import { drainsOfRound, type FanOut, maxInvocations } from "../core/policy/fan-out.ts";
+import { backlog, recordRound } from "../core/sql/index.ts";
+import { type DrainOptions, type DrainReport, drain } from "./drain.ts";
+import type { Queue } from "./ports.ts";
+
+/** Runs one drain in an invocation of its own. */
+export type StartDrain = (name: string) => Promise<DrainReport>;
+
+export interface DrainRoundOptions {
+  plan: Plan;
+  fanOut: FanOut;
+  /** Without it, all queues are drained side by side in this invocation. */
+  startDrain?: StartDrain | undefined;
+}
+
+/** The cron's drain round: as many drains for each queue as its backlog is worth. A slow queue delays no other. */
+export async function drainAll(
+  queue: Queue,
+  { plan, fanOut, startDrain }: DrainRoundOptions,
+): Promise<object> {
+  const waiting = await queue.db.run(backlog({ cap: fanOut.jobsPerDrain * fanOut.maxDrains }));
+  const inAnyOrder = waiting
+    .map((backlog) => ({ ...backlog, place: queue.random() }))
+    .sort((a, b) => a.place - b.place);
+  const names = startDrain
+    ? drainsOfRound(inAnyOrder, fanOut, { limit: maxInvocations })
+    : drainsOfRound(inAnyOrder, { ...fanOut, maxDrains: 1 }, { limit: drainsThatFit(cronBudget(plan)) });
+  const budget = shareOf(cronBudget(plan), { drains: startDrain ? 1 : names.length });
+  const start = startDrain ?? ((name) => drainRound(queue, { kind: "drain", name, budget }));
+  const ended = await Promise.allSettled(names.map(start));
+  const failed = ended.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+  const idle = { claimed: 0, end: "empty" };
+  if (names.length === 0) await queue.db.run(recordRound({ kind: "drain", ms: 0, report: idle }));
+  if (failed.length > 0)
+    throw new AggregateError(failed, `${failed.length} of ${names.length} drains failed`);
+  return { drains: names.length };
+}
+
+/** One drain of one queue, recorded. A nudge that found nothing leaves no trace. */
+export async function drainRound(
+  queue: Queue,
+  { kind, ...options }: { kind: "drain" | "nudge" } & Omit<DrainOptions, "worker">,
+): Promise<DrainReport> {
+  const startedMs = queue.clock.nowMs();
+  const report = await drain(queue, { ...options, worker: `${kind}-${startedMs}` });
+  if (kind === "drain" || report.claimed > 0) {
+    await queue.db.run(
+      recordRound({ kind, queue: options.name, ms: queue.clock.nowMs() - startedMs, report }),
+    );
+  }
+  return report;
+}
+
+/** Runs a round of another kind and records it, also when it fails. */
+export async function recorded(
+  queue: Queue,
+  kind: "reap" | "watch",
+  run: () => Promise<object | undefined>,
+): Promise<object> {
+  const startedMs = queue.clock.nowMs();
+  const record = (report: object) =>
+    queue.db.run(recordRound({ kind, ms: queue.clock.nowMs() - startedMs, report }));
+  try {
+    const report = (await run()) ?? {};
+    await record({ end: "done" });
+    return report;
+  } catch (error) {
+    await record({ end: "error", message: (error as Error).message });
+    throw error;
+  }
+}

@@ -1,0 +1,38 @@
+// Standard Webhooks: the headers that let a receiver check who sent a request and that it is fresh.
+
+/** `whsec_` and the key in base64. More than one while a secret is rotated: the receiver may know either. */
+export type WebhookSecret = string;
+
+export async function signWebhook(message: {
+  id: string;
+  timestampSeconds: number;
+  body: string;
+  secrets: readonly WebhookSecret[];
+}): Promise<Record<string, string>> {
+  const timestamp = String(Math.floor(message.timestampSeconds));
+  const signed = `${message.id}.${timestamp}.${message.body}`;
+  const signatures = await Promise.all(
+    message.secrets.map(async (secret) => `v1,${await hmac(secret, signed)}`),
+  );
+  return {
+    "webhook-id": message.id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": signatures.join(" "),
+  };
+}
+
+async function hmac(secret: WebhookSecret, text: string): Promise<string> {
+  const key = await crypto.subtle.importKey(
+    "raw",
+    keyBytes(secret),
+    { name: "HMAC", hash: "SHA-256" },
+    false,
+    ["sign"],
+  );
+  const signature = await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(text));
+  return btoa(String.fromCharCode(...new Uint8Array(signature)));
+}
+
+function keyBytes(secret: WebhookSecret): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(secret.replace(/^whsec_/, "")), (char) => char.charCodeAt(0));
+}

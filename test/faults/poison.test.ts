@@ -1,0 +1,71 @@
+// A job that ends its isolate whenever it runs: it takes its batch along once, and from then on nobody.
+import { expect, test } from "vitest";
+import { reapLeases } from "../../src/core/sql/index.ts";
+import { bringForward, crons, startFaultDeployment } from "../support/fault-deployment.ts";
+import { lookAt } from "../support/queue.ts";
+import { useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const maxAttempts = 3;
+const others = 10;
+
+async function enqueue(type: string, { count, ms }: { count: number; ms: number }): Promise<string[]> {
+  const payloads = "array(select jsonb_build_object('ms', $3::int) from generate_series(1, $2))";
+  const text = `select sluice.enqueue_many($1, ${payloads}, max_attempts => $4) as id`;
+  const { rows } = await db.pool.query<{ id: string }>(text, [type, count, ms, maxAttempts]);
+  return rows.map((row) => row.id);
+}
+
+/** The size of each batch that is held. */
+async function held(): Promise<number[]> {
+  const text = "select sum(cardinality(ids))::int as jobs from sluice.lease group by generation";
+  return (await db.pool.query<{ jobs: number }>(text)).rows.map((row) => row.jobs);
+}
+
+async function isHeld(id: string): Promise<boolean> {
+  return (await db.pool.query("select from sluice.lease where $1 = any(ids)", [id])).rowCount === 1;
+}
+
+test.each([
+  ["at once", 0],
+  ["after a while", 300],
+])(
+  "a job that ends its isolate %s runs alone after the first time, and dies after its attempts (D8)",
+  {
+    timeout: 60_000,
+  },
+  async (_, ms) => {
+    const neighbours = await enqueue("work", { count: others / 2, ms });
+    const [poison = ""] = await enqueue("poison", { count: 1, ms });
+    neighbours.push(...(await enqueue("work", { count: others / 2, ms })));
+    const workerd = await startFaultDeployment(db);
+    try {
+      const batches: number[][] = [];
+      for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+        const round = workerd.fire(crons.drain);
+        await expect.poll(() => isHeld(poison), { timeout: 10_000 }).toBe(true);
+        await expect.poll(() => workerd.isAnswering({ withinMs: 1000 }), { timeout: 10_000 }).toBe(false);
+        batches.push(await held());
+        workerd.kill();
+        expect(await round).toBe(false);
+        await workerd.started();
+        await db.pool.query("update sluice.lease set deadline = now() - interval '1 s'");
+        await db.run(reapLeases({ limit: 100 }));
+        await bringForward(db);
+      }
+      expect(batches).toEqual([[others + 1], [1], [1]]);
+      expect(await lookAt(db, poison)).toMatchObject({
+        status: "dead",
+        deadReason: "abandoned",
+        attempts: maxAttempts,
+      });
+
+      expect(await workerd.fire(crons.drain)).toBe(true);
+      for (const id of neighbours) {
+        expect(await lookAt(db, id)).toMatchObject({ status: "completed", attempts: 2 });
+      }
+    } finally {
+      await workerd.stop();
+    }
+  },
+);

@@ -1,0 +1,109 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { claim } from "../../src/core/sql/index.ts";
+import { defineJob } from "../../src/jobs/define.ts";
+import { enqueue } from "../../src/queue/enqueue.ts";
+import { reap } from "../../src/queue/reap.ts";
+import { drainAll, recorded } from "../../src/queue/rounds.ts";
+import { watch } from "../../src/queue/watch.ts";
+import { newJob } from "../support/jobs.ts";
+import { createTestQueue, lookAt } from "../support/queue.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const gates: (() => void)[] = [];
+const queue = createTestQueue(db, [
+  defineJob("echo", { payload: z.object({}), run: () => {} }),
+  defineJob("heavy", {
+    payload: z.object({}),
+    queue: "heavy",
+    run: () => new Promise<void>((open) => gates.push(open)),
+  }),
+]);
+const options = { plan: "paid", fanOut: { jobsPerDrain: 10, maxDrains: 3 } } as const;
+const rounds = async () =>
+  (await db.pool.query("select kind, queue, claimed, completed, reason from sluice.round order by queue, id"))
+    .rows;
+
+beforeEach(async () => {
+  await emptyQueue(db.pool);
+  queue.events.length = 0;
+  gates.length = 0;
+});
+
+describe("a drain round (S3)", () => {
+  test("starts as many drains as each queue's backlog is worth, and no more than the limit", async () => {
+    for (const [name, count] of Object.entries({ small: 3, middle: 15, large: 200 })) {
+      await Promise.all(Array.from({ length: count }, () => enqueue(queue, newJob({ queue: name }))));
+    }
+    await enqueue(queue, newJob({ queue: "later", delaySeconds: 600 }));
+    const started: string[] = [];
+    const startDrain = async (name: string) => {
+      started.push(name);
+      return {
+        queue: name,
+        claimed: 0,
+        completed: 0,
+        failed: 0,
+        released: 0,
+        lost: 0,
+        end: "empty",
+      } as const;
+    };
+    await drainAll(queue, { ...options, startDrain });
+    expect(started.sort()).toEqual(["large", "large", "large", "middle", "middle", "small"]);
+  });
+
+  test("drains a light queue while a heavy one is stuck (D5)", async () => {
+    await Promise.all(
+      Array.from({ length: 5 }, () => enqueue(queue, newJob({ type: "heavy", queue: "heavy" }))),
+    );
+    const light = await enqueue(queue, newJob());
+    const round = drainAll(queue, options);
+    await expect.poll(async () => (await lookAt(db, light.id)).status).toBe("completed");
+    expect(gates).toHaveLength(5);
+    for (const open of gates) open();
+    await round;
+    expect(await rounds()).toEqual([
+      { kind: "drain", queue: "default", claimed: 1, completed: 1, reason: "empty" },
+      { kind: "drain", queue: "heavy", claimed: 5, completed: 5, reason: "empty" },
+    ]);
+  });
+
+  test("with nothing to do is recorded too: it is the sign that the cron lives", async () => {
+    await drainAll(queue, options);
+    expect(await rounds()).toMatchObject([{ kind: "drain", queue: null, claimed: 0, reason: "empty" }]);
+  });
+
+  test("fails as a whole when a drain could not be started, after the others ended", async () => {
+    await enqueue(queue, newJob());
+    const startDrain = () => Promise.reject(new Error("no invocation"));
+    await expect(drainAll(queue, { ...options, startDrain })).rejects.toThrow("1 of 1 drains failed");
+  });
+});
+
+describe("the other rounds", () => {
+  test("reaping brings back what a dead drain held, and is recorded", async () => {
+    await enqueue(queue, newJob());
+    await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: 0 }));
+    expect(await recorded(queue, "reap", () => reap(queue))).toMatchObject({
+      leases: { returned: 1, buried: 0 },
+    });
+    expect(await reap(queue)).toMatchObject({ leases: { returned: 0, buried: 0 } });
+    expect(await rounds()).toMatchObject([{ kind: "reap", reason: "done" }]);
+  });
+
+  test("a round that fails is recorded as failed", async () => {
+    await expect(recorded(queue, "watch", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+    expect(await rounds()).toMatchObject([{ kind: "watch", reason: "error" }]);
+  });
+
+  test("watching says aloud that leases that ran out are not reaped", async () => {
+    await enqueue(queue, newJob());
+    await watch(queue);
+    expect(queue.events).toEqual([]);
+    await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: -600 }));
+    await watch(queue);
+    expect(queue.events).toMatchObject([{ level: "error", event: "expired leases are not reaped" }]);
+  });
+});

@@ -1,0 +1,32 @@
+// The Database port with a tally of what went through it: round trips are what a drain on the edge pays for.
+import type { Statement } from "../../src/core/sql/statement.ts";
+import type { Database } from "../../src/queue/ports.ts";
+
+export interface CountingDatabase extends Database {
+  /** How often each statement was run since the last call. */
+  takeCounts(): Record<string, number>;
+  /** The next run of a statement of that name fails instead, `times` times. */
+  failNext(name: string, times: number): void;
+}
+
+export function createCountingDatabase(db: Database): CountingDatabase {
+  let counts: Record<string, number> = {};
+  const failures = new Map<string, number>();
+  return {
+    run<T>(statement: Statement<T>) {
+      counts[statement.name] = (counts[statement.name] ?? 0) + 1;
+      const left = failures.get(statement.name) ?? 0;
+      if (left > 0) {
+        failures.set(statement.name, left - 1);
+        return Promise.reject(new Error("the database is gone"));
+      }
+      return db.run(statement);
+    },
+    takeCounts() {
+      const taken = counts;
+      counts = {};
+      return taken;
+    },
+    failNext: (name, times) => void failures.set(name, times),
+  };
+}

@@ -1,0 +1,84 @@
+// An endpoint as a user of pushed jobs has one: real HTTP on loopback. It answers as the path tells it to, keeps every
+// request, and checks signatures by an implementation of its own. Tests in workerd ask it over HTTP what it got.
+import { createHmac } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { ReceivedRequest } from "./received-request.ts";
+
+export interface Receiver {
+  url: string;
+  close(): Promise<void>;
+}
+
+type Answer = (response: ServerResponse, url: URL) => void;
+
+const answers: Record<string, Answer> = {
+  /** /answer/503?body=…&type=…&retry-after=… */
+  answer(response, url) {
+    const retryAfter = url.searchParams.get("retry-after");
+    const type = url.searchParams.get("type") ?? "application/json";
+    response.writeHead(Number(url.pathname.split("/")[2]), {
+      "content-type": type,
+      ...(retryAfter ? { "retry-after": retryAfter } : {}),
+    });
+    response.end(url.searchParams.get("body") ?? "");
+  },
+  redirect: (response) => response.writeHead(307, { location: "/answer/200" }).end(),
+  /** Sends without end, as fast as it is read; /endless/500 does so with that status. */
+  endless(response, url) {
+    response.writeHead(Number(url.pathname.split("/")[2] ?? 200), { "content-type": "application/json" });
+    const send = () => {
+      while (!response.destroyed && response.write("x".repeat(1024)));
+      response.once("drain", send);
+    };
+    send();
+  },
+  /** Begins its answer and never ends it. */
+  stall: (response) => void response.writeHead(200, { "content-type": "application/json" }).write('{"half":'),
+  hang: () => {},
+};
+
+export async function startReceiver(): Promise<Receiver> {
+  const received: Omit<ReceivedRequest, "expectedSignature">[] = [];
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url ?? "/", "http://receiver");
+    const kind = url.pathname.split("/")[1] ?? "";
+    if (kind === "requests") {
+      const id = url.pathname.split("/")[2];
+      const ofJob = received.filter(({ headers }) => headers["webhook-id"] === id);
+      const secret = url.searchParams.get("secret") ?? "";
+      response.end(JSON.stringify(ofJob.map((one) => ({ ...one, expectedSignature: sign(one, secret) }))));
+      return;
+    }
+    const body = await readBody(request);
+    received.push({
+      method: request.method ?? "",
+      path: request.url ?? "",
+      headers: request.headers,
+      body,
+    });
+    const answer = answers[kind];
+    if (answer) answer(response, url);
+    else response.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function sign({ headers, body }: Omit<ReceivedRequest, "expectedSignature">, secret: string): string {
+  const key = Buffer.from(secret.replace("whsec_", ""), "base64");
+  const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
+  return `v1,${createHmac("sha256", key).update(signed).digest("base64")}`;
+}

@@ -1,0 +1,29 @@
+// Runs a job type's work directly, as a drain would, with a context that a test can look at.
+import type { Json, Outcome, Payload } from "../../src/core/job.ts";
+import type { HandlerContext, JobType } from "../../src/queue/ports.ts";
+
+export function testContext(fields: Partial<HandlerContext> = {}): HandlerContext {
+  const quiet = { info() {}, warn() {}, error() {} };
+  return {
+    jobId: "019a0000-0000-7000-8000-000000000000",
+    attempt: 1,
+    maxAttempts: 5,
+    leaseGeneration: "1",
+    signal: new AbortController().signal,
+    traceparent: null,
+    log: quiet,
+    env: {},
+    extend() {},
+    ...fields,
+  };
+}
+
+export function runSingle(type: JobType, payload: Payload, context = testContext()): Promise<Json> {
+  if (type.work.kind !== "single") throw new Error(`"${type.type}" does not run single jobs`);
+  return type.work.run({ payload, context });
+}
+
+export function runBatch(type: JobType, payloads: readonly Payload[]): Promise<readonly Outcome[]> {
+  if (type.work.kind !== "batch") throw new Error(`"${type.type}" does not run batches`);
+  return type.work.run(payloads.map((payload) => ({ payload, context: testContext() })));
+}

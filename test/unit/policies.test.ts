@@ -1,0 +1,70 @@
+import { describe, expect, test } from "vitest";
+import { shouldOpen } from "../../src/core/policy/circuit-breaker.ts";
+import { drainsFor } from "../../src/core/policy/fan-out.ts";
+import { refusalOf } from "../../src/core/policy/outgoing-target.ts";
+
+describe("a breaker opens (D6)", () => {
+  test("when more than 80 % of enough attempts failed", () => {
+    expect(shouldOpen({ completed: 3, failed: 17 })).toBe(true);
+  });
+
+  test("not at 80 % sharp, and not on a small sample", () => {
+    expect(shouldOpen({ completed: 4, failed: 16 })).toBe(false);
+    expect(shouldOpen({ completed: 0, failed: 19 })).toBe(false);
+    expect(shouldOpen({ completed: 0, failed: 0 })).toBe(false);
+  });
+});
+
+test("a backlog is worth a drain for every so many jobs, up to the limit (S3)", () => {
+  const fanOut = { jobsPerDrain: 500, maxDrains: 4 };
+  expect([0, 1, 500, 501, 100_000].map((due) => drainsFor(due, fanOut))).toEqual([0, 1, 1, 2, 4]);
+});
+
+describe("an outgoing request (X5)", () => {
+  test.each([
+    "https://example.com/hook?x=1",
+    "https://8.8.8.8/",
+    "https://sub.domain.example:8443/path",
+    "https://[2606:4700::1111]/",
+  ])("may go to %s", (url) => {
+    expect(refusalOf(url, { allowPrivate: false })).toBeNull();
+  });
+
+  test.each([
+    ["http://example.com/", "is not an https URL"],
+    ["ftp://example.com/", "is not an https URL"],
+    ["nonsense", "is not a URL"],
+    ["https://", "is not a URL"],
+    ["https://exa mple.com/", "is not a URL"],
+    ["https://example.com\\@127.0.0.1/", "is not a URL"],
+    ["https://user:secret@example.com/", "has a user name or password in it"],
+    ["https://127.0.0.1/", "is a private address"],
+    ["https://127.1/", "is a private address"],
+    ["https://2130706433/", "is a private address"],
+    ["https://0x7f000001/", "is a private address"],
+    ["https://0177.0.0.1/", "is a private address"],
+    ["https://10.1.2.3/", "is a private address"],
+    ["https://172.20.0.1/", "is a private address"],
+    ["https://192.168.1.1:8080/x", "is a private address"],
+    ["https://169.254.169.254/latest/meta-data", "is a private address"],
+    ["https://100.64.0.1/", "is a private address"],
+    ["https://0.0.0.0/", "is a private address"],
+    ["https://localhost/", "is a private address"],
+    ["https://localhost./", "is a private address"],
+    ["https://db.internal/", "is a private address"],
+    ["https://printer.local/", "is a private address"],
+    ["https://intranet/", "is a private address"],
+    ["https://[::1]/", "is a private address"],
+    ["https://[fe80::1]/", "is a private address"],
+    ["https://[fd00::1]/", "is a private address"],
+    ["https://[::ffff:127.0.0.1]/", "is a private address"],
+    ["https://[2002:7f00:1::]/", "is a private address"],
+  ])("may not go to %s: it %s", (url, refusal) => {
+    expect(refusalOf(url, { allowPrivate: false })).toBe(refusal);
+  });
+
+  test("may go to this machine where the deployment allows it", () => {
+    expect(refusalOf("http://127.0.0.1:9000/hook", { allowPrivate: true })).toBeNull();
+    expect(refusalOf("file:///etc/passwd", { allowPrivate: true })).not.toBeNull();
+  });
+});

@@ -1,0 +1,101 @@
+// A deployment of its own for a test file in workerd: its own job types, settings, and a database that no other file
+// uses. Its rounds and requests are called directly, each with an execution context of its own.
+import { createExecutionContext, createScheduledController, waitOnExecutionContext } from "cloudflare:test";
+import { env as workerEnv } from "cloudflare:workers";
+import { neon, neonConfig } from "@neondatabase/serverless";
+import { afterAll, beforeAll, beforeEach, expect } from "vitest";
+import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
+import { type JobDefinition, sluice } from "../../src/index.ts";
+
+export const adminKey = "sk_the_key_of_the_worker_tests";
+export const crons = { drain: "* * * * *", reap: "*/2 * * * *", watch: "1-59/2 * * * *" };
+
+export interface WorkerTestEnv {
+  DATABASE_URL: string;
+  SLUICE_NEON_ENDPOINT: string;
+  RECEIVER_URL: string;
+}
+
+export interface Deployment {
+  databaseUrl: string;
+  /** Resolves when the round and all that it left to run have ended. */
+  fire(cron?: string, settings?: object): Promise<void>;
+  call(path: string, init?: RequestInit, settings?: object): Promise<Response>;
+  enqueue(job: object, settings?: object): Promise<string>;
+  /** By SQL, so that nothing is nudged. */
+  enqueueMany(type: string, payloads: readonly object[], options?: { queue?: string }): Promise<string[]>;
+  look(id: string): Promise<ReturnType<typeof jobResponse.parse>>;
+  query<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** What was put off comes due. */
+  bringForward(): Promise<void>;
+  /** When all that was left to run after the responses has ended. */
+  quiet(): Promise<void>;
+}
+
+export const bindings = workerEnv as unknown as WorkerTestEnv;
+
+/** `settings` are laid over the bindings of the worker project; its SELF is left out, it leads to another Worker. */
+export function useDeployment(jobs: readonly JobDefinition[], settings: object = {}): Deployment {
+  const name = `worker_${crypto.randomUUID().replaceAll("-", "")}`;
+  const url = (database: string) => bindings.DATABASE_URL.replace(/[^/]+$/, database);
+  const { SELF: _, ...own } = workerEnv as unknown as WorkerTestEnv & { SELF: unknown };
+  const env = { ...own, DATABASE_URL: url(name), ...settings };
+  const worker = sluice({ jobs });
+  const contexts: ExecutionContext[] = [];
+  neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
+
+  beforeAll(() => neon(url("postgres")).query(`create database ${name} template sluice_template`));
+  beforeEach(() => neon(url(name)).query(emptyQueue));
+  afterAll(() => neon(url("postgres")).query(`drop database ${name} with (force)`));
+
+  const query: Deployment["query"] = async (text, values = []) =>
+    (await neon(url(name)).query(text, values)) as never;
+
+  const call: Deployment["call"] = (path, init = {}, over = {}) => {
+    const context = createExecutionContext();
+    contexts.push(context);
+    const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
+    const request = new Request(`https://sluice.example${path}`, { headers, ...init });
+    return worker.fetch(request as never, { ...env, ...over }, context as never);
+  };
+
+  return {
+    databaseUrl: url(name),
+    query,
+    call,
+    async fire(cron = crons.drain, over = {}) {
+      const context = createExecutionContext();
+      const controller = createScheduledController({ cron });
+      await worker.scheduled(controller as never, { ...env, ...over }, context as never);
+      await waitOnExecutionContext(context);
+    },
+    async enqueue(job, over = {}) {
+      const response = await call("/v1/jobs", { method: "POST", body: JSON.stringify(job) }, over);
+      expect(response.status).toBe(201);
+      return enqueueResponse.parse(await response.json()).job_id;
+    },
+    async enqueueMany(type, payloads, { queue } = {}) {
+      const text = "select sluice.enqueue_many($1, array(select jsonb_array_elements($2::jsonb)), $3) as id";
+      const rows = await query<{ id: string }>(text, [type, JSON.stringify(payloads), queue ?? null]);
+      return rows.map((row) => row.id);
+    },
+    async look(id) {
+      const response = await call(`/v1/jobs/${id}`);
+      expect(response.status).toBe(200);
+      return jobResponse.parse(await response.json());
+    },
+    async bringForward() {
+      await query("update sluice.scheduled set run_at = now()");
+      await query("select setval('sluice.scheduled_cursor', 0)");
+    },
+    async quiet() {
+      for (let context = contexts.pop(); context; context = contexts.pop())
+        await waitOnExecutionContext(context);
+    },
+  };
+}
+
+const emptyQueue = `
+  truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
+    sluice.closed, sluice.failed_attempt, sluice.ledger, sluice.tally, sluice.cursor_sighting, sluice.cursor_gap,
+    sluice.limit_state, sluice.breaker, sluice.round`;

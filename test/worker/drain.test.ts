@@ -1,0 +1,184 @@
+// The drain rounds in workerd: overlapping ones, queues side by side, what handlers do, limits and breakers.
+import { beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineJob, Snooze } from "../../src/index.ts";
+import { useDeployment } from "./deployment.ts";
+
+const any = z.object({});
+const seen = { runs: [] as string[], gates: [] as (() => void)[], running: 0, most: 0, works: false };
+const many = <T>(count: number, make: (n: number) => T) => Array.from({ length: count }, (_, n) => make(n));
+const secondsUntil = (iso: string) => (Date.parse(iso) - Date.now()) / 1000;
+
+const deployment = useDeployment([
+  defineJob("echo", {
+    payload: z.object({ n: z.number() }),
+    timeoutSeconds: 10,
+    run: ({ n }, { jobId }) => {
+      seen.runs.push(jobId);
+      return n;
+    },
+  }),
+  // Ends when more of them have started than one drain holds at a time: so two drains are at work.
+  defineJob("crowded", {
+    payload: any,
+    run: async (_, { jobId }) => {
+      seen.runs.push(jobId);
+      if (seen.runs.length === 250) for (const open of seen.gates) open();
+      if (seen.runs.length < 250) await new Promise<void>((open) => seen.gates.push(open));
+    },
+  }),
+  defineJob("sleeper", {
+    payload: any,
+    queue: "heavy",
+    run: () => new Promise<void>((open) => seen.gates.push(open)),
+  }),
+  defineJob("throws", { payload: any, run: () => Promise.reject(new Error("no such luck")) }),
+  defineJob("hangs", { payload: any, timeoutSeconds: 0.1, run: () => new Promise(() => {}) }),
+  defineJob("snoozes", { payload: any, run: () => Promise.reject(new Snooze(9)) }),
+  defineJob("narrow", {
+    payload: any,
+    concurrency: 3,
+    run: async () => {
+      seen.most = Math.max(seen.most, ++seen.running);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      seen.running--;
+    },
+  }),
+  defineJob("paced", { payload: any, rate: { limit: 10, per: "hour" }, run: () => {} }),
+  defineJob("broken", {
+    payload: any,
+    run: () => (seen.works ? "fine" : Promise.reject(new Error("down"))),
+  }),
+]);
+const { fire, look, query, enqueueMany } = deployment;
+
+beforeEach(() => {
+  Object.assign(seen, { runs: [], gates: [], running: 0, most: 0, works: false });
+});
+
+async function statuses(type: string): Promise<Record<string, number>> {
+  const text = "select status, count(*)::int as jobs from sluice.jobs where type = $1 group by status";
+  const rows = await query<{ status: string; jobs: number }>(text, [type]);
+  return Object.fromEntries(rows.map(({ status, jobs }) => [status, jobs]));
+}
+
+async function drained(type: string) {
+  const [id = ""] = await enqueueMany(type, [{}]);
+  await fire();
+  return look(id);
+}
+
+describe("two rounds that overlap", () => {
+  test("do each job once", async () => {
+    const ids = await enqueueMany(
+      "crowded",
+      many(400, () => ({})),
+    );
+    await Promise.all([fire(), fire()]);
+    expect(seen.runs.toSorted()).toEqual(ids.toSorted());
+    expect(await statuses("crowded")).toEqual({ completed: 400 });
+    const rounds = await query<{ completed: number; lost: number }>(
+      "select completed, lost from sluice.round",
+    );
+    expect(rounds.map(({ lost }) => lost)).toEqual([0, 0]);
+    expect(Math.min(...rounds.map(({ completed }) => completed))).toBeGreaterThan(0);
+  });
+
+  test("run no more jobs of a type at one time than its concurrency (D5)", async () => {
+    await enqueueMany(
+      "narrow",
+      many(60, () => ({})),
+    );
+    for (let rounds = 0; (await statuses("narrow")).completed !== 60; rounds++) {
+      expect(rounds).toBeLessThan(60);
+      await Promise.all(many(4, () => fire()));
+    }
+    expect(seen.most).toBe(3);
+  });
+
+  test("start no more jobs of a type in a period than its rate (D5)", async () => {
+    await enqueueMany(
+      "paced",
+      many(40, () => ({})),
+    );
+    await Promise.all(many(4, () => fire()));
+    await Promise.all(many(4, () => fire()));
+    expect(await statuses("paced")).toEqual({ completed: 10, pending: 30 });
+  });
+});
+
+describe("queues side by side", () => {
+  test("a light queue is drained while all jobs of a heavy one are still running (D5)", async () => {
+    await enqueueMany(
+      "sleeper",
+      many(20, () => ({})),
+      { queue: "heavy" },
+    );
+    await enqueueMany(
+      "echo",
+      many(50, (n) => ({ n })),
+    );
+    const round = fire();
+    await expect.poll(() => statuses("echo"), { timeout: 5000 }).toEqual({ completed: 50 });
+    expect(await statuses("sleeper")).toEqual({ processing: 20 });
+    expect(seen.gates).toHaveLength(20);
+    for (const open of seen.gates) open();
+    await round;
+    expect(await statuses("sleeper")).toEqual({ completed: 20 });
+  });
+});
+
+describe("a handler", () => {
+  test("that throws is tried again after the backoff, with its error kept", async () => {
+    const job = await drained("throws");
+    expect(job).toMatchObject({ status: "pending", attempts: 1, error: "no such luck" });
+    expect(secondsUntil(job.scheduled_at)).toBeGreaterThan(25);
+    expect(secondsUntil(job.scheduled_at)).toBeLessThan(46);
+  });
+
+  test("that does not end is given up after its time-out (D4)", async () => {
+    expect(await drained("hangs")).toMatchObject({
+      status: "pending",
+      attempts: 1,
+      error: "timed out after 0.1 s",
+    });
+  });
+
+  test("that snoozes comes back when it asked to, and no attempt is used up", async () => {
+    const job = await drained("snoozes");
+    expect(job).toMatchObject({ status: "pending", attempts: 0, error: null });
+    expect(secondsUntil(job.scheduled_at)).toBeGreaterThan(5);
+    expect(secondsUntil(job.scheduled_at)).toBeLessThan(10);
+  });
+});
+
+describe("a circuit breaker (D6)", () => {
+  const breakers = () => query("select type, closed_at is null as is_open from sluice.breaker");
+  const probeIsDue = () => query("update sluice.breaker set probed_at = now() - interval '61 s'");
+
+  test("stops a type that keeps failing, lets one job through to see, and closes when that succeeds", async () => {
+    await enqueueMany(
+      "broken",
+      many(30, () => ({})),
+    );
+    await fire();
+    expect(await breakers()).toEqual([{ type: "broken", is_open: true }]);
+
+    await enqueueMany(
+      "broken",
+      many(10, () => ({})),
+    );
+    await Promise.all([fire(), fire()]);
+    const fresh =
+      "select count(*)::int as jobs from sluice.ready join sluice.lane using (lane) where attempt = 0";
+    expect(await query(fresh)).toEqual([{ jobs: 10 }]);
+
+    seen.works = true;
+    await probeIsDue();
+    await Promise.all([fire(), fire()]);
+    expect(await breakers()).toEqual([{ type: "broken", is_open: false }]);
+    await deployment.bringForward();
+    await fire();
+    expect(await statuses("broken")).toEqual({ completed: 40 });
+  });
+});

@@ -1,0 +1,68 @@
+// The nudge in workerd: an enqueue starts its job at once, and a burst of them makes few drains.
+import { describe, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { defineJob } from "../../src/index.ts";
+import { useDeployment } from "./deployment.ts";
+
+const gates: (() => void)[] = [];
+const deployment = useDeployment([
+  defineJob("echo", { payload: z.object({ n: z.number() }), timeoutSeconds: 10, run: ({ n }) => n }),
+  defineJob("gated", {
+    payload: z.object({}),
+    timeoutSeconds: 10,
+    run: () => new Promise<void>((open) => gates.push(open)),
+  }),
+  defineJob("long", { payload: z.object({}), timeoutSeconds: 60, run: () => {} }),
+]);
+const { enqueue, look, query, quiet, fire } = deployment;
+
+const nudges = async () =>
+  (await query<{ n: number }>("select count(*)::int as n from sluice.round where kind = 'nudge'"))[0]?.n ?? 0;
+const completed = async () =>
+  (await query<{ n: number }>("select coalesce(sum(completed), 0)::int as n from sluice.books"))[0]?.n;
+
+describe("an enqueue", () => {
+  test("starts its job in less than 100 ms at the median (Q4)", async () => {
+    for (let n = 0; n < 100; n++) await enqueue({ type: "echo", payload: { n } });
+    await quiet();
+    const rows = await query<{ ms: number }>(
+      "select (extract(epoch from started_at - created_at) * 1000)::float8 as ms from sluice.jobs order by 1",
+    );
+    const ms = rows.map((row) => row.ms);
+    expect(ms).toHaveLength(100);
+    const [median = Number.NaN, p95 = Number.NaN] = [ms[50], ms[95]];
+    console.log(`enqueue to start, by nudge: p50 ${median.toFixed(1)} ms, p95 ${p95.toFixed(1)} ms`);
+    expect(median).toBeLessThan(100);
+  });
+
+  test("starts its job at once though a slow one of the same queue is running", async () => {
+    await enqueue({ type: "gated" });
+    await expect.poll(() => gates.length).toBe(1);
+    const quick = await enqueue({ type: "echo", payload: { n: 1 } });
+    await expect.poll(async () => (await look(quick)).status, { timeout: 3000 }).toBe("completed");
+    gates[0]?.();
+    await quiet();
+    expect(await completed()).toBe(2);
+  });
+
+  test("of a type that may outlast the invocation is left to the cron", async () => {
+    const id = await enqueue({ type: "long" });
+    await quiet();
+    expect(await look(id)).toMatchObject({ status: "pending", attempts: 0 });
+    await fire();
+    expect(await look(id)).toMatchObject({ status: "completed" });
+  });
+});
+
+test("a burst of 300 enqueues is completed by a few drains, not by hundreds (Q4)", async () => {
+  const fetched = vi.spyOn(globalThis, "fetch");
+  await Promise.all(Array.from({ length: 300 }, (_, n) => enqueue({ type: "echo", payload: { n } })));
+  await quiet();
+  expect(await completed()).toBe(300);
+  // Drains that find nothing are not recorded, so their claims are counted.
+  const claims = fetched.mock.calls.filter(([, init]) => String(init?.body).includes(".claim("));
+  fetched.mockRestore();
+  console.log(`300 enqueues at once: ${claims.length} claims, ${await nudges()} drains that found work`);
+  expect(await nudges()).toBeGreaterThan(0);
+  expect(claims.length).toBeLessThan(50);
+});
