@@ -14,7 +14,7 @@ export default defineConfig({
           name: "postgres",
           include: ["test/{sql,queue,model,faults,client}/**/*.test.ts"],
           exclude: ["**/*.long.test.ts"],
-          testTimeout: 60_000,
+          testTimeout: 120_000,
         },
       },
       {

@@ -197,6 +197,8 @@ create table cursor_sighting (
   at       timestamptz not null,
   holders  text[] not null -- transactions that may hold back rows up to there
 );
+-- The generation at the last advance: how many claims were made since then.
+create sequence advanced_generation minvalue 0 start 0;
 -- A transaction that the cursor of a lane has passed while it was still open; lane 0 is the schedule.
 create table cursor_gap (
   holder   text not null,

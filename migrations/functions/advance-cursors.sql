@@ -43,6 +43,8 @@ begin
     return;
   end if;
 
+  perform setval('advanced_generation', coalesce(pg_sequence_last_value('lease_generation'), 0));
+
   select last_value into v_seq from ready_seq;
   v_at := clock_timestamp();
   v_holders := array(

@@ -7,7 +7,8 @@ language plpgsql
 set search_path from current
 as $$
 declare
-  v_folded int;
+  v_folded tally[];
+  v_rows   int;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('sluice.fold.' || current_schema(), 0)) then
     return 0;
@@ -15,20 +16,16 @@ begin
   with removed as (
     delete from ledger where ctid = any(array(select ctid from ledger limit p_limit)) returning *
   ),
-  folded as (
-    insert into tally as t (minute, lane, enqueued, pending, leased, completed, failed, dead, discarded, cancelled)
-    select date_trunc('minute', at), lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0),
-           coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
-           coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0)
-    from removed group by 1, 2
-    on conflict (minute, lane) do update
-    set enqueued = t.enqueued + excluded.enqueued, pending = t.pending + excluded.pending,
-        leased = t.leased + excluded.leased, completed = t.completed + excluded.completed,
-        failed = t.failed + excluded.failed, dead = t.dead + excluded.dead,
-        discarded = t.discarded + excluded.discarded, cancelled = t.cancelled + excluded.cancelled
+  summed as (
+    select row(date_trunc('minute', at), lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0),
+               coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
+               coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0))::tally as entry,
+           count(*) as entries
+    from removed group by date_trunc('minute', at), lane
   )
-  select count(*) into v_folded from removed;
-  return v_folded;
+  select array_agg(entry), coalesce(sum(entries), 0) into v_folded, v_rows from summed;
+  perform add_to_tally(v_folded);
+  return v_rows;
 end $$;
 
 -- Minutes older than a day become part of the one row that has no minute.
@@ -37,7 +34,8 @@ language plpgsql
 set search_path from current
 as $$
 declare
-  v_folded int;
+  v_folded tally[];
+  v_rows   int;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('sluice.fold.' || current_schema(), 0)) then
     return 0;
@@ -50,20 +48,27 @@ begin
       order by minute limit p_limit)
     returning *
   ),
-  folded as (
-    insert into tally as t (minute, lane, enqueued, pending, leased, completed, failed, dead, discarded, cancelled)
-    select '-infinity', lane, sum(enqueued), sum(pending), sum(leased), sum(completed), sum(failed), sum(dead),
-           sum(discarded), sum(cancelled)
+  summed as (
+    select row('-infinity', lane, sum(enqueued), sum(pending), sum(leased), sum(completed), sum(failed), sum(dead),
+               sum(discarded), sum(cancelled))::tally as entry,
+           count(*) as entries
     from removed group by lane
-    on conflict (minute, lane) do update
-    set enqueued = t.enqueued + excluded.enqueued, pending = t.pending + excluded.pending,
-        leased = t.leased + excluded.leased, completed = t.completed + excluded.completed,
-        failed = t.failed + excluded.failed, dead = t.dead + excluded.dead,
-        discarded = t.discarded + excluded.discarded, cancelled = t.cancelled + excluded.cancelled
   )
-  select count(*) into v_folded from removed;
-  return v_folded;
+  select array_agg(entry), coalesce(sum(entries), 0) into v_folded, v_rows from summed;
+  perform add_to_tally(v_folded);
+  return v_rows;
 end $$;
+
+create or replace function add_to_tally(p_entries tally[]) returns void
+language sql as $$
+  insert into tally as known
+  select * from unnest(p_entries)
+  on conflict (minute, lane) do update
+  set enqueued = known.enqueued + excluded.enqueued, pending = known.pending + excluded.pending,
+      leased = known.leased + excluded.leased, completed = known.completed + excluded.completed,
+      failed = known.failed + excluded.failed, dead = known.dead + excluded.dead,
+      discarded = known.discarded + excluded.discarded, cancelled = known.cancelled + excluded.cancelled
+$$;
 
 create or replace view books as
 select queue, type, priority,

@@ -29,14 +29,15 @@ declare
   v_chosen record;
   v_generation bigint;
 begin
-  -- Cursors are moved by those who make them lag: about once in 400 claimed jobs. It comes first: an advance does
+  -- Cursors are moved by those who make them lag, once in about 400 claimed jobs. It comes first: an advance does
   -- nothing in a transaction that has written.
-  if random() < p_limit / 400.0 then
+  if p_limit * (coalesce(pg_sequence_last_value('lease_generation'), 0)
+                - coalesce(pg_sequence_last_value('advanced_generation'), 0)) >= 400 then
     perform advance_cursors(array(
       select lane from lane where queue = p_queue and type = any(p_types) order by random() limit 32));
   end if;
-  if random() < p_limit / 20000.0 then
-    perform fold_ledger(100000);
+  if random() < p_limit / 5000.0 then
+    perform fold_ledger(20000);
   end if;
   perform promote_due(greatest(2 * p_limit, 100));
 

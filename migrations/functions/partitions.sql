@@ -95,7 +95,7 @@ begin
 end $$;
 
 -- What is past its time, in bounded number: closed jobs, finished jobs of the default partitions, what hung on the jobs
--- of dropped days, and idempotency keys. A job goes together with what says its state.
+-- of dropped days, idempotency keys, and the records of rounds. A job goes together with what says its state.
 create or replace function prune(
   p_limit int, p_keep interval default interval '7 days', p_keep_dead interval default interval '30 days'
 ) returns int
@@ -138,6 +138,9 @@ begin
   where key_hash = any(array(
     select key_hash from idempotency where expires_at <= now() order by expires_at limit p_limit));
   get diagnostics v_keys = row_count;
+
+  delete from round
+  where id = any(array(select id from round where ended_at <= now() - p_keep order by id limit p_limit));
   return v_keys + forget_jobs(v_closed || v_done) + prune_dropped_day(p_limit);
 end $$;
 

@@ -13,8 +13,9 @@ as $$
   returning id
 $$;
 
--- Jobs that are due in each queue, counted up to a number for each lane: enough to say how many drains are worth it.
-create or replace function backlog(p_cap int) returns table (queue text, due bigint)
+-- Jobs of these types that are due in each queue, counted up to a number for each lane: enough to say how many drains
+-- are worth it. What is paused, or held back by a breaker that let a probe through a moment ago, is worth none.
+create or replace function backlog(p_types text[], p_cap int) returns table (queue text, due bigint)
 language sql stable
 set search_path from current
 set enable_seqscan = off
@@ -27,7 +28,16 @@ as $$
     group by lane
   )
   select lanes.queue, sum(waiting.jobs + coalesce(promoted_soon.jobs, 0))::bigint
-  from (select lane, queue, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low from lane offset 0) as lanes
+  from (
+    select lane, queue, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low
+    from lane
+    where type = any(p_types)
+      and type <> all(array(select name from pause where kind = 'type'))
+      and queue <> all(array(select name from pause where kind = 'queue'))
+      and type <> all(array(
+        select type from breaker where closed_at is null and probed_at > clock_timestamp() - interval '60 s'))
+    offset 0
+  ) as lanes
   cross join lateral (
     select count(*) as jobs
     from (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap) as ahead

@@ -1,6 +1,6 @@
 // The drain of one queue: claim a batch, start its handlers, settle what has landed, and again while there is more and
 // the budget allows. It ends when everything that it claimed is settled.
-import type { ClaimedJob, Outcome } from "../core/job.ts";
+import type { ClaimedJob } from "../core/job.ts";
 import {
   claimingEnd,
   type DrainBudget,
@@ -10,27 +10,18 @@ import {
   nextBatchSize,
   type Pace,
 } from "../core/policy/drain-budget.ts";
-import { claim, extend, settle } from "../core/sql/index.ts";
-import { createBreakers } from "./breakers.ts";
-import { createFlights, type Landing } from "./flights.ts";
+import { claim, extend } from "../core/sql/index.ts";
+import { createFlights } from "./flights.ts";
 import type { JobType, Queue } from "./ports.ts";
+import { createSettling, type SettledCounts } from "./settling.ts";
 
 const defaultLeaseSeconds = 300;
 /** How long an outcome waits for others to be settled with. */
 const patienceMs = 100;
-const outcomesPerSettle = 1000;
-const outcomeBytesPerSettle = 512 * 1024;
-/** Settling is safe to repeat; past this the leases run out and the reaper brings the jobs back. */
-const settleTries = 8;
-const settlePauseMs = 25;
 
-export interface DrainReport {
+export interface DrainReport extends SettledCounts {
   queue: string;
   claimed: number;
-  completed: number;
-  failed: number;
-  released: number;
-  lost: number;
   end: DrainEnd;
 }
 
@@ -49,28 +40,27 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
   const startedMs = queue.clock.nowMs();
   const elapsedMs = () => queue.clock.nowMs() - startedMs;
   const flights = createFlights(queue, startedMs + budget.hardEndMs);
-  const breakers = createBreakers(queue);
-  const report = { queue: name, claimed: 0, completed: 0, failed: 0, released: 0, lost: 0 };
+  const settling = createSettling(queue, { name, spent, isOver: () => elapsedMs() >= budget.hardEndMs });
+  let claimed = 0;
   let end: DrainEnd | null = null;
   let last: Pace | null = null;
   let extendAtMs = Number.POSITIVE_INFINITY;
-  let unsettled: Landing[] = [];
   /** Jobs that were abandoned may be what ended their invocation: they run alone, so they wait for the others. */
   const suspects: ClaimedJob[] = [];
-  let failedSettles = 0;
 
   for (;;) {
     end ??= claimingEnd(budget, { elapsedMs: elapsedMs(), ...spent });
     if (!end) await claimBatch();
     if (end) onClaimed?.();
     if (flights.size() === 0) start(suspects.splice(0));
-    if (flights.size() + flights.landed() + unsettled.length === 0) {
-      if (end) return { ...report, end };
+    if (flights.size() + flights.landed() + settling.waiting() === 0) {
+      if (end) return { queue: name, claimed, ...settling.counts, end };
       continue;
     }
     await waitForLanding();
     if (queue.clock.nowMs() >= extendAtMs) await extendAll();
-    await settleLanded();
+    settling.add(flights.takeLanded());
+    if (!(await settling.settleAll())) end = "error";
   }
 
   async function claimBatch(): Promise<void> {
@@ -102,7 +92,7 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
         }),
       );
       const jobs = rows.map((row) => row.job);
-      report.claimed += jobs.length;
+      claimed += jobs.length;
       suspects.push(...jobs.filter(isSuspect));
       start(jobs.filter((job) => !isSuspect(job)));
       if (!rows.some((row) => row.hasMore)) end = "empty";
@@ -121,7 +111,7 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
         spent.subrequests += type.subrequests * ofType.length;
         flights.start(type, ofType);
       } else {
-        unsettled.push(...ofType.map((job) => ({ job, outcome: { kind: "release" } as const })));
+        settling.add(ofType.map((job) => ({ job, outcome: { kind: "release" } })));
       }
     }
   }
@@ -133,7 +123,7 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
   async function waitForLanding(): Promise<void> {
     const beganMs = queue.clock.nowMs();
     const mayClaim = !end;
-    if (!mayClaim && flights.landed() + unsettled.length === 0) {
+    if (!mayClaim && flights.landed() + settling.waiting() === 0) {
       await flights.wait({ ms: Math.max(extendAtMs - beganMs, 0), forAny: true });
     }
     await flights.wait({
@@ -165,55 +155,11 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
       extendAtMs = queue.clock.nowMs() + 1000;
     }
   }
-
-  async function settleLanded(): Promise<void> {
-    unsettled.push(...flights.takeLanded(outcomesPerSettle));
-    while (unsettled.length > 0) {
-      const batch = firstBatch(unsettled);
-      try {
-        spent.subrequests++;
-        const settled = await queue.db.run(settle(batch));
-        unsettled = unsettled.slice(batch.length);
-        failedSettles = 0;
-        count(batch, new Set(settled.filter((job) => job.applied).map((job) => job.id)));
-      } catch (error) {
-        failedSettles++;
-        queue.log.error("settle failed", {
-          queue: name,
-          jobs: batch.length,
-          message: (error as Error).message,
-        });
-        if (failedSettles >= settleTries || elapsedMs() >= budget.hardEndMs) {
-          report.lost += unsettled.length;
-          unsettled = [];
-        }
-        end = "error";
-        await pause(settlePauseMs * 2 ** failedSettles);
-        return;
-      }
-      spent.subrequests += await breakers.judge(batch);
-    }
-  }
-
-  function count(batch: readonly Landing[], applied: ReadonlySet<string>): void {
-    const lost = batch.filter(({ job }) => !applied.has(job.id)).map(({ job }) => job.id);
-    if (lost.length > 0) queue.log.warn("lease lost", { queue: name, jobs: lost });
-    report.lost += lost.length;
-    for (const { job, outcome } of batch) if (applied.has(job.id)) report[counted[outcome.kind]]++;
-  }
 }
 
 function isSuspect(job: ClaimedJob): boolean {
   return job.strikes > 0;
 }
-
-const counted = {
-  complete: "completed",
-  retry: "failed",
-  bury: "failed",
-  snooze: "released",
-  release: "released",
-} as const satisfies Record<Outcome["kind"], keyof DrainReport>;
 
 /** A type whose time-out does not fit before the hard end is left to a drain that has the time. */
 function typesThatFit(queue: Queue, budget: DrainBudget, elapsedMs: number): JobType[] {
@@ -224,19 +170,4 @@ function typesThatFit(queue: Queue, budget: DrainBudget, elapsedMs: number): Job
         type.work.kind !== "pulled" &&
         fitsBeforeEnd(budget, { elapsedMs, timeoutSeconds: type.timeoutSeconds }),
     );
-}
-
-/** Outputs are dear: a settle is bounded by their bytes as well as by its rows. */
-function firstBatch(settlements: readonly Landing[]): readonly Landing[] {
-  let bytes = 0;
-  const size = settlements.findIndex(({ outcome }, index) => {
-    bytes +=
-      outcome.kind === "complete" && outcome.output !== null ? JSON.stringify(outcome.output).length : 0;
-    return index > 0 && (bytes > outcomeBytesPerSettle || index >= outcomesPerSettle);
-  });
-  return size === -1 ? settlements : settlements.slice(0, size);
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

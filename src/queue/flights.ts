@@ -22,7 +22,7 @@ export interface Flights {
   jobs(): ClaimedJob[];
   start(type: JobType, jobs: readonly ClaimedJob[]): void;
   /** Outcomes that came in since the last call. */
-  takeLanded(limit: number): Landing[];
+  takeLanded(): Landing[];
   landed(): number;
   /** Until the time is over, every handler has ended, or (if asked) any has. */
   wait(options: { ms: number; forAny: boolean }): Promise<void>;
@@ -53,7 +53,7 @@ export function createFlights(queue: Queue, hardEndMs: number): Flights {
       if (type.work.kind === "batch") start(type, jobs);
       else for (const job of jobs) start(type, [job]);
     },
-    takeLanded: (limit) => landed.splice(0, limit),
+    takeLanded: () => landed.splice(0),
     landed: () => landed.length,
     async wait({ ms, forAny }) {
       const before = landed.length;

@@ -21,7 +21,9 @@ export async function drainAll(
   queue: Queue,
   { plan, fanOut, startDrain }: DrainRoundOptions,
 ): Promise<object> {
-  const waiting = await queue.db.run(backlog({ cap: fanOut.jobsPerDrain * fanOut.maxDrains }));
+  const types = queue.registry.all().filter((type) => type.work.kind !== "pulled");
+  const cap = fanOut.jobsPerDrain * fanOut.maxDrains;
+  const waiting = await queue.db.run(backlog({ types: types.map(({ type }) => type), cap }));
   const inAnyOrder = waiting
     .map((backlog) => ({ ...backlog, place: queue.random() }))
     .sort((a, b) => a.place - b.place);

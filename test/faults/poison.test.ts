@@ -32,7 +32,7 @@ test.each([
 ])(
   "a job that ends its isolate %s runs alone after the first time, and dies after its attempts (D8)",
   {
-    timeout: 60_000,
+    timeout: 180_000,
   },
   async (_, ms) => {
     const neighbours = await enqueue("work", { count: others / 2, ms });

@@ -5,7 +5,7 @@ import { useTestDatabase } from "../support/test-database.ts";
 
 // Two lanes, so that each has enough traffic for its cursor to move past every open transaction.
 const load = { seed: 7, jobs: 2_500, openMs: 1_500, jobsPerCall: 40, lanes: 2 };
-const timeout = 60_000;
+const timeout = 180_000;
 const signature = "sluice.may_pass(p_open text[], p_lane int, p_low bigint) returns boolean";
 
 describe.concurrent("the cursors of the engine", () => {

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { RetryableError, Snooze } from "../../src/core/errors.ts";
 import { reapLeases } from "../../src/core/sql/index.ts";
 import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
-import { defineBatchJob } from "../../src/jobs/define-batch.ts";
+import { defineBatchJob, defineReconciledJob } from "../../src/jobs/define-batch.ts";
 import { drain } from "../../src/queue/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { createCountingDatabase } from "../support/counting-database.ts";
@@ -15,7 +15,13 @@ const db = useTestDatabase();
 const counting = createCountingDatabase(db);
 const any = z.object({});
 const patience = { timeout: 10_000 };
-const seen = { extended: 0, batches: [] as number[], gates: [] as (() => void)[], aborted: [] as unknown[] };
+const seen = {
+  extended: 0,
+  batches: [] as number[],
+  gates: [] as (() => void)[],
+  aborted: [] as unknown[],
+  indexed: new Set<string>(),
+};
 const gated = defineJob("gated", {
   payload: any,
   run: (_, { signal }) =>
@@ -59,6 +65,11 @@ const queue = createTestQueue(counting, [
     },
   }),
   definePulledJob("pulled", { payload: any }),
+  defineReconciledJob("index", {
+    payload: z.object({ row: z.string() }),
+    observe: async (jobs) => jobs.map(({ payload }) => (seen.indexed.has(payload.row) ? "there" : "missing")),
+    run: ({ row }) => void seen.indexed.add(row),
+  }),
 ]);
 const drainDefault = (budget = roomyBudget) => drain(queue, { name: "default", budget });
 
@@ -125,6 +136,17 @@ describe("a handler", () => {
     expect(seen.batches).toEqual([30]);
     const last = jobs[29];
     expect(await lookAt(db, last?.id ?? "")).toMatchObject({ status: "completed", output: 29 });
+  });
+
+  test("of a reconciled job runs until its effect is seen, and only then is the job completed (D11)", async () => {
+    const job = await drained({ type: "index", payload: { row: "r1" } });
+    expect(job).toMatchObject({ status: "pending", errors: [{ message: "its effect was not there yet" }] });
+    expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(50);
+    expect(seen.indexed).toEqual(new Set(["r1"]));
+    await db.pool.query("update sluice.scheduled set run_at = now()");
+    await db.pool.query("select setval('sluice.scheduled_cursor', 0)");
+    await drainDefault();
+    expect(await lookAt(db, job.id)).toMatchObject({ status: "completed", attempts: 2 });
   });
 
   test("is not needed for a pulled type, which drains leave alone (D9c)", async () => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { claim } from "../../src/core/sql/index.ts";
-import { defineJob } from "../../src/jobs/define.ts";
+import { claim, openBreaker, pause, resume } from "../../src/core/sql/index.ts";
+import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { reap } from "../../src/queue/reap.ts";
 import { drainAll, recorded } from "../../src/queue/rounds.ts";
@@ -14,6 +14,7 @@ const db = useTestDatabase();
 const gates: (() => void)[] = [];
 const queue = createTestQueue(db, [
   defineJob("echo", { payload: z.object({}), run: () => {} }),
+  definePulledJob("remote", { payload: z.object({}) }),
   defineJob("heavy", {
     payload: z.object({}),
     queue: "heavy",
@@ -52,6 +53,18 @@ describe("a drain round (S3)", () => {
     };
     await drainAll(queue, { ...options, startDrain });
     expect(started.sort()).toEqual(["large", "large", "large", "middle", "middle", "small"]);
+  });
+
+  test("starts none for what no drain may claim", async () => {
+    await enqueue(queue, newJob({ type: "unknown", queue: "unknown" }));
+    await enqueue(queue, newJob({ type: "remote", queue: "remote" }));
+    await enqueue(queue, newJob({ queue: "still" }));
+    await db.run(pause({ queue: "still" }));
+    await enqueue(queue, newJob({ type: "heavy", queue: "broken" }));
+    await db.run(openBreaker("heavy"));
+    expect(await drainAll(queue, options)).toEqual({ drains: 0 });
+    await db.run(resume({ queue: "still" }));
+    expect(await drainAll(queue, options)).toEqual({ drains: 1 });
   });
 
   test("drains a light queue while a heavy one is stuck (D5)", async () => {

@@ -30,7 +30,7 @@ type Name = keyof typeof statements;
 const examples = {
   addPartitions: [statements.addPartitions()],
   advanceCursors: [statements.advanceCursors()],
-  backlog: [statements.backlog({ cap: 10 })],
+  backlog: [statements.backlog({ types: ["a"], cap: 10 })],
   books: [statements.books()],
   cancel: [statements.cancel(id)],
   claim: [

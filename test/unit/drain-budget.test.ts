@@ -4,9 +4,11 @@ import {
   claimingEnd,
   cronBudget,
   type DrainBudget,
+  drainsThatFit,
   fitsBeforeEnd,
   nextBatchSize,
   nudgeBudget,
+  shareOf,
 } from "../../src/core/policy/drain-budget.ts";
 
 const budget: DrainBudget = {
@@ -34,6 +36,16 @@ describe("claiming (D1)", () => {
 
   test("on the free plan stays within its 50 subrequests, the round's own included", () => {
     expect(cronBudget("free").subrequests).toBeLessThanOrEqual(50 - 4);
+  });
+});
+
+describe("drains that share one invocation", () => {
+  test("are only as many as can each claim, settle and be recorded", () => {
+    const free = cronBudget("free");
+    const drains = drainsThatFit(free);
+    const share = shareOf(free, { drains });
+    expect(claimingEnd(share, { elapsedMs: 0, subrequests: 0 })).toBeNull();
+    expect(drains * (share.subrequests + 1)).toBeLessThanOrEqual(free.subrequests);
   });
 });
 

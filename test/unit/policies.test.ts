@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { shouldOpen } from "../../src/core/policy/circuit-breaker.ts";
-import { drainsFor } from "../../src/core/policy/fan-out.ts";
+import { drainsFor, drainsOfRound } from "../../src/core/policy/fan-out.ts";
 import { refusalOf } from "../../src/core/policy/outgoing-target.ts";
 
 describe("a breaker opens (D6)", () => {
@@ -18,6 +18,24 @@ describe("a breaker opens (D6)", () => {
 test("a backlog is worth a drain for every so many jobs, up to the limit (S3)", () => {
   const fanOut = { jobsPerDrain: 500, maxDrains: 4 };
   expect([0, 1, 500, 501, 100_000].map((due) => drainsFor(due, fanOut))).toEqual([0, 1, 1, 2, 4]);
+});
+
+test("every queue gets its first drain before any gets a second, up to what the round can have", () => {
+  const waiting = [
+    { queue: "large", due: 100_000 },
+    { queue: "small", due: 1 },
+    { queue: "middle", due: 900 },
+  ];
+  const fanOut = { jobsPerDrain: 500, maxDrains: 3 };
+  expect(drainsOfRound(waiting, fanOut, { limit: 10 })).toEqual([
+    "large",
+    "small",
+    "middle",
+    "large",
+    "middle",
+    "large",
+  ]);
+  expect(drainsOfRound(waiting, fanOut, { limit: 4 })).toEqual(["large", "small", "middle", "large"]);
 });
 
 describe("an outgoing request (X5)", () => {

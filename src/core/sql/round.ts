@@ -32,11 +32,12 @@ export interface Backlog {
 }
 
 /** Only queues where something is due. Counted up to the cap for each type and priority. */
-export function backlog({ cap }: { cap: number }): Statement<Backlog> {
+export function backlog({ types, cap }: { types: readonly string[]; cap: number }): Statement<Backlog> {
   return {
     name: "backlog",
     isRepeatable: true,
-    build: (schema) => sql`select queue, due from ${schema}.backlog(${cap}::int)`,
+    build: (schema) =>
+      sql`select queue, due from ${schema}.backlog(${sql.param(types)}::text[], ${cap}::int)`,
     decode: (row) => ({ queue: row.queue as string, due: Number(row.due) }),
   };
 }
