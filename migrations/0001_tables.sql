@@ -195,7 +195,9 @@ create table cursor_sighting (
   id       bigint generated always as identity primary key,
   seq      bigint not null, -- the last seq that was given out
   at       timestamptz not null,
-  holders  text[] not null -- transactions that may hold back rows up to there
+  holders  text[] not null, -- transactions that may hold back rows up to there
+  lanes    int[] not null,
+  lows     bigint[] not null -- where the cursor of each lane stood; lane 0 is the schedule
 );
 -- The generation at the last advance: how many claims were made since then.
 create sequence advanced_generation minvalue 0 start 0;

@@ -4,15 +4,18 @@
 -- A claim reads a lane from its cursor on, so whatever the cursor has passed is never found again. And a
 -- transaction may take seq 100, stay open while seq 200 is committed and claimed, and appear after that.
 --
--- Invariant: no row of `ready` that is, or can become, visible has a seq before its lane's cursor, unless a
--- committed gap names a transaction that may own it.
+-- Invariant: no row of `ready` that is, or can become, visible has a seq before its lane's cursor, unless its owner is
+-- named by a committed gap of that lane that begins before it, or by the committed last sighting, of whose time the
+-- lane's cursor stood before it.
 --
 -- 1. Whoever inserts into `ready` holds its RowExclusiveLock from before nextval until its transaction ends.
--- 2. An advance reads the last seq given out and then the holders of that lock. The next advance finds each of
---    them either ended, and then its fresh snapshot sees all that they wrote, or still open.
--- 3. For those still open it writes gaps, and passes them only in a later advance, when the gaps are committed:
---    setval is not undone by a rollback, a gap is.
--- 4. When the owner of a gap has ended, its rows behind the cursor are given a new seq: late commit, late place.
+-- 2. An advance reads the last seq given out and then the holders of that lock, and keeps both as a sighting,
+--    together with where each cursor stands. So whoever owns a seq up to there is among the holders or has ended.
+-- 3. The next advance finds each of those holders ended, and then its fresh snapshot sees all that they wrote; or
+--    still open: then it writes a gap for them, from where the cursor stood at the sighting.
+-- 4. setval is not undone by a rollback, gaps and sightings are. So when a cursor stands further than the last
+--    sighting says, an advance that was rolled back has moved it: whatever it passed is looked through again.
+-- 5. When the owner of a gap has ended, its rows behind the cursor are given a new seq: late commit, late place.
 --
 -- The cursor of `scheduled` goes by the same rules with times for seqs: nothing is inserted with a run_at before
 -- its writer took the lock. This needs statements that each take a new snapshot, hence READ COMMITTED, and a
@@ -28,14 +31,15 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   c_schedule constant int := 0; -- stands for the schedule where others name a lane
-  v_last    cursor_sighting%rowtype;
-  v_seq     bigint;
-  v_at      timestamptz;
-  v_holders text[];
-  v_open    text[]; -- holders of the last sighting that are still there
-  v_lane    record;
-  v_gap     record;
-  v_low     bigint;
+  v_last     cursor_sighting%rowtype;
+  v_seq      bigint;
+  v_at       timestamptz;
+  v_holders  text[];
+  v_open     text[]; -- holders of the last sighting that are still there
+  v_lane     record;
+  v_gap      record;
+  v_low      bigint;
+  v_schedule bigint;
 begin
   if pg_current_xact_id_if_assigned() is not null
      or current_setting('transaction_isolation') <> 'read committed'
@@ -64,9 +68,11 @@ begin
       where holder = any(v_last.holders) or holder like '-1/%');
 
     for v_lane in
-      select lane, cursor_sequence, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low
-      from lane
-      where p_lanes is null or lane = any(p_lanes)
+      select lanes.*, known_low(v_last, lanes.lane) as known
+      from (
+        select lane, cursor_sequence, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low from lane offset 0
+      ) as lanes
+      where p_lanes is null or lane = any(p_lanes) or low > known_low(v_last, lane)
     loop
       select seq into v_low
       from ready
@@ -74,45 +80,54 @@ begin
       order by seq
       limit 1;
       v_low := coalesce(v_low, v_last.seq + 1);
-      if v_low > v_lane.low and may_pass(v_open, v_lane.lane, v_lane.low) then
+      perform note_gaps(v_last.holders, v_open, v_lane.lane, v_lane.known, v_lane.low);
+      if v_low > v_lane.low then
         perform setval(coalesce(v_lane.cursor_sequence, make_cursor(v_lane.lane)), v_low);
       end if;
     end loop;
 
-    v_lane.low := scheduled_low();
+    v_schedule := scheduled_low();
     select micros_of(run_at) into v_low
     from scheduled
-    where run_at >= time_of_micros(v_lane.low) and run_at < v_last.at
+    where run_at >= time_of_micros(v_schedule) and run_at < v_last.at
     order by run_at
     limit 1;
     v_low := coalesce(v_low, micros_of(v_last.at)) - 1;
-    if v_low > v_lane.low and may_pass(v_open, c_schedule, v_lane.low) then
+    perform note_gaps(v_last.holders, v_open, c_schedule, known_low(v_last, c_schedule), v_schedule);
+    if v_low > v_schedule then
       perform setval('scheduled_cursor', v_low);
     end if;
 
     for v_gap in
-      select * from cursor_gap where holder <> all(v_holders) and (p_lanes is null or lane = c_schedule or lane = any(p_lanes))
+      select * from cursor_gap where holder <> all(v_holders)
     loop
       perform close_gap(v_gap, p_late_rows, v_holders);
     end loop;
     delete from cursor_sighting where id = v_last.id; -- there is no other; `<=` would walk over all the dead ones
   end if;
-  insert into cursor_sighting (seq, at, holders) values (v_seq, v_at, v_holders);
+  insert into cursor_sighting (seq, at, holders, lanes, lows)
+  select v_seq, v_at, v_holders, array_agg(lane) || c_schedule,
+         array_agg(coalesce(pg_sequence_last_value(cursor_sequence), 0)) || scheduled_low()
+  from lane;
 end $$;
 
--- May the cursor pass these open transactions? Only if a gap of each is there already: written by an earlier
--- advance, and so committed. If not, the gaps are written now for the next one.
-create or replace function may_pass(p_open text[], p_lane int, p_low bigint) returns boolean
+-- Where a lane's cursor stood at the sighting. A lane that is younger than that has all its rows ahead.
+create or replace function known_low(p_sighting cursor_sighting, p_lane int) returns bigint
+language sql stable
+return coalesce(p_sighting.lows[array_position(p_sighting.lanes, p_lane)], 0);
+
+-- Gaps for the transactions that the cursor passes while they are open; and where an advance that was rolled back has
+-- moved it already, for all that it may have passed, of whatever owner.
+create or replace function note_gaps(p_holders text[], p_open text[], p_lane int, p_known bigint, p_low bigint)
+returns void
 language plpgsql as $$
 begin
-  if cardinality(p_open) = 0 then
-    return true;
+  if cardinality(p_open) > 0 or p_low > p_known then
+    insert into cursor_gap (holder, lane, from_seq)
+    select holder, p_lane, p_known
+    from unnest(case when p_low > p_known then p_holders || p_open || 'undone'::text else p_open end) as holder
+    on conflict do nothing;
   end if;
-  insert into cursor_gap (holder, lane, from_seq)
-  select holder, p_lane, p_low
-  from unnest(p_open) as holder
-  on conflict do nothing;
-  return not found;
 end $$;
 
 -- The owner of the gap has ended: what it left behind the cursor becomes ready again with a new place. Bounded;

@@ -1,0 +1,104 @@
+import type pg from "pg";
+import { beforeEach, describe, expect, test } from "vitest";
+import { advanceCursors } from "../../src/core/sql/index.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, only, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+
+beforeEach(() => emptyQueue(db.pool));
+
+async function openWithJob(): Promise<{ client: pg.PoolClient; id: string }> {
+  const client = await db.pool.connect();
+  await client.query("begin");
+  const { rows } = await client.query<{ id: string }>("select sluice.enqueue('echo') as id");
+  return { client, id: only(rows).id };
+}
+
+async function commit({ client }: { client: pg.PoolClient }): Promise<void> {
+  await client.query("commit");
+  client.release();
+}
+
+/** How many seqs were given out that the cursor of the one lane in use has not passed yet. */
+async function lag(): Promise<number> {
+  const rows = await queue.query<{ lag: number }>(`
+    select min((select last_value from sluice.ready_seq) - coalesce(pg_sequence_last_value(cursor_sequence), 0))::int as lag
+    from sluice.lane`);
+  return only(rows).lag;
+}
+
+const churn = async () => {
+  await queue.enqueue(...Array.from({ length: 50 }, () => ({})));
+  await queue.settle(await queue.claim(), complete);
+};
+
+describe("the cursors", () => {
+  test("keep up although there is always some transaction open, and none of their jobs is lost", async () => {
+    await queue.enqueueOne(); // the lane is there before all of them
+    const open: Awaited<ReturnType<typeof openWithJob>>[] = [];
+    const late: string[] = [];
+    for (let round = 0; round < 12; round++) {
+      const opened = await openWithJob();
+      open.push(opened);
+      late.push(opened.id);
+      await churn();
+      await db.run(advanceCursors());
+      // Each stays open over two advances, so that none finds the lane without a holder.
+      if (open.length > 2) await commit(open.shift() as (typeof open)[number]);
+    }
+    expect(await lag()).toBeLessThanOrEqual(2 * 51);
+    await Promise.all(open.map(commit));
+    const claimed = new Set((await queue.claim()).map((job) => job.id));
+    await db.run(advanceCursors());
+    await db.run(advanceCursors());
+    for (const job of await queue.claim()) claimed.add(job.id);
+    const seen = late.filter((id) => claimed.has(id));
+    const done = await Promise.all(late.map(async (id) => (await queue.find(id)).status));
+    expect(late.length - seen.length).toBe(done.filter((status) => status === "completed").length);
+  });
+
+  test("stay where a rolled back advance has moved them, and what it passed is found again", async () => {
+    await queue.enqueueOne();
+    const holder = await openWithJob();
+    await churn();
+    await db.run(advanceCursors()); // sights the holder
+    await churn();
+    const undone = await db.pool.connect();
+    await undone.query("begin");
+    await undone.query("select sluice.advance_cursors()");
+    await undone.query("rollback");
+    undone.release();
+    await commit(holder); // its row lies behind the cursor, and no gap names it
+    await db.run(advanceCursors());
+    expect((await queue.claim()).map((job) => job.id)).toContain(holder.id);
+  });
+
+  test("do not move in a transaction that has written, nor in one that keeps its snapshot", async () => {
+    await churn();
+    await db.run(advanceCursors());
+    const before = await lag();
+    await churn();
+    for (const begin of ["begin", "begin isolation level repeatable read"]) {
+      const client = await db.pool.connect();
+      await client.query(begin);
+      if (begin === "begin") await client.query("select sluice.enqueue('other')");
+      await client.query("select sluice.advance_cursors()");
+      await client.query("rollback");
+      client.release();
+    }
+    expect(await lag()).toBeGreaterThan(before);
+  });
+
+  test("are put back to the left after a restore", async () => {
+    await churn();
+    await db.run(advanceCursors());
+    await db.run(advanceCursors());
+    const id = await queue.enqueueOne();
+    await db.pool.query("update sluice.ready set seq = 1 where id = $1", [id]);
+    expect(await queue.claim()).toEqual([]);
+    await db.pool.query("select sluice.reset_cursors()");
+    expect((await queue.claim()).map((job) => job.id)).toEqual([id]);
+  });
+});
