@@ -4,12 +4,14 @@ import { Hono } from "hono";
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { Queue } from "../../queue/ports.ts";
 import type { Settings } from "../env.ts";
+import type { Caller } from "./auth.ts";
 import { drains } from "./drains.ts";
 import { health } from "./health.ts";
 import { jobs } from "./jobs.ts";
 import { onError, onNotFound } from "./problem.ts";
 
 export interface AppEnv {
+  Variables: { caller: Caller };
   Bindings: { settings: Settings; queue: Queue; registry: JobRegistry; nudge(queueName: string): void };
 }
 

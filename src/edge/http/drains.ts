@@ -4,10 +4,10 @@ import { Hono } from "hono";
 import { cronBudget } from "../../core/policy/drain-budget.ts";
 import { drainRound } from "../../queue/rounds.ts";
 import type { AppEnv } from "./app.ts";
-import { requireKey } from "./auth.ts";
+import { requireRole } from "./auth.ts";
 
 export const drains = new Hono<AppEnv>();
-drains.use(requireKey);
+drains.use(requireRole("admin"));
 
 drains.post("/:queue", async (context) => {
   const { queue, settings } = context.env;

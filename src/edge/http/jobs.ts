@@ -13,7 +13,7 @@ import { findJob } from "../../core/sql/index.ts";
 import type { JobDefinition } from "../../jobs/define.ts";
 import { enqueue } from "../../queue/enqueue.ts";
 import type { AppEnv } from "./app.ts";
-import { requireKey } from "./auth.ts";
+import { checkMayEnqueue, requireRole } from "./auth.ts";
 import { readBody } from "./body.ts";
 
 const maxPayloadBytes = 64 * 1024;
@@ -21,10 +21,11 @@ const maxPayloadBytes = 64 * 1024;
 const maxBodyBytes = maxPayloadBytes + 16 * 1024;
 
 export const jobs = new Hono<AppEnv>();
-jobs.use(requireKey);
+jobs.use(requireRole("producer"));
 
 jobs.post("/", async (context) => {
   const request = await readBody(context, enqueueRequest, { maxBytes: maxBodyBytes });
+  checkMayEnqueue(context, request.type);
   const definition = context.env.registry.find(request.type);
   if (!definition) throw new SluiceError("forbidden", `the type "${request.type}" is not registered`);
   checkPayload(definition, request.payload);
