@@ -2,13 +2,13 @@
 import * as z from "zod";
 import { deadReasons, jobStatuses } from "../core/job.ts";
 
-const name = z
+export const name = z
   .string()
   .regex(
     /^[a-z][a-z0-9_.-]{0,62}$/,
     'lower case letters, digits, ".", "_" and "-", at most 63, a letter first',
   );
-const time = z.iso.datetime({ offset: true });
+export const time = z.iso.datetime({ offset: true });
 
 export const enqueueRequest = z
   .strictObject({
@@ -30,6 +30,8 @@ export const enqueueRequest = z
   });
 export type EnqueueRequest = z.output<typeof enqueueRequest>;
 
+export const batchRequest = z.strictObject({ jobs: z.array(enqueueRequest).min(1).max(100) });
+
 export const enqueueResponse = z.object({
   job_id: z.uuid(),
   status: z.enum(jobStatuses),
@@ -39,6 +41,11 @@ export const enqueueResponse = z.object({
   deduplicated: z.boolean(),
 });
 export type EnqueueResponse = z.output<typeof enqueueResponse>;
+
+export const batchResponse = z.object({ jobs: z.array(enqueueResponse) });
+export type BatchResponse = z.output<typeof batchResponse>;
+
+export const jobError = z.object({ attempt: z.int(), at: time, message: z.string() });
 
 export const jobResponse = z.object({
   job_id: z.uuid(),
@@ -55,7 +62,7 @@ export const jobResponse = z.object({
   completed_at: time.nullable(),
   expires_at: time,
   error: z.string().nullable(),
-  errors: z.array(z.object({ attempt: z.int(), at: time, message: z.string() })),
+  errors: z.array(jobError),
   dead_reason: z.enum(deadReasons).nullable(),
   partition_key: z.string().nullable(),
   tags: z.array(z.string()),
@@ -63,3 +70,15 @@ export const jobResponse = z.object({
   output: z.json(),
 });
 export type JobResponse = z.output<typeof jobResponse>;
+
+export const listQuery = z.strictObject({
+  type: z.string().min(1).max(63).optional(),
+  status: z.enum(jobStatuses).optional(),
+  queue: name.optional(),
+  tag: z.string().min(1).max(63).optional(),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z.string().max(200).optional(),
+});
+
+export const listResponse = z.object({ jobs: z.array(jobResponse), next_cursor: z.string().nullable() });
+export type ListResponse = z.output<typeof listResponse>;

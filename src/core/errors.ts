@@ -9,6 +9,7 @@ export type ErrorCode =
   | "forbidden"
   | "not_found"
   | "method_not_allowed"
+  | "conflict"
   | "idempotency_conflict"
   | "lease_lost"
   | "database_unavailable"

@@ -1,6 +1,7 @@
 // The HTTP API: one Hono app a file, put together here. What a request needs comes as Hono's bindings, so that
 // the routes are built once and nothing of one request outlives it.
 import { Hono } from "hono";
+import { SluiceError } from "../../core/errors.ts";
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { Queue } from "../../queue/ports.ts";
 import type { Settings } from "../env.ts";
@@ -8,7 +9,8 @@ import type { Caller } from "./auth.ts";
 import { drains } from "./drains.ts";
 import { health } from "./health.ts";
 import { jobs } from "./jobs.ts";
-import { onError, onNotFound } from "./problem.ts";
+import { onError, problemResponse } from "./problem.ts";
+import { claims, held, settlements } from "./work.ts";
 
 export interface AppEnv {
   Variables: { caller: Caller };
@@ -17,7 +19,28 @@ export interface AppEnv {
 
 export const app = new Hono<AppEnv>()
   .route("/v1/jobs", jobs)
+  .route("/v1/jobs", held)
+  .route("/v1/claims", claims)
+  .route("/v1/settlements", settlements)
   .route("/internal/drains", drains)
   .route("/health", health)
   .onError(onError)
-  .notFound(onNotFound);
+  .notFound((context) => {
+    const { method, path } = context.req;
+    const allowed = methodsAt(path);
+    if (allowed.size === 0) {
+      return problemResponse(new SluiceError("not_found", `${method} ${path} is not part of this API`));
+    }
+    const detail = `${path} takes ${[...allowed].join(", ")}, not ${method}`;
+    const response = problemResponse(new SluiceError("method_not_allowed", detail));
+    response.headers.set("allow", [...allowed].join(", "));
+    return response;
+  });
+
+/** The methods of the routes that a path fits; none, and there is no such path. */
+function methodsAt(path: string): Set<string> {
+  const fitting = app.routes.filter(
+    (route) => route.method !== "ALL" && new RegExp(`^${route.path.replace(/:[^/]+/g, "[^/]+")}$`).test(path),
+  );
+  return new Set(fitting.map((route) => route.method));
+}

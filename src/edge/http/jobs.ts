@@ -1,69 +1,128 @@
-// The producers' routes: enqueue a job, look at a job.
-import { Hono } from "hono";
+// The producers' routes: enqueue one job or many, look at them, cancel one.
+import { type Context, Hono } from "hono";
 import * as z from "zod";
 import {
+  type BatchResponse,
+  batchRequest,
   type EnqueueRequest,
   type EnqueueResponse,
   enqueueRequest,
-  type JobResponse,
+  type ListResponse,
+  listQuery,
 } from "../../contract/jobs.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { Job, NewJob } from "../../core/job.ts";
-import { findJob } from "../../core/sql/index.ts";
+import type { EnqueuedJob } from "../../core/sql/enqueue.ts";
+import { cancel, enqueue, findJob, listJobs } from "../../core/sql/index.ts";
 import type { JobDefinition } from "../../jobs/define.ts";
-import { enqueue } from "../../queue/enqueue.ts";
 import type { AppEnv } from "./app.ts";
 import { checkMayEnqueue, requireRole } from "./auth.ts";
-import { readBody } from "./body.ts";
+import { parseQuery, readBody } from "./body.ts";
+import { decodeCursor, encodeCursor } from "./cursor.ts";
+import { jobResponseOf } from "./job-response.ts";
 
 const maxPayloadBytes = 64 * 1024;
 /** The payload's limit and room for the other fields. */
 const maxBodyBytes = maxPayloadBytes + 16 * 1024;
+/** What Neon takes in one request, less what the statement adds. */
+const maxBatchBytes = 8 * 1024 * 1024;
+
+const produce = requireRole("producer");
+const look = requireRole("producer", "worker", "viewer");
 
 export const jobs = new Hono<AppEnv>();
-jobs.use(requireRole("producer"));
 
-jobs.post("/", async (context) => {
+jobs.post("/", produce, async (context) => {
   const request = await readBody(context, enqueueRequest, { maxBytes: maxBodyBytes });
-  checkMayEnqueue(context, request.type);
-  const definition = context.env.registry.find(request.type);
-  if (!definition) throw new SluiceError("forbidden", `the type "${request.type}" is not registered`);
-  checkPayload(definition, request.payload);
   const key = context.req.header("idempotency-key") ?? request.idempotency_key;
-  const traceparent = context.req.header("traceparent") ?? null;
-  const job = await enqueue(context.env.queue, {
-    ...newJob(request, definition),
-    idempotencyKey: bare(key),
-    traceparent,
+  const [job] = await enqueueAll(context, [{ ...newJob(context, request, []), idempotencyKey: bare(key) }]);
+  if (!job) throw new SluiceError("internal", "the enqueue returned no job");
+  return context.json(enqueueResponseOf(job), job.deduplicated ? 200 : 201, {
+    location: `/v1/jobs/${job.id}`,
   });
-  context.env.nudge(job.queue);
-  const body: EnqueueResponse = {
-    job_id: job.id,
-    status: job.status,
-    type: job.type,
-    queue: job.queue,
-    scheduled_at: job.scheduledAt.toISOString(),
-    deduplicated: job.deduplicated,
-  };
-  return context.json(body, job.deduplicated ? 200 : 201, { location: `/v1/jobs/${job.id}` });
 });
 
-jobs.get("/:id", async (context) => {
-  const id = z.uuid().safeParse(context.req.param("id"));
-  const [job] = id.success ? await context.env.queue.db.run(findJob(id.data)) : [];
-  if (!job) throw new SluiceError("not_found", `there is no job ${context.req.param("id")}`);
+jobs.post("/batch", produce, async (context) => {
+  const request = await readBody(context, batchRequest, { maxBytes: maxBatchBytes });
+  const asked = request.jobs.map((job, index) => newJob(context, job, ["jobs", String(index)]));
+  const body: BatchResponse = { jobs: (await enqueueAll(context, asked)).map(enqueueResponseOf) };
+  return context.json(body, 201);
+});
+
+jobs.get("/", look, async (context) => {
+  const { cursor, ...filter } = parseQuery(context, listQuery);
+  const before = cursor === undefined ? undefined : decodeCursor(cursor, z.uuid());
+  const found = await context.env.queue.db.run(listJobs({ ...filter, before }));
+  const last = found.length === filter.limit ? found.at(-1) : undefined;
+  const body: ListResponse = {
+    jobs: found.map(jobResponseOf),
+    next_cursor: last ? encodeCursor(last.id) : null,
+  };
+  return context.json(body);
+});
+
+jobs.get("/:id", look, async (context) => context.json(jobResponseOf(await jobOf(context))));
+
+jobs.post("/:id/cancel", produce, async (context) => {
+  const { id } = await jobOf(context);
+  const [isCancelled] = await context.env.queue.db.run(cancel(id));
+  const job = await jobOf(context);
+  if (!isCancelled)
+    throw new SluiceError("conflict", `the job is ${job.status}, only a pending one can be cancelled`);
   return context.json(jobResponseOf(job));
 });
 
-function checkPayload(definition: JobDefinition, payload: EnqueueRequest["payload"]): void {
+/** The job that the path names. */
+export async function jobOf(context: Context<AppEnv>): Promise<Job> {
+  const given = context.req.param("id") ?? "";
+  const id = z.uuid().safeParse(given);
+  const [job] = id.success ? await context.env.queue.db.run(findJob(id.data)) : [];
+  if (!job) throw new SluiceError("not_found", `there is no job ${given}`);
+  return job;
+}
+
+/** One statement, all or none; then a drain for each queue that got something. */
+async function enqueueAll(context: Context<AppEnv>, asked: readonly NewJob[]): Promise<EnqueuedJob[]> {
+  const traceparent = traceparentOf(context);
+  const enqueued = await context.env.queue.db.run(enqueue(asked.map((job) => ({ ...job, traceparent }))));
+  for (const name of new Set(enqueued.map((job) => job.queue))) context.env.nudge(name);
+  return enqueued;
+}
+
+/** What the API allows and the type wants, as a new job. `path` is where the request stands in the body. */
+function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): NewJob {
+  checkMayEnqueue(context, request.type);
+  const definition = context.env.registry.find(request.type);
+  if (!definition) throw new SluiceError("forbidden", `the type "${request.type}" is not registered`);
+  checkPayload(definition, request.payload, [...path, "payload"]);
+  return {
+    type: request.type,
+    payload: request.payload,
+    queue: request.queue ?? definition.queue,
+    priority: request.priority,
+    maxAttempts: request.max_attempts ?? definition.maxAttempts,
+    delaySeconds: request.delay_seconds,
+    scheduledAt: request.scheduled_at ? new Date(request.scheduled_at) : null,
+    expiresAt: request.expires_at ? new Date(request.expires_at) : null,
+    idempotencyKey: request.idempotency_key,
+    partitionKey: request.partition_key,
+    tags: request.tags,
+  };
+}
+
+function checkPayload(
+  definition: JobDefinition,
+  payload: EnqueueRequest["payload"],
+  path: readonly string[],
+): void {
   const bytes = new TextEncoder().encode(JSON.stringify(payload)).byteLength;
   if (bytes > maxPayloadBytes) {
-    throw new SluiceError("body_too_large", `the payload has ${bytes} bytes, ${maxPayloadBytes} are allowed`);
+    const where = path.join(".");
+    throw new SluiceError("body_too_large", `${where} has ${bytes} bytes, ${maxPayloadBytes} are allowed`);
   }
-  const faults = definition.faultsOf(payload).map(({ path, message }) => ({
-    path: path ? `payload.${path}` : "payload",
-    message,
-  }));
+  const faults = definition
+    .faultsOf(payload)
+    .map((fault) => ({ ...fault, path: [...path, fault.path].filter(Boolean).join(".") }));
   if (faults.length > 0) {
     throw new SluiceError("request_invalid", `the payload does not fit the type "${definition.type}"`, {
       faults,
@@ -76,42 +135,19 @@ function bare(key: string | null): string | null {
   return key?.replace(/^"(.*)"$/, "$1") ?? null;
 }
 
-function newJob(request: EnqueueRequest, definition: JobDefinition): NewJob {
-  return {
-    type: request.type,
-    payload: request.payload,
-    queue: request.queue ?? definition.queue,
-    priority: request.priority,
-    maxAttempts: request.max_attempts ?? definition.maxAttempts,
-    delaySeconds: request.delay_seconds,
-    scheduledAt: request.scheduled_at ? new Date(request.scheduled_at) : null,
-    expiresAt: request.expires_at ? new Date(request.expires_at) : null,
-    partitionKey: request.partition_key,
-    tags: request.tags,
-  };
+/** A header that is no W3C trace context is left out, as the standard says. */
+function traceparentOf(context: Context<AppEnv>): string | null {
+  const header = context.req.header("traceparent") ?? "";
+  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(header) ? header : null;
 }
 
-function jobResponseOf(job: Job): JobResponse {
+function enqueueResponseOf(job: EnqueuedJob): EnqueueResponse {
   return {
     job_id: job.id,
+    status: job.status,
     type: job.type,
     queue: job.queue,
-    status: job.status,
-    priority: job.priority,
-    payload: job.payload,
-    attempts: job.attempts,
-    max_attempts: job.maxAttempts,
-    created_at: job.createdAt.toISOString(),
     scheduled_at: job.scheduledAt.toISOString(),
-    started_at: job.startedAt?.toISOString() ?? null,
-    completed_at: job.completedAt?.toISOString() ?? null,
-    expires_at: job.expiresAt.toISOString(),
-    error: job.errors.at(-1)?.message ?? null,
-    errors: job.errors,
-    dead_reason: job.deadReason,
-    partition_key: job.partitionKey,
-    tags: job.tags,
-    idempotency_key: job.idempotencyKey,
-    output: job.output,
+    deduplicated: job.deduplicated,
   };
 }

@@ -14,6 +14,7 @@ const problems: Record<ErrorCode, { status: number; title: string }> = {
   forbidden: { status: 403, title: "The key may not do this" },
   not_found: { status: 404, title: "There is no such thing here" },
   method_not_allowed: { status: 405, title: "The method is not allowed here" },
+  conflict: { status: 409, title: "The state does not allow this" },
   lease_lost: { status: 409, title: "The lease is lost" },
   idempotency_conflict: { status: 422, title: "The idempotency key was used for another request" },
   database_unavailable: { status: 503, title: "The database is out of reach" },
@@ -43,11 +44,6 @@ export function problemResponse(error: unknown): Response {
 }
 
 export const onError = (error: Error, _context: Context): Response => problemResponse(error);
-
-export const onNotFound = (context: Context): Response =>
-  problemResponse(
-    new SluiceError("not_found", `${context.req.method} ${context.req.path} is not part of this API`),
-  );
 
 function describe(cause: unknown): string | undefined {
   return cause instanceof Error ? (cause.stack ?? cause.message) : undefined;

@@ -1,0 +1,171 @@
+// The pullers' routes: claim jobs, say what became of them. The same statements as in a drain.
+import { type Context, Hono } from "hono";
+import type * as z from "zod";
+import {
+  type ClaimResponse,
+  claimRequest,
+  completeRequest,
+  extendRequest,
+  failRequest,
+  releaseRequest,
+  type SettlementRequest,
+  type SettlementsResponse,
+  settlementsRequest,
+} from "../../contract/work.ts";
+import { SluiceError } from "../../core/errors.ts";
+import type { Outcome, Settlement } from "../../core/job.ts";
+import { backoffSeconds, defaultBackoff } from "../../core/policy/backoff.ts";
+import { claim, closeBreaker, extend, settle } from "../../core/sql/index.ts";
+import type { Settled } from "../../core/sql/settle.ts";
+import type { AppEnv } from "./app.ts";
+import { requireRole } from "./auth.ts";
+import { readBody } from "./body.ts";
+import { jobResponseOf } from "./job-response.ts";
+import { jobOf } from "./jobs.ts";
+import { decodeLease, encodeLease, type Lease } from "./lease.ts";
+
+const maxBodyBytes = 1024 * 1024;
+const maxSettlementsBytes = 8 * 1024 * 1024;
+/** A probe that failed says only that the breaker stays open: its attempt does not count. */
+const probeAgainSeconds = 60;
+
+const work = requireRole("worker");
+
+export const claims = new Hono<AppEnv>();
+
+claims.post("/", work, async (context) => {
+  const request = await readBody(context, claimRequest, { maxBytes: maxBodyBytes });
+  const { registry, queue } = context.env;
+  const types = request.types?.map((type) => registry.find(type) ?? type) ?? registry.all();
+  const rows = await queue.db.run(
+    claim({
+      queue: request.queue,
+      // A puller says itself how long it wants to hold its jobs.
+      types: types.map((type) =>
+        typeof type === "string" ? type : { type: type.type, limits: type.limits },
+      ),
+      limit: request.limit,
+      leaseSeconds: request.lease_seconds,
+      worker: request.worker_id,
+    }),
+  );
+  const body: ClaimResponse = {
+    jobs: rows.map(({ job }) => ({
+      job_id: job.id,
+      type: job.type,
+      queue: request.queue,
+      payload: job.payload,
+      priority: job.priority,
+      attempt: job.attempt,
+      max_attempts: job.maxAttempts,
+      lease: encodeLease({
+        generation: job.leaseGeneration,
+        type: job.type,
+        attempt: job.attempt,
+        isProbe: job.isProbe,
+      }),
+      lease_expires_at: job.leaseExpiresAt.toISOString(),
+      created_at: job.createdAt.toISOString(),
+      traceparent: job.traceparent,
+      partition_key: job.partitionKey,
+      tags: job.tags,
+      errors: job.errors,
+    })),
+    has_more: rows.some((row) => row.hasMore),
+  };
+  return context.json(body);
+});
+
+/** What is done to one claimed job, below /v1/jobs. */
+export const held = new Hono<AppEnv>();
+
+held.post("/:id/complete", work, (context) =>
+  settleOne(context, completeRequest, (request) => ({ ...request, outcome: "complete" })),
+);
+held.post("/:id/fail", work, (context) =>
+  settleOne(context, failRequest, (request) => ({ ...request, outcome: "fail" })),
+);
+held.post("/:id/release", work, (context) =>
+  settleOne(context, releaseRequest, (request) => ({ ...request, outcome: "release" })),
+);
+
+held.post("/:id/extend", work, async (context) => {
+  const request = await readBody(context, extendRequest, { maxBytes: maxBodyBytes });
+  const { id } = await jobOf(context);
+  const { generation } = decodeLease(request.lease);
+  const seconds = request.lease_seconds;
+  const [extended] = await context.env.queue.db.run(
+    extend([{ id, leaseGeneration: generation }], { seconds }),
+  );
+  if (!extended) throw leaseLost(id);
+  const lease_expires_at = extended.leaseExpiresAt.toISOString();
+  return context.json({ ...jobResponseOf(await jobOf(context)), lease: request.lease, lease_expires_at });
+});
+
+export const settlements = new Hono<AppEnv>();
+
+settlements.post("/", work, async (context) => {
+  const request = await readBody(context, settlementsRequest, { maxBytes: maxSettlementsBytes });
+  const settled = await settleAll(context, request.settlements);
+  const body: SettlementsResponse = {
+    settlements: settled.map(({ id, status, applied }) => ({ job_id: id, status, applied })),
+  };
+  return context.json(body);
+});
+
+type WithoutId<T> = T extends unknown ? Omit<T, "job_id"> : never;
+
+async function settleOne<Schema extends z.ZodType>(
+  context: Context<AppEnv>,
+  schema: Schema,
+  toSettlement: (request: z.output<Schema>) => WithoutId<SettlementRequest>,
+): Promise<Response> {
+  const request = await readBody(context, schema, { maxBytes: maxBodyBytes });
+  const { id } = await jobOf(context);
+  const [settled] = await settleAll(context, [{ ...toSettlement(request), job_id: id } as SettlementRequest]);
+  if (!settled?.applied) throw leaseLost(id);
+  return context.json(jobResponseOf(await jobOf(context)));
+}
+
+async function settleAll(context: Context<AppEnv>, asked: readonly SettlementRequest[]): Promise<Settled[]> {
+  const { queue } = context.env;
+  const leases = asked.map((settlement) => decodeLease(settlement.lease));
+  const settled = await queue.db.run(
+    settle(asked.map((settlement, index) => settlementOf(context, settlement, leases[index] as Lease))),
+  );
+  for (const [index, { applied, status }] of settled.entries()) {
+    const lease = leases[index];
+    if (lease?.isProbe && applied && status === "completed") await queue.db.run(closeBreaker(lease.type));
+  }
+  return settled;
+}
+
+function settlementOf(context: Context<AppEnv>, asked: SettlementRequest, lease: Lease): Settlement {
+  return {
+    job: { id: asked.job_id, leaseGeneration: lease.generation },
+    outcome: outcomeOf(context, asked, lease),
+  };
+}
+
+function outcomeOf(context: Context<AppEnv>, asked: SettlementRequest, lease: Lease): Outcome {
+  const { registry, queue } = context.env;
+  switch (asked.outcome) {
+    case "complete":
+      return { kind: "complete", output: asked.output };
+    case "release":
+      return { kind: "release" };
+    case "fail": {
+      if (lease.isProbe) return { kind: "snooze", retryInSeconds: probeAgainSeconds };
+      if (asked.fatal) return { kind: "bury", message: asked.error };
+      const backoff = registry.find(lease.type)?.backoff ?? defaultBackoff;
+      const wait = backoffSeconds(backoff, { attempt: lease.attempt, random: queue.random() });
+      return { kind: "retry", message: asked.error, retryInSeconds: asked.retry_in_seconds ?? wait };
+    }
+    default:
+      return asked satisfies never;
+  }
+}
+
+function leaseLost(id: string): SluiceError {
+  return new SluiceError("lease_lost", `the lease of job ${id} is lost: it ran out, or the job was settled`);
+}

@@ -1,0 +1,175 @@
+// The pull API: workers anywhere claim jobs and say what became of them (D9c).
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { jobResponse } from "../../src/contract/jobs.ts";
+import { problem } from "../../src/contract/problem.ts";
+import { claimResponse, settlementsResponse } from "../../src/contract/work.ts";
+import { defineJob, definePulledJob } from "../../src/index.ts";
+import { useDeployment } from "./deployment.ts";
+
+const deployment = useDeployment([
+  definePulledJob("print", {
+    payload: z.object({ page: z.number() }),
+    backoff: { baseSeconds: 7, jitterSeconds: 0 },
+  }),
+  definePulledJob("narrow", { payload: z.object({}), concurrency: 2 }),
+  defineJob("own", { payload: z.object({}), run: () => {} }),
+]);
+const { call, enqueueMany, fire, look, query } = deployment;
+const post = (path: string, body: object) => call(path, { method: "POST", body: JSON.stringify(body) });
+
+async function claim(fields: object = {}) {
+  const response = await post("/v1/claims", { worker_id: "w1", ...fields });
+  expect(response.status).toBe(200);
+  return claimResponse.parse(await response.json());
+}
+
+async function claimOne(fields: object = {}) {
+  const [job] = (await claim({ limit: 1, ...fields })).jobs;
+  if (!job) throw new Error("nothing was claimed");
+  return job;
+}
+
+const pages = (count: number) => Array.from({ length: count }, (_, page) => ({ page }));
+
+describe("claiming", () => {
+  test("hands out due jobs under a lease, and says whether there are more", async () => {
+    await enqueueMany("print", pages(3));
+    const first = await claim({ limit: 2, lease_seconds: 60 });
+    expect(first.has_more).toBe(true);
+    expect(first.jobs.map((job) => job.payload)).toEqual([{ page: 0 }, { page: 1 }]);
+    expect(first.jobs[0]).toMatchObject({
+      type: "print",
+      queue: "default",
+      attempt: 1,
+      max_attempts: 5,
+      errors: [],
+    });
+    expect(Date.parse(first.jobs[0]?.lease_expires_at ?? "") - Date.now()).toBeGreaterThan(50_000);
+    expect(await claim()).toMatchObject({ has_more: false, jobs: [{ payload: { page: 2 } }] });
+    expect(await claim()).toEqual({ jobs: [], has_more: false });
+  });
+
+  test("keeps to the asked queue and types, and drains leave pulled types alone", async () => {
+    await enqueueMany("print", pages(1));
+    await enqueueMany("own", [{}]);
+    await enqueueMany("print", pages(1), { queue: "side" });
+    await fire();
+    expect((await claim({ types: ["own"] })).jobs).toEqual([]);
+    expect((await claim({ queue: "side" })).jobs).toHaveLength(1);
+    expect((await claim({ types: ["print", "own"] })).jobs).toHaveLength(1);
+  });
+
+  test("holds to the limits of a type, whoever pulls", async () => {
+    await enqueueMany("narrow", [{}, {}, {}, {}]);
+    const claims = await Promise.all(Array.from({ length: 6 }, () => claim({ limit: 10 })));
+    expect(claims.flatMap((answer) => answer.jobs)).toHaveLength(2);
+  });
+
+  test.each([
+    [{}, "worker_id"],
+    [{ worker_id: "w", limit: 1001 }, "limit"],
+    [{ worker_id: "w", lease_seconds: 0 }, "lease_seconds"],
+    [{ worker_id: "w", types: [] }, "types"],
+  ])("refuses %o", async (body, path) => {
+    const response = await post("/v1/claims", body);
+    expect(response.status).toBe(400);
+    expect(problem.parse(await response.json()).errors?.[0]?.path).toBe(path);
+  });
+});
+
+describe("one claimed job", () => {
+  test("is completed with its output", async () => {
+    await enqueueMany("print", pages(1));
+    const { job_id, lease } = await claimOne();
+    const response = await post(`/v1/jobs/${job_id}/complete`, { lease, output: { sheets: 2 } });
+    expect(response.status).toBe(200);
+    expect(jobResponse.parse(await response.json())).toMatchObject({
+      status: "completed",
+      output: { sheets: 2 },
+    });
+  });
+
+  test("that fails comes back by its type's backoff, or when the worker says, or not at all", async () => {
+    await enqueueMany("print", pages(3));
+    const { jobs } = await claim({ limit: 3 });
+    const bodies = [
+      { error: "jam" },
+      { error: "jam", retry_in_seconds: 60 },
+      { error: "no paper", fatal: true },
+    ];
+    const answers = await Promise.all(
+      jobs.map(async ({ job_id, lease }, index) => {
+        const response = await post(`/v1/jobs/${job_id}/fail`, { lease, ...bodies[index] });
+        expect(response.status).toBe(200);
+        return jobResponse.parse(await response.json());
+      }),
+    );
+    const waits = answers.map((job) => Math.round((Date.parse(job.scheduled_at) - Date.now()) / 1000));
+    expect(answers.map((job) => job.status)).toEqual(["pending", "pending", "dead"]);
+    expect(waits.slice(0, 2)).toEqual([7, 60]);
+    expect(answers[2]).toMatchObject({ dead_reason: "fatal", error: "no paper" });
+  });
+
+  test("is released without using up an attempt, and its lease can be extended", async () => {
+    await enqueueMany("print", pages(1));
+    const { job_id, lease } = await claimOne({ lease_seconds: 60 });
+    const extended = await post(`/v1/jobs/${job_id}/extend`, { lease, lease_seconds: 900 });
+    expect(extended.status).toBe(200);
+    const { lease_expires_at } = (await extended.json()) as { lease_expires_at: string };
+    expect(Date.parse(lease_expires_at) - Date.now()).toBeGreaterThan(800_000);
+    expect((await post(`/v1/jobs/${job_id}/release`, { lease })).status).toBe(200);
+    expect(await look(job_id)).toMatchObject({ status: "pending", attempts: 0 });
+  });
+
+  test("is out of reach for a worker whose lease ran out (D3)", async () => {
+    await enqueueMany("print", pages(1));
+    const old = await claimOne({ lease_seconds: 60 });
+    await query("update sluice.lease set deadline = now() - interval '1 s'");
+    await fire("*/2 * * * *");
+    await deployment.bringForward();
+    const fresh = await claimOne();
+    expect(fresh).toMatchObject({ job_id: old.job_id, attempt: 2 });
+    for (const verb of ["complete", "release", "fail", "extend"]) {
+      const fields = verb === "fail" ? { error: "late" } : verb === "extend" ? { lease_seconds: 60 } : {};
+      const response = await post(`/v1/jobs/${old.job_id}/${verb}`, { lease: old.lease, ...fields });
+      expect(response.status, verb).toBe(409);
+      expect(problem.parse(await response.json()).type).toBe("urn:sluice:problem:lease_lost");
+    }
+    expect((await post(`/v1/jobs/${old.job_id}/complete`, { lease: fresh.lease })).status).toBe(200);
+  });
+
+  test("is told from one that is not there, and a lease from something else", async () => {
+    await enqueueMany("print", pages(1));
+    const { job_id, lease } = await claimOne();
+    expect((await post("/v1/jobs/019a0000-0000-7000-8000-000000000000/complete", { lease })).status).toBe(
+      404,
+    );
+    expect((await post(`/v1/jobs/${job_id}/complete`, { lease: "made-up" })).status).toBe(400);
+    expect(await look(job_id)).toMatchObject({ status: "processing" });
+  });
+});
+
+test("many settlements at once are applied each on its own", async () => {
+  await enqueueMany("print", pages(4));
+  const { jobs } = await claim({ limit: 4 });
+  const [a, b, c, d] = jobs.map(({ job_id, lease }) => ({ job_id, lease }));
+  await post(`/v1/jobs/${d?.job_id}/complete`, { lease: d?.lease });
+  const response = await post("/v1/settlements", {
+    settlements: [
+      { ...a, outcome: "complete", output: 1 },
+      { ...b, outcome: "fail", error: "jam" },
+      { ...c, outcome: "release" },
+      { ...d, outcome: "complete" },
+    ],
+  });
+  expect(response.status).toBe(200);
+  expect(settlementsResponse.parse(await response.json())).toEqual({
+    settlements: [
+      { job_id: a?.job_id, status: "completed", applied: true },
+      { job_id: b?.job_id, status: "pending", applied: true },
+      { job_id: c?.job_id, status: "pending", applied: true },
+      { job_id: d?.job_id, status: null, applied: false },
+    ],
+  });
+});
