@@ -56,7 +56,10 @@ describe("a newcomer", () => {
     const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory, env });
     expect((await run.ready()).admin_key).toBe(key);
 
-    const [enqueueLine, lookLine] = run.output().match(/^ *curl .*$/gm) ?? [];
+    // What it prints comes through npm's pipe, and may arrive after the file is there.
+    const curlLines = () => run.output().match(/^ *curl .*$/gm) ?? [];
+    await until("both curl lines are printed", async () => curlLines().length === 2);
+    const [enqueueLine, lookLine] = curlLines();
     const { job_id } = await pasted(enqueueLine);
     const found = await pasted(lookLine?.replace("JOB_ID", job_id));
     expect(found).toMatchObject({ job_id, type: "echo", payload: { hello: "world" } });
@@ -72,7 +75,7 @@ describe("the data", () => {
 
     const second = startDev([...flags, String(await freePort())], { directory });
     const secondStack = await second.ready();
-    expect(second.output()).toContain("fresh database");
+    await until("it says that its database is a fresh one", () => second.output().includes("fresh database"));
     expect((await request(secondStack, `/v1/jobs/${id}`)).status).toBe(404);
     expect((await request(firstStack, `/v1/jobs/${id}`)).status).toBe(200);
     second.pressCtrlC();
