@@ -6,6 +6,7 @@ import type { JobRegistry } from "../../jobs/registry.ts";
 import type { Queue } from "../../queue/ports.ts";
 import type { Settings } from "../env.ts";
 import type { Caller } from "./auth.ts";
+import { docs } from "./docs.ts";
 import { drains } from "./drains.ts";
 import { health } from "./health.ts";
 import { jobs } from "./jobs.ts";
@@ -24,6 +25,7 @@ export const app = new Hono<AppEnv>()
   .route("/v1/settlements", settlements)
   .route("/internal/drains", drains)
   .route("/health", health)
+  .route("/", docs)
   .onError(onError)
   .notFound((context) => {
     const { method, path } = context.req;

@@ -1,0 +1,90 @@
+// The OpenAPI document: it knows every route there is, and answers are as it says.
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { operations } from "../../src/contract/openapi.ts";
+import { app } from "../../src/edge/http/app.ts";
+import { definePulledJob } from "../../src/index.ts";
+import { useDeployment } from "./deployment.ts";
+
+const deployment = useDeployment([definePulledJob("print", { payload: z.object({}) })]);
+const { call, enqueueMany } = deployment;
+
+const undocumented = ["POST /internal/drains/:queue", "GET /openapi.json", "GET /docs"];
+
+test("every route is in the document, and nothing else is", () => {
+  const routes = app.routes
+    .filter((route) => route.method !== "ALL")
+    .map((route) => `${route.method} ${route.path}`);
+  const documented = operations.map(
+    ({ method, path }) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ":$1")}`,
+  );
+  expect([...new Set(routes)].sort()).toEqual([...documented, ...undocumented].sort());
+});
+
+test("the document is OpenAPI 3.1 with a schema for every body and answer", async () => {
+  const response = await call("/openapi.json", { headers: {} });
+  expect(response.status).toBe(200);
+  const document = (await response.json()) as {
+    openapi: string;
+    paths: Record<string, Record<string, object>>;
+  };
+  expect(document.openapi).toBe("3.1.0");
+  for (const { method, path, body } of operations) {
+    const described = document.paths[path]?.[method] as {
+      requestBody?: object;
+      responses: Record<string, object>;
+    };
+    expect(Object.keys(described.responses).length).toBeGreaterThan(0);
+    if (body) expect(described.requestBody).toBeDefined();
+  }
+});
+
+test("the docs page names every operation and loads nothing from elsewhere", async () => {
+  const response = await call("/docs", { headers: {} });
+  const text = await response.text();
+  expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
+  for (const { path } of operations) expect(text).toContain(path);
+  expect(text).not.toMatch(/<script|src=|@import|https?:/);
+});
+
+describe("what each operation answers is what the document says", () => {
+  async function example(path: string): Promise<{ path: string; body?: object }> {
+    await enqueueMany("print", [{}]);
+    if (path === "/v1/jobs") return { path, body: { type: "print" } };
+    if (path === "/v1/jobs/batch") return { path, body: { jobs: [{ type: "print" }] } };
+    if (path === "/v1/claims") return { path, body: { worker_id: "w" } };
+    if (path === "/health") return { path };
+    const claimed = await call("/v1/claims", {
+      method: "POST",
+      body: JSON.stringify({ worker_id: "w", limit: 1 }),
+    });
+    const { jobs } = (await claimed.json()) as { jobs: [{ job_id: string; lease: string }] };
+    const [{ job_id, lease }] = jobs;
+    if (path === "/v1/settlements")
+      return { path, body: { settlements: [{ job_id, lease, outcome: "complete" }] } };
+    const bodies: Record<string, object> = {
+      fail: { lease, error: "x" },
+      extend: { lease, lease_seconds: 60 },
+    };
+    if (path.endsWith("/cancel")) {
+      await call(`/v1/jobs/${job_id}/release`, { method: "POST", body: JSON.stringify({ lease }) });
+    }
+    const verb = path.split("/").at(-1) ?? "";
+    return { path: path.replace("{id}", job_id), body: bodies[verb] ?? (verb === "cancel" ? {} : { lease }) };
+  }
+
+  test.each(operations.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))(
+    "%s",
+    async (_, operation) => {
+      const { path, body } = await example(operation.path);
+      const init =
+        operation.method === "get"
+          ? {}
+          : { method: operation.method.toUpperCase(), body: JSON.stringify(body) };
+      const response = await call(path, init);
+      const schema = operation.answers[response.status];
+      expect(schema, `${response.status}`).toBeDefined();
+      expect(schema?.safeParse(await response.json()).error).toBeUndefined();
+    },
+  );
+});
