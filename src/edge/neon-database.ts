@@ -5,16 +5,18 @@ import { compile, type Row, type Statement } from "../core/sql/statement.ts";
 import type { Database } from "../queue/ports.ts";
 import type { Settings } from "./env.ts";
 
-/** Without a limit a query to a database that went away can hang for ever. */
-const queryTimeoutMs = 10_000;
+/** A database that fails at once may just be waking up; one that failed slowly is not asked again. */
+const quickFailureMs = 1000;
+const maxPauseMs = 250;
 
-export function createNeonDatabase(settings: Settings): Database {
+/** Without a time-out a query to a database that went away can hang for ever. */
+export function createNeonDatabase(settings: Settings, { timeoutMs }: { timeoutMs: number }): Database {
   if (settings.neonEndpoint) neonConfig.fetchEndpoint = settings.neonEndpoint;
   const query = neon(settings.databaseUrl);
 
   async function send(statement: Statement<unknown>): Promise<Row[]> {
     const { text, values } = compile(statement, settings.schema);
-    const fetchOptions = { signal: AbortSignal.timeout(queryTimeoutMs) };
+    const fetchOptions = { signal: AbortSignal.timeout(timeoutMs) };
     try {
       return (await query.query(text, values, { fetchOptions })) as Row[];
     } catch (error) {
@@ -22,9 +24,23 @@ export function createNeonDatabase(settings: Settings): Database {
     }
   }
 
+  /** Once more, where that does no harm: its answer may have been lost after the commit. */
+  async function sendTwice(statement: Statement<unknown>): Promise<Row[]> {
+    const startedMs = Date.now();
+    try {
+      return await send(statement);
+    } catch (error) {
+      const isQuick = Date.now() - startedMs < quickFailureMs;
+      const isOutOfReach = error instanceof SluiceError && error.code === "database_unavailable";
+      if (!(statement.isRepeatable && isOutOfReach && isQuick)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * maxPauseMs));
+      return send(statement);
+    }
+  }
+
   return {
     async run(statement) {
-      return (await send(statement)).map((row) => statement.decode(row));
+      return (await sendTwice(statement)).map((row) => statement.decode(row));
     },
   };
 }

@@ -32,6 +32,10 @@ export const defaultCrons: Crons = {
   watch: "1-59/2 * * * *",
 };
 
+/** For one statement: a caller is told within 5 s that the database is out of reach; a round can wait for longer. */
+const requestTimeoutMs = 4_000;
+const roundTimeoutMs = 30_000;
+
 export interface SluiceWorker {
   fetch(request: Request, env: object, context: ExecutionContext): Promise<Response>;
   scheduled(controller: ScheduledController, env: object, context: ExecutionContext): Promise<void>;
@@ -46,10 +50,10 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
     [watchCron, ({ queue }) => recorded(queue, "watch", () => watch(queue))],
   ]);
 
-  function bind(env: object): Invocation {
+  function bind(env: object, { timeoutMs }: { timeoutMs: number }): Invocation {
     const settings = settingsOf(env);
     const queue: Queue = {
-      db: createNeonDatabase(settings),
+      db: createNeonDatabase(settings, { timeoutMs }),
       clock: { nowMs: () => Date.now() },
       random: Math.random,
       log: consoleLog,
@@ -62,7 +66,7 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
   return {
     async fetch(request, env, context) {
       try {
-        const { settings, queue } = bind(env);
+        const { settings, queue } = bind(env, { timeoutMs: requestTimeoutMs });
         const bindings = {
           settings,
           queue,
@@ -78,7 +82,7 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
     async scheduled(controller, env) {
       const round = rounds.get(controller.cron);
       if (!round) throw new Error(`no round is set for the cron "${controller.cron}": see sluice({ crons })`);
-      await round(bind(env));
+      await round(bind(env, { timeoutMs: roundTimeoutMs }));
     },
   };
 }

@@ -203,6 +203,17 @@ describe("when something is wrong", () => {
     expect(await health.json()).toEqual({ status: "unavailable", checks: { database: "unavailable" } });
   });
 
+  test("a database that does not answer at all is a 503 in less than 5 s", async () => {
+    const { RECEIVER_URL } = env as unknown as { RECEIVER_URL: string };
+    const hanging = { ...env, SLUICE_NEON_ENDPOINT: `${RECEIVER_URL}/hang` };
+    const startedMs = Date.now();
+    const request = new Request("https://sluice.example/v1/jobs/019a0000-0000-7000-8000-000000000000", {
+      headers: { authorization },
+    });
+    expect((await worker.fetch(request, hanging, context())).status).toBe(503);
+    expect(Date.now() - startedMs).toBeLessThan(5000);
+  });
+
   test("health is open and ok, and two requests in a row work on one isolate", async () => {
     for (let n = 0; n < 2; n++) {
       const response = await call("/health");
