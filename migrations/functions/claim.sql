@@ -26,8 +26,12 @@ as $$
 #variable_conflict use_column
 declare
   c_tries constant int := 20;
-  v_chosen record;
+  v_tids       tid[];
+  v_ids        uuid[];
+  v_is_probe   boolean;
+  v_more       boolean;
   v_generation bigint;
+  v_sorted     uuid[];
 begin
   -- Cursors are moved by those who make them lag, once in about 400 claimed jobs. It comes first: an advance does
   -- nothing in a transaction that has written.
@@ -42,90 +46,71 @@ begin
   perform promote_due(greatest(2 * p_limit, 100));
 
   for n in 1 .. c_tries loop
-    select * into v_chosen from choose_jobs(p_queue, p_types, p_limit, p_limits);
-    exit when v_chosen.ids = '{}';
+    select tids, ids, is_probe, more into v_tids, v_ids, v_is_probe, v_more
+    from choose_jobs(p_queue, p_types, p_limit, p_limits);
+    exit when v_ids = '{}';
     v_generation := nextval('lease_generation');
+    v_sorted := array(select unnest(v_ids) order by 1);
     return query
-      select id, type, payload, attempt, max_attempts, strikes, v_generation, lease_expires_at, priority, created_at,
-             partition_key, traceparent, tags, errors, v_chosen.is_probe,
-             v_chosen.more or taken < cardinality(v_chosen.ids)
-      from lease_jobs(v_chosen.tids, v_chosen.ids, v_generation, p_lease_seconds, p_worker, p_max_bytes, p_leases);
+      with found as materialized (
+        select picked.tid, picked.position, job.id, job.max_attempts,
+               job.payload, job.partition_key, job.traceparent, job.tags,
+               expiry_of(job.id, job.expires_at) <= now() as is_expired,
+               sum(case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
+                        else octet_length(job.payload::text) end) over (order by picked.position) as bytes
+        from unnest(v_tids, v_ids) with ordinality as picked(tid, id, position)
+        join job on job.id = picked.id
+          and job.id = any(v_ids) and job.id >= v_sorted[1] and job.id <= v_sorted[cardinality(v_sorted)]
+      ),
+      kept as materialized (
+        select * from found
+        where position = 1 or bytes <= p_max_bytes
+      ),
+      removed as (
+        delete from ready where ctid = any(array(select tid from kept)) returning id, lane, attempt, strikes
+      ),
+      claimed as materialized (
+        select kept.*, removed.lane, removed.attempt, removed.strikes from kept join removed using (id)
+      ),
+      named as materialized ( -- once for each lane, not for each job
+        select lane, type, priority,
+               clock_timestamp() + make_interval(secs => coalesce((p_leases ->> type)::float8, p_lease_seconds)) as deadline
+        from lane where lane = any(array(select distinct lane from claimed))
+      ),
+      leased as (
+        insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
+        select v_generation, min(deadline), now(), lane, p_worker,
+               array_agg(id order by id),
+               case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end,
+               case when max(strikes) > 0 then array_agg(strikes order by id) end
+        from claimed join named using (lane)
+        where not is_expired
+        group by lane
+      ),
+      buried as (
+        insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
+        select id, 'dead', 'expired', now(), lane, attempt, strikes from claimed where is_expired
+      ),
+      booked as (
+        insert into ledger (lane, pending, leased, dead)
+        select lane, -count(*), nullif(count(*) filter (where not is_expired), 0),
+               nullif(count(*) filter (where is_expired), 0)
+        from claimed group by lane
+      )
+      select claimed.id, named.type, claimed.payload, (claimed.attempt + 1)::smallint, claimed.max_attempts,
+             claimed.strikes, v_generation, named.deadline, named.priority, time_of_id(claimed.id),
+             claimed.partition_key, claimed.traceparent, claimed.tags,
+             case when claimed.attempt > 0 then errors_of(claimed.id) else '[]' end,
+             v_is_probe,
+             v_more or (select count(*) from kept) < cardinality(v_ids)
+      from claimed join named using (lane)
+      where not is_expired
+      order by position;
     exit when found; -- else all of them had expired: there may be good ones behind them
   end loop;
   if p_limits is not null then
     perform count_claimed(p_limits, v_generation);
   end if;
-end $$;
-
--- Moves the chosen jobs from `ready` into leases, as far as their payloads go; those past their expiry are dead.
-create or replace function lease_jobs(
-  p_tids tid[], p_ids uuid[], p_generation bigint, p_lease_seconds float8, p_worker text, p_max_bytes bigint,
-  p_leases jsonb
-) returns table (
-  id uuid, type text, payload jsonb, attempt smallint, max_attempts smallint, strikes smallint,
-  lease_expires_at timestamptz, priority smallint, created_at timestamptz,
-  partition_key text, traceparent text, tags text[], errors jsonb,
-  taken bigint -- of those chosen, the same in every row
-)
-language plpgsql as $$
-#variable_conflict use_column
-declare
-  v_sorted uuid[] := array(select unnest(p_ids) order by 1);
-begin
-  return query
-    with found as materialized (
-      select picked.tid, picked.position, job.id, job.max_attempts,
-             job.payload, job.partition_key, job.traceparent, job.tags,
-             expiry_of(job.id, job.expires_at) <= now() as is_expired,
-             sum(case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
-                      else octet_length(job.payload::text) end) over (order by picked.position) as bytes
-      from unnest(p_tids, p_ids) with ordinality as picked(tid, id, position)
-      join job on job.id = picked.id
-        and job.id = any(p_ids) and job.id >= v_sorted[1] and job.id <= v_sorted[cardinality(v_sorted)]
-    ),
-    kept as materialized (
-      select * from found
-      where position = 1 or bytes <= p_max_bytes
-    ),
-    removed as (
-      delete from ready where ctid = any(array(select tid from kept)) returning id, lane, attempt, strikes
-    ),
-    claimed as materialized (
-      select kept.*, removed.lane, removed.attempt, removed.strikes from kept join removed using (id)
-    ),
-    named as materialized ( -- once for each lane, not for each job
-      select lane, type, priority,
-             clock_timestamp() + make_interval(secs => coalesce((p_leases ->> type)::float8, p_lease_seconds)) as deadline
-      from lane where lane = any(array(select distinct lane from claimed))
-    ),
-    leased as (
-      insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
-      select p_generation, min(deadline), now(), lane, p_worker,
-             array_agg(id order by id),
-             case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end,
-             case when max(strikes) > 0 then array_agg(strikes order by id) end
-      from claimed join named using (lane)
-      where not is_expired
-      group by lane
-    ),
-    buried as (
-      insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
-      select id, 'dead', 'expired', now(), lane, attempt, strikes from claimed where is_expired
-    ),
-    booked as (
-      insert into ledger (lane, pending, leased, dead)
-      select lane, -count(*), nullif(count(*) filter (where not is_expired), 0),
-             nullif(count(*) filter (where is_expired), 0)
-      from claimed group by lane
-    )
-    select claimed.id, named.type, claimed.payload, (claimed.attempt + 1)::smallint, claimed.max_attempts,
-           claimed.strikes, named.deadline, named.priority, time_of_id(claimed.id),
-           claimed.partition_key, claimed.traceparent, claimed.tags,
-           case when claimed.attempt > 0 then errors_of(claimed.id) else '[]' end,
-           (select count(*) from kept)
-    from claimed join named using (lane)
-    where not is_expired
-    order by position;
 end $$;
 
 -- What has become due moves from `scheduled` to the end of its lane, in bounded number, the longest due first.
