@@ -93,7 +93,8 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
 
   return {
     async enqueue(job, payload, given) {
-      const body = newJob(job, payload, { idempotencyKey: crypto.randomUUID(), ...given });
+      const idempotencyKey = given?.idempotencyKey ?? crypto.randomUUID();
+      const body = newJob(job, payload, { ...given, idempotencyKey });
       return (await send<EnqueueResponse>("POST", "/v1/jobs", { body })).job_id;
     },
 

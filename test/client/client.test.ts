@@ -92,6 +92,13 @@ describe("what it sends", () => {
     });
   });
 
+  test("a key of its own even where the caller's turned out to be undefined", async () => {
+    // As a project without exactOptionalPropertyTypes may write it.
+    const options = { idempotencyKey: undefined } as unknown as EnqueueOptions;
+    await client.enqueue("anything", {}, options);
+    expect(keysSent()).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)]);
+  });
+
   test("250 jobs in three requests of at most 100, whose ids come back in order", async () => {
     const userIds = Array.from({ length: 250 }, (_, n) => `u${n}`);
     const payloads = userIds.map((userId) => ({ userId }));
