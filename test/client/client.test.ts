@@ -1,7 +1,5 @@
 // sluice/client over real HTTP (Q3): what it sends, what it makes of the answers, and that it can send it all twice.
-import { gzipSync } from "node:zlib";
-import { build } from "esbuild";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, expectTypeOf, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import {
   type Client,
@@ -11,7 +9,6 @@ import {
   SluiceRequestError,
   SluiceTimeoutError,
 } from "../../src/client/client.ts";
-import { type CamelCased, snakeCased } from "../../src/client/field-names.ts";
 import { type EnqueueRequest, enqueueRequest } from "../../src/contract/jobs.ts";
 import { defineJob } from "../../src/jobs/define.ts";
 import { type ProducerApi, startProducerApi } from "../support/producer-api.ts";
@@ -272,46 +269,4 @@ describe("cancel", () => {
     const error = await failed(client.cancel(id));
     expect(error).toMatchObject({ status: 409, problem: { detail: "the job is processing" } });
   });
-});
-
-test("a payload is typed by its definition, by a map of definitions, or not at all", () => {
-  const typed = createClient<{ welcome: typeof welcome }>({ url: api.url, key });
-  const inferred = createClient({ url: api.url, key, jobs: { welcome } });
-  expectTypeOf(typed).toEqualTypeOf(inferred);
-  const neverCalled = () => {
-    client.enqueue(welcome, { userId: "u1" });
-    // @ts-expect-error: a wrong payload does not compile
-    client.enqueue(welcome, { userId: 1 });
-    // @ts-expect-error: nor one that lacks a field
-    client.enqueueMany(welcome, [{ userId: "u1" }, {}]);
-    typed.enqueue("welcome", { userId: "u1" });
-    // @ts-expect-error: nor a wrong one under a known name
-    typed.enqueue("welcome", { userId: 1 });
-    typed.enqueue("another", { userId: 1 });
-    // @ts-expect-error: an unknown option
-    client.enqueue(welcome, { userId: "u1" }, { prority: 1 });
-  };
-  expect(neverCalled).toBeTypeOf("function");
-});
-
-test("every field of an enqueue request can be given as an option", () => {
-  expectTypeOf<keyof EnqueueOptions>().toEqualTypeOf<
-    Exclude<keyof CamelCased<EnqueueRequest>, "type" | "payload">
-  >();
-  expect(snakeCased({ partitionKey: "a", tags: [] })).toEqual({ partition_key: "a", tags: [] });
-});
-
-test("minified and gzipped it has less than 3 kB, and it imports nothing", async () => {
-  const { outputFiles, metafile } = await build({
-    entryPoints: ["src/client/client.ts"],
-    bundle: true,
-    minify: true,
-    format: "esm",
-    platform: "neutral",
-    write: false,
-    metafile: true,
-  });
-  expect(gzipSync(outputFiles[0]?.contents ?? "").byteLength).toBeLessThan(3_000);
-  const inputs = Object.keys(metafile.inputs);
-  expect(inputs.filter((path) => !path.startsWith("src/client/"))).toEqual([]);
 });
