@@ -1,6 +1,6 @@
 // sluice/client: enqueue from anywhere that has `fetch`, and see what became of it. Every enqueue carries an idempotency
 // key, so a request whose answer was lost is sent again without a second job. It depends on nothing.
-import type { EnqueueResponse, JobResponse } from "../contract/jobs.ts";
+import type { BatchResponse, EnqueueResponse, JobResponse } from "../contract/jobs.ts";
 import { type CamelCased, camelCased, snakeCased } from "./field-names.ts";
 import { SluiceRequestError, SluiceTimeoutError } from "./request-error.ts";
 import { createSend, type Fetch, sleep } from "./send.ts";
@@ -105,7 +105,7 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
       const ids: string[] = [];
       for (let start = 0; start < jobs.length; start += batchSize) {
         const body = { jobs: jobs.slice(start, start + batchSize) };
-        const answer = await send<{ jobs: EnqueueResponse[] }>("POST", "/v1/jobs/batch", { body });
+        const answer = await send<BatchResponse>("POST", "/v1/jobs/batch", { body });
         ids.push(...answer.jobs.map((made) => made.job_id));
       }
       return ids;

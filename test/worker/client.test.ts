@@ -43,6 +43,35 @@ describe("the client and the Worker", () => {
     ]);
   });
 
+  test("more jobs than one batch may have are enqueued in order", async () => {
+    const payloads = Array.from({ length: 101 }, (_, n) => ({ ms: n }));
+    const ids = await client.enqueueMany(sleep, payloads, { delaySeconds: 3600, tags: ["many"] });
+    const jobs = await Promise.all([ids[0], ids[99], ids[100]].map((id = "") => client.get(id)));
+    expect(jobs.map((job) => job.payload)).toEqual([{ ms: 0 }, { ms: 99 }, { ms: 100 }]);
+    expect(new Set(ids).size).toBe(101);
+  });
+
+  test("one bad payload of many is named by its place, and none is enqueued", async () => {
+    const payloads = [{ ms: 1 }, { ms: "1" }];
+    await expect(client.enqueueMany("sleep", payloads)).rejects.toMatchObject({
+      status: 400,
+      problem: { errors: [{ path: "jobs.1.payload.ms" }] },
+    });
+  });
+
+  test("a waiting job is cancelled, once and for all who ask", async () => {
+    const id = await client.enqueue(sleep, { ms: 1 }, { delaySeconds: 3600 });
+    expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
+    expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
+    expect(await client.wait(id)).toMatchObject({ status: "cancelled" });
+  });
+
+  test("a job that is done cannot be cancelled", async () => {
+    const id = await client.enqueue(echo, {});
+    await client.wait(id, { timeoutMs: 5_000, intervalMs: 20 });
+    await expect(client.cancel(id)).rejects.toMatchObject({ status: 409 });
+  });
+
   test("a payload that does not fit is refused with the path of its fault", async () => {
     const error = await client.enqueue("sleep", { ms: "1" }).catch((caught) => caught);
     expect(error).toBeInstanceOf(SluiceRequestError);
