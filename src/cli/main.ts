@@ -1,7 +1,8 @@
-// The command line: `npm run migrate`. Reads its settings from the environment.
+#!/usr/bin/env node
+// The command line: `sluice migrate`, in this repository `npm run migrate`. Reads its settings from the environment.
 import { migrate } from "./migrate.ts";
 
-const usage = `usage: npm run migrate
+const usage = `usage: sluice migrate
 
 Brings the Sluice schema of the database at DATABASE_URL up to date.
   DATABASE_URL    a Postgres connection string (required)

@@ -1,8 +1,8 @@
 // Brings a database's Sluice schema up to date. Tables change by numbered files under migrations/, forward only, each
 // applied once and recorded; functions and views stand in migrations/functions/, applied again whenever their text
-// changes. Safe to run twice and by two at once. Used by `npm run migrate`, the local stack and the tests.
+// changes. Safe to run twice and by two at once. Used by `sluice migrate`, the local stack and the tests.
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
 
 export interface MigrateOptions {
@@ -11,7 +11,9 @@ export interface MigrateOptions {
   log?: (line: string) => void;
 }
 
-const tables = new URL("../../migrations/", import.meta.url);
+const besideSource = new URL("../../migrations/", import.meta.url);
+const besideBuild = new URL("../../../migrations/", import.meta.url); // from dist/lib/cli/
+const tables = existsSync(besideSource) ? besideSource : besideBuild;
 const functions = new URL("functions/", tables);
 const lowestVersion = 15;
 

@@ -1,5 +1,4 @@
 // sluice({ jobs }): a deployment, as the platform wants it. It binds the ports to what an invocation was given.
-import type { ExecutionContext, ScheduledController } from "@cloudflare/workers-types";
 import { defaultFanOut } from "../core/policy/fan-out.ts";
 import type { JobDefinition } from "../jobs/define.ts";
 import { createRegistry } from "../jobs/registry.ts";
@@ -36,9 +35,14 @@ export const defaultCrons: Crons = {
 const requestTimeoutMs = 4_000;
 const roundTimeoutMs = 30_000;
 
+/** Asks of the platform's own types no more than it uses, so that it fits every version of them. */
 export interface SluiceWorker {
-  fetch(request: Request, env: object, context: ExecutionContext): Promise<Response>;
-  scheduled(controller: ScheduledController, env: object, context: ExecutionContext): Promise<void>;
+  fetch(
+    request: Request,
+    env: object,
+    context: { waitUntil(work: Promise<unknown>): void },
+  ): Promise<Response>;
+  scheduled(controller: { cron: string }, env: object, context: object): Promise<void>;
 }
 
 export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {

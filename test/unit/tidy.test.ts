@@ -10,6 +10,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   contract: { folders: ["contract", "core"], packages: ["zod"] },
   jobs: { folders: ["core", "queue", "jobs"], packages: ["zod"] },
   sql: { folders: ["core", "jobs", "sql"], packages: ["drizzle-orm", "zod", "@neondatabase/serverless"] },
+  client: { folders: ["client", "contract"], packages: [] },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "edge"],
     packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types"],
@@ -47,6 +48,13 @@ describe.each(Object.keys(allowed))("src/%s", (folder) => {
         ).toBe(true);
     }
   });
+});
+
+test("the client imports the contract for its types alone", () => {
+  for (const file of files.filter((name) => name.startsWith("src/client/"))) {
+    const text = readFileSync(join(root, file), "utf8");
+    expect(text.match(/^import (?!type ).*contract\//gm), file).toBeNull();
+  }
 });
 
 test("a statement file imports no other statement file", () => {

@@ -1,0 +1,272 @@
+// sluice/client over real HTTP (Q3): what it sends, what it makes of the answers, and that it can send it all twice.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import * as z from "zod";
+import {
+  type Client,
+  createClient,
+  type EnqueueOptions,
+  type Job,
+  SluiceRequestError,
+  SluiceTimeoutError,
+} from "../../src/client/client.ts";
+import { type EnqueueRequest, enqueueRequest } from "../../src/contract/jobs.ts";
+import { defineJob } from "../../src/jobs/define.ts";
+import { type ProducerApi, startProducerApi } from "../support/producer-api.ts";
+
+const welcome = defineJob("welcome", {
+  payload: z.object({ userId: z.string(), locale: z.string().default("en") }),
+  run: () => {},
+});
+const key = "sk_of_a_producer";
+let api: ProducerApi;
+let client: Client;
+
+beforeAll(async () => {
+  api = await startProducerApi();
+});
+beforeEach(() => {
+  vi.spyOn(Math, "random").mockReturnValue(0); // no backoff: what is waited for is tested with a clock of its own
+  Object.assign(api, { seen: [], mishaps: [], beforeGet: () => {} });
+  api.jobs.clear();
+  client = createClient({ url: `${api.url}/`, key });
+});
+afterEach(() => vi.restoreAllMocks());
+afterAll(() => api.close());
+
+const failed = (promise: Promise<unknown>): Promise<SluiceRequestError> =>
+  promise.then(
+    () => expect.fail("it should have failed"),
+    (error) => {
+      expect(error).toBeInstanceOf(SluiceRequestError);
+      return error;
+    },
+  );
+const keysSent = () => api.seen.map(({ body }) => (body as EnqueueRequest).idempotency_key);
+
+describe("what it sends", () => {
+  test("a job by its definition, with the key and every option in the contract's names", async () => {
+    const scheduledAt = new Date("2030-01-01T00:00:00Z");
+    const options: Required<Omit<EnqueueOptions, "delaySeconds">> = {
+      queue: "mail",
+      priority: 9,
+      maxAttempts: 3,
+      scheduledAt,
+      expiresAt: "2031-01-01T00:00:00Z",
+      idempotencyKey: "signup:1",
+      partitionKey: "u1",
+      tags: ["signup"],
+    };
+    const id = await client.enqueue(welcome, { userId: "u1" }, options);
+    expect([...api.jobs.keys()]).toEqual([id]);
+    const [request] = api.seen;
+    expect(request).toMatchObject({ method: "POST", path: "/v1/jobs" });
+    expect(request?.headers).toMatchObject({
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+    });
+    expect(request?.body).toEqual({
+      type: "welcome",
+      payload: { userId: "u1" },
+      queue: "mail",
+      priority: 9,
+      max_attempts: 3,
+      scheduled_at: "2030-01-01T00:00:00.000Z",
+      expires_at: "2031-01-01T00:00:00Z",
+      idempotency_key: "signup:1",
+      partition_key: "u1",
+      tags: ["signup"],
+    });
+    expect(enqueueRequest.parse(request?.body)).toMatchObject({ max_attempts: 3 });
+  });
+
+  test("a job by its name alone, and nothing that was not given but a key", async () => {
+    await client.enqueue("anything", { some_field: { aKey: 1 } }, { delaySeconds: 5 });
+    expect(api.seen[0]?.body).toEqual({
+      type: "anything",
+      payload: { some_field: { aKey: 1 } },
+      delay_seconds: 5,
+      idempotency_key: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+  });
+
+  test("a key of its own even where the caller's turned out to be undefined", async () => {
+    // As a project without exactOptionalPropertyTypes may write it.
+    const options = { idempotencyKey: undefined } as unknown as EnqueueOptions;
+    await client.enqueue("anything", {}, options);
+    expect(keysSent()).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)]);
+  });
+
+  test("250 jobs in three requests of at most 100, whose ids come back in order", async () => {
+    const userIds = Array.from({ length: 250 }, (_, n) => `u${n}`);
+    const payloads = userIds.map((userId) => ({ userId }));
+    const ids = await client.enqueueMany(welcome, payloads, { queue: "bulk" });
+    expect(api.seen.map(({ path, body }) => [path, (body as { jobs: object[] }).jobs.length])).toEqual([
+      ["/v1/jobs/batch", 100],
+      ["/v1/jobs/batch", 100],
+      ["/v1/jobs/batch", 50],
+    ]);
+    const jobs = ids.map((id) => api.jobs.get(id));
+    expect(jobs.map((job) => job?.payload.userId)).toEqual(userIds);
+    expect(new Set(jobs.map((job) => job?.idempotency_key)).size).toBe(250);
+    expect(new Set(jobs.map((job) => job?.queue))).toEqual(new Set(["bulk"]));
+  });
+
+  test("many jobs under keys of the caller's own, so that calling again makes no others", async () => {
+    const payloads = [{ userId: "u1" }, { userId: "u2" }];
+    const call = () =>
+      client.enqueueMany(welcome, payloads, { idempotencyKey: ({ userId }) => `signup:${userId}` });
+    expect(await call()).toEqual(await call());
+    expect([...api.jobs.values()].map((job) => job.idempotency_key)).toEqual(["signup:u1", "signup:u2"]);
+  });
+
+  test("no request at all for no jobs", async () => {
+    expect(await client.enqueueMany(welcome, [])).toEqual([]);
+    expect(api.seen).toEqual([]);
+  });
+});
+
+describe("when an answer does not come", () => {
+  test.each([
+    "drop",
+    "lose",
+    { status: 429 },
+    { status: 502, body: "<html>" },
+    { status: 503 },
+    { status: 504 },
+  ] as const)("%j is tried again under the same key, and there is one job", async (mishap) => {
+    api.mishaps = [mishap, mishap];
+    const id = await client.enqueue(welcome, { userId: "u1" });
+    expect(api.seen).toHaveLength(3);
+    expect(new Set(keysSent()).size).toBe(1);
+    expect([...api.jobs.keys()]).toEqual([id]);
+  });
+
+  test("two calls never share a key", async () => {
+    await client.enqueue(welcome, { userId: "u1" });
+    await client.enqueue(welcome, { userId: "u1" });
+    expect(new Set(keysSent()).size).toBe(2);
+    expect(api.jobs.size).toBe(2);
+  });
+
+  test("a batch whose answer was lost makes no job twice", async () => {
+    api.mishaps = ["lose"];
+    const ids = await client.enqueueMany(
+      welcome,
+      Array.from({ length: 100 }, (_, n) => ({ userId: `u${n}` })),
+    );
+    expect(api.seen).toHaveLength(2);
+    expect([...api.jobs.keys()]).toEqual(ids);
+  });
+
+  test("a try that hangs is given up for another one", async () => {
+    api.mishaps = ["hang"];
+    const patient = createClient({ url: api.url, key, tryTimeoutMs: 50 });
+    const id = await patient.enqueue(welcome, { userId: "u1" });
+    expect([...api.jobs.keys()]).toEqual([id]);
+    expect(api.seen).toHaveLength(2);
+  });
+
+  test("a server that never answers is an error without a status, with its cause, at the deadline", async () => {
+    api.mishaps = Array.from({ length: 100 }, () => "hang" as const);
+    const startedAt = Date.now();
+    const error = await failed(
+      createClient({ url: api.url, key, timeoutMs: 300, tryTimeoutMs: 100 }).get("j"),
+    );
+    expect(error).toMatchObject({ status: 0, problem: { status: 0, title: "There was no answer" } });
+    expect(error.cause).toMatchObject({ name: "TimeoutError" });
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(250);
+    expect(api.seen.length).toBeGreaterThanOrEqual(2);
+  });
+});
+
+describe("what is refused is not tried again", () => {
+  test("and the error carries the problem document", async () => {
+    const document = {
+      type: "urn:sluice:problem:request_invalid",
+      title: "The request is not valid",
+      status: 400,
+      detail: "the payload does not fit",
+      errors: [{ path: "payload.userId", message: "expected string" }],
+    };
+    api.mishaps = [{ status: 400, body: JSON.stringify(document) }];
+    const error = await failed(client.enqueue("welcome", { userId: 1 }));
+    expect(error).toMatchObject({ name: "SluiceRequestError", status: 400, problem: document });
+    expect(error.message).toBe("The request is not valid: the payload does not fit");
+    expect(api.seen).toHaveLength(1);
+  });
+
+  test.each([401, 403, 404, 409, 413, 422, 500])(
+    "%i, even where it is no problem document",
+    async (status) => {
+      api.mishaps = [{ status, body: "<html>a proxy's own page" }];
+      const error = await failed(client.enqueue(welcome, { userId: "u1" }));
+      expect(error.status).toBe(status);
+      expect(error.problem).toMatchObject({
+        type: "about:blank",
+        status,
+        detail: "<html>a proxy's own page",
+      });
+      expect(api.seen).toHaveLength(1);
+    },
+  );
+});
+
+describe("looking", () => {
+  test("a job comes back in camelCase, its payload and output untouched", async () => {
+    const id = await client.enqueue("anything", { some_field: 1 }, { maxAttempts: 7 });
+    const job = await client.get(id);
+    expect(job).toMatchObject({ jobId: id, status: "pending", maxAttempts: 7, payload: { some_field: 1 } });
+    expect(Object.keys(job).filter((name) => name.includes("_"))).toEqual([]);
+  });
+
+  test.each(["completed", "dead", "discarded", "cancelled"] as const)(
+    "wait returns the job when it is %s",
+    async (status) => {
+      const id = await client.enqueue(welcome, { userId: "u1" });
+      const ahead: Job["status"][] = ["pending", "processing", status];
+      api.beforeGet = (job) => Object.assign(job, { status: ahead.shift() ?? job.status });
+      expect(await client.wait(id, { timeoutMs: 5_000, intervalMs: 1 })).toMatchObject({ jobId: id, status });
+      expect(ahead).toEqual([]);
+    },
+  );
+
+  test("wait says what it last saw when the time is over", async () => {
+    const id = await client.enqueue(welcome, { userId: "u1" });
+    const error = await client.wait(id, { timeoutMs: 50, intervalMs: 10 }).catch((caught) => caught);
+    expect(error).toBeInstanceOf(SluiceTimeoutError);
+    expect(error.message).toBe(`job ${id} is still pending after 50 ms`);
+    expect(error.job).toMatchObject({ jobId: id, status: "pending" });
+  });
+
+  test("wait outlasts a server that is away for a while", async () => {
+    const id = await client.enqueue(welcome, { userId: "u1" });
+    api.mishaps = ["drop", { status: 503 }];
+    api.beforeGet = (job) => Object.assign(job, { status: "completed" });
+    expect(await client.wait(id)).toMatchObject({ status: "completed" });
+  });
+
+  test("an id that is not there is a 404, and one that is odd cannot leave its path", async () => {
+    expect((await failed(client.get("../admin/keys"))).status).toBe(404);
+    expect(api.seen[0]?.path).toBe("/v1/jobs/..%2Fadmin%2Fkeys");
+  });
+});
+
+describe("cancel", () => {
+  test("returns the cancelled job", async () => {
+    const id = await client.enqueue(welcome, { userId: "u1" });
+    expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
+  });
+
+  test("whose answer was lost is no conflict with itself", async () => {
+    const id = await client.enqueue(welcome, { userId: "u1" });
+    api.mishaps = ["lose"];
+    expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
+  });
+
+  test("of a job that runs is a 409", async () => {
+    const id = await client.enqueue(welcome, { userId: "u1" });
+    Object.assign(api.jobs.get(id) ?? {}, { status: "processing" });
+    const error = await failed(client.cancel(id));
+    expect(error).toMatchObject({ status: 409, problem: { detail: "the job is processing" } });
+  });
+});

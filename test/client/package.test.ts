@@ -1,0 +1,180 @@
+// The package as somebody who installed it has it: packed by npm, unpacked into an empty project beside what its own
+// package.json calls dependencies, and nothing else. No network is used.
+import { execFile } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../..");
+const project = mkdtempSync(join(tmpdir(), "sluice-package-"));
+const installed = join(project, "node_modules/sluice");
+const bin = join(project, "node_modules/.bin/sluice");
+const adminUrl = inject("adminDatabaseUrl");
+const emptyDatabase = `package_${project.slice(-6).toLowerCase()}`;
+const databaseUrl = adminUrl.replace(/[^/]+$/, emptyDatabase);
+
+beforeAll(async () => {
+  await run("npm", ["pack", "--silent", "--offline", "--pack-destination", project], { cwd: root });
+  mkdirSync(installed, { recursive: true });
+  const { name, version } = manifestOf(root);
+  await run("tar", [
+    "-xzf",
+    join(project, `${name}-${version}.tgz`),
+    "-C",
+    installed,
+    "--strip-components=1",
+  ]);
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", type: "module" }));
+  for (const dependency of Object.keys(manifestOf(installed).dependencies)) link(dependency);
+  mkdirSync(dirname(bin));
+  symlinkSync(join(installed, manifestOf(installed).bin.sluice), bin);
+  chmodSync(bin, 0o755); // as npm does on installing
+  await queryAsAdmin(`create database ${emptyDatabase}`);
+}, 60_000);
+
+afterAll(async () => {
+  await queryAsAdmin(`drop database if exists ${emptyDatabase} with (force)`);
+  rmSync(project, { recursive: true, force: true });
+});
+
+function manifestOf(directory: string): {
+  name: string;
+  version: string;
+  bin: { sluice: string };
+  dependencies: Record<string, string>;
+} {
+  return JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
+}
+
+function link(dependency: string): void {
+  const to = join(project, "node_modules", dependency);
+  mkdirSync(dirname(to), { recursive: true });
+  symlinkSync(join(root, "node_modules", dependency), to);
+}
+
+async function queryAsAdmin(text: string): Promise<void> {
+  const client = new pg.Client({ connectionString: adminUrl });
+  await client.connect();
+  await client.query(text);
+  await client.end();
+}
+
+test("it holds the library, the migrations and the words about it, and no source or test", async () => {
+  const { stdout } = await run("tar", ["-tzf", join(project, `sluice-${manifestOf(root).version}.tgz`)]);
+  const files = stdout.trim().split("\n");
+  const parts = new Set(files.map((file) => file.replace(/^package\//, "").replace(/^([^/]+\/).*/, "$1")));
+  expect([...parts].sort()).toEqual(["CHANGELOG.md", "README.md", "dist/", "migrations/", "package.json"]);
+  expect(files.filter((file) => /(?<!\.d)\.ts$/.test(file))).toEqual([]);
+  expect(files).toContain("package/migrations/functions/enqueue.sql");
+});
+
+test("its three parts can be imported, and a job goes its whole way through them", async () => {
+  const script = `
+    import pg from "pg";
+    import * as z from "zod";
+    import { defineJob, sluice } from "sluice";
+    import { createClient } from "sluice/client";
+    import { enqueue } from "sluice/sql";
+    const greet = defineJob("greet", {
+      payload: z.object({ name: z.string() }),
+      timeoutSeconds: 5, // short enough for the drain that an enqueue nudges
+      run: ({ name }) => "hello " + name,
+    });
+    const worker = sluice({ jobs: [greet] });
+    const left = [];
+    const context = { waitUntil: (work) => left.push(work) };
+    const toWorker = (url, init) => worker.fetch(new Request(url, init), process.env, context);
+    const key = process.env.SLUICE_ADMIN_KEY;
+    const client = createClient({ url: "https://sluice.example", key, fetch: toWorker });
+    const transaction = new pg.Client(process.env.DATABASE_URL);
+    await transaction.connect();
+    const ids = [await enqueue(transaction, greet, { name: "sql" }), await client.enqueue(greet, { name: "http" })];
+    const jobs = await Promise.all(ids.map((id) => client.wait(id, { intervalMs: 20 })));
+    await Promise.all(left);
+    await transaction.end();
+    console.log(JSON.stringify(jobs.map((job) => job.output)));`;
+  writeFileSync(join(project, "import.js"), script);
+  const settings = {
+    DATABASE_URL: db.url,
+    SLUICE_NEON_ENDPOINT: inject("neonEndpoint"),
+    SLUICE_ADMIN_KEY: "sk_of_the_package_test",
+  };
+  const env = { ...process.env, ...settings };
+  const { stdout } = await run("node", ["import.js"], { cwd: project, env });
+  expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toEqual(["hello sql", "hello http"]);
+});
+
+describe.each([
+  { module: "NodeNext", moduleResolution: "NodeNext" },
+  { module: "ESNext", moduleResolution: "Bundler" },
+])("a strict project with moduleResolution $moduleResolution", (resolution) => {
+  const right = `
+    import { defineJob, sluice } from "sluice";
+    import { createClient, type Job } from "sluice/client";
+    import { enqueue } from "sluice/sql";
+    import * as z from "zod";
+    const welcome = defineJob("welcome", { payload: z.object({ userId: z.string() }), run: () => {} });
+    const client = createClient<{ welcome: typeof welcome }>({ url: "https://sluice.example", key: "sk" });
+    const tx = { query: async (text: string, values: unknown[]) => ({ rows: [text, values] }) };
+    export default sluice({ jobs: [welcome] });
+    export const id: string = await client.enqueue(welcome, { userId: "u1" }, { delaySeconds: 5 });
+    export const status: Job["status"] = (await client.wait(id)).status;
+    export const ids: string[] = [await enqueue(tx, welcome, { userId: "u1" })];`;
+  const wrong = `${right}
+    await client.enqueue(welcome, { userId: 1 }); // line 13
+    await client.enqueue("welcome", { user: "u1" }); // line 14
+    await enqueue(tx, welcome, {}); // line 15
+    sluice({ jobs: [{}] }); // line 16`;
+
+  async function errorLinesOf(text: string): Promise<number[]> {
+    const lib = ["ES2024", "WebWorker"];
+    const compilerOptions = { ...resolution, strict: true, noEmit: true, target: "ES2023", lib, types: [] };
+    const options = { ...compilerOptions, skipLibCheck: true };
+    writeFileSync(
+      join(project, "tsconfig.json"),
+      JSON.stringify({ compilerOptions: options, files: ["a.ts"] }),
+    );
+    writeFileSync(join(project, "a.ts"), text);
+    const tsc = join(root, "node_modules/.bin/tsc");
+    const { stdout } = await run(tsc, ["-p", project, "--pretty", "false"], { cwd: project }).catch(
+      (failed: { stdout: string }) => failed,
+    );
+    const errors = stdout.split("\n").filter((line) => line.includes("error TS"));
+    return errors.map((line) => Number(/^a\.ts\((\d+),/.exec(line)?.[1]));
+  }
+
+  test("takes the types", async () => expect(await errorLinesOf(right)).toEqual([]));
+  test("refuses every wrong payload", async () =>
+    expect(await errorLinesOf(wrong)).toEqual([13, 14, 15, 16]));
+});
+
+describe("its command line", () => {
+  test("says how it is used", async () => {
+    const { stdout } = await run(bin, ["migrate", "--help"], { cwd: project });
+    expect(stdout).toMatch(/^usage: sluice migrate\n/);
+  });
+
+  test("migrates a database with the migrations that came along", async () => {
+    const env = { ...process.env, DATABASE_URL: databaseUrl };
+    const { stdout } = await run(bin, ["migrate"], { cwd: project, env });
+    expect(stdout).toMatch(/^applied 0001_tables\.sql\n/);
+    expect(stdout).toMatch(/applied functions\/enqueue\.sql\n/);
+    const again = await run(bin, ["migrate"], { cwd: project, env });
+    expect(again.stdout).toBe("the schema is up to date\n");
+  });
+
+  test("fails with one line when the database is not there", async () => {
+    const env = { ...process.env, DATABASE_URL: `${databaseUrl}_no` };
+    const failed = await run(bin, ["migrate"], { cwd: project, env }).catch((error) => error);
+    expect(failed).toMatchObject({
+      code: 1,
+      stderr: `migrate: database "${emptyDatabase}_no" does not exist\n`,
+    });
+  });
+});
