@@ -2,13 +2,13 @@
 import * as z from "zod";
 import { deadReasons, jobStatuses } from "../core/job.ts";
 
-const name = z
+export const name = z
   .string()
   .regex(
     /^[a-z][a-z0-9_.-]{0,62}$/,
     'lower case letters, digits, ".", "_" and "-", at most 63, a letter first',
   );
-const time = z.iso.datetime({ offset: true });
+export const time = z.iso.datetime({ offset: true });
 
 export const enqueueRequest = z
   .strictObject({

@@ -9,9 +9,11 @@ export type ErrorCode =
   | "forbidden"
   | "not_found"
   | "method_not_allowed"
+  | "conflict"
   | "idempotency_conflict"
   | "lease_lost"
   | "database_unavailable"
+  | "rate_limited"
   | "internal";
 
 export interface Fault {

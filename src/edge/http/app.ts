@@ -4,11 +4,13 @@ import { Hono } from "hono";
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { Queue } from "../../queue/ports.ts";
 import type { Settings } from "../env.ts";
+import { admin } from "./admin.ts";
 import type { Caller } from "./auth.ts";
 import { drains } from "./drains.ts";
 import { health } from "./health.ts";
 import { jobs } from "./jobs.ts";
 import { onError, onNotFound } from "./problem.ts";
+import { stats } from "./stats.ts";
 
 export interface AppEnv {
   Variables: { caller: Caller };
@@ -17,6 +19,8 @@ export interface AppEnv {
 
 export const app = new Hono<AppEnv>()
   .route("/v1/jobs", jobs)
+  .route("/v1/admin", admin)
+  .route("/v1/stats", stats)
   .route("/internal/drains", drains)
   .route("/health", health)
   .onError(onError)

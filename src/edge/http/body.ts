@@ -21,6 +21,14 @@ export async function readBody<Schema extends z.ZodType>(
   return parsed.data;
 }
 
+export function parseQuery<Schema extends z.ZodType>(context: Context, schema: Schema): z.output<Schema> {
+  // An empty parameter is one that was left out.
+  const given = Object.entries(context.req.query()).filter(([, value]) => value !== "");
+  const parsed = schema.safeParse(Object.fromEntries(given));
+  if (parsed.success) return parsed.data;
+  throw new SluiceError("request_invalid", "the query does not fit", { faults: faultsOf(parsed.error) });
+}
+
 /** Counts while reading: a body that is too large, or that lies about its length, is not read to its end. */
 async function readText(request: Request, maxBytes: number): Promise<string> {
   const tooLarge = () => new SluiceError("body_too_large", `the body is larger than ${maxBytes} bytes`);
