@@ -54,6 +54,10 @@ export const jobTypeResponse = z.object({
 export type JobTypeResponse = z.output<typeof jobTypeResponse>;
 export const jobTypesResponse = z.object({ job_types: z.array(jobTypeResponse) });
 
+/** The answer to a pause and to a resume. */
+export const pausedTypeResponse = z.object({ type: z.string(), paused: z.boolean() });
+export type PausedTypeResponse = z.output<typeof pausedTypeResponse>;
+
 export const queueResponse = z.object({
   queue: z.string(),
   paused: z.boolean(),
@@ -62,6 +66,10 @@ export const queueResponse = z.object({
 });
 export type QueueResponse = z.output<typeof queueResponse>;
 export const queuesResponse = z.object({ queues: z.array(queueResponse) });
+
+/** The answer to a pause and to a resume. */
+export const pausedQueueResponse = z.object({ queue: z.string(), paused: z.boolean() });
+export type PausedQueueResponse = z.output<typeof pausedQueueResponse>;
 
 export const keyRequest = z
   .strictObject({
@@ -89,6 +97,7 @@ export type KeyResponse = z.output<typeof keyResponse>;
 export const keysResponse = z.object({ keys: z.array(keyResponse) });
 /** The only answer that ever has the key in it. */
 export const newKeyResponse = keyResponse.extend({ key: z.string() });
+export type NewKeyResponse = z.output<typeof newKeyResponse>;
 
 export const auditQuery = z.strictObject(page);
 export const auditPage = z.object({

@@ -6,6 +6,8 @@ import {
   deadLetterPage,
   type JobTypeResponse,
   jobTypesResponse,
+  pausedQueueResponse,
+  pausedTypeResponse,
   queuesResponse,
   replayManyResponse,
   statsResponse,
@@ -260,7 +262,8 @@ describe("job types", () => {
   });
 
   test("a paused one does not run until it is resumed, which runs it at once", async () => {
-    expect((await send("POST /v1/admin/job-types/order/pause")).status).toBe(200);
+    const paused = await ask("POST /v1/admin/job-types/order/pause", pausedTypeResponse);
+    expect(paused).toEqual({ type: "order", paused: true });
     expect(await typeOf("order")).toMatchObject({ paused: true, paused_since: expect.any(String) });
     const [id = ""] = await enqueueMany("order", [{ passes: true }]);
     await fire();
@@ -301,7 +304,8 @@ describe("queues", () => {
     const [id = ""] = await enqueueMany("order", [{ passes: true }], { queue: "rush" });
     await fire();
     expect(await look(id)).toMatchObject({ status: "pending" });
-    await send("POST /v1/admin/queues/rush/resume");
+    const resumed = await ask("POST /v1/admin/queues/rush/resume", pausedQueueResponse);
+    expect(resumed).toEqual({ queue: "rush", paused: false });
     await deployment.quiet();
     expect(await look(id)).toMatchObject({ status: "completed" });
     expect(await newestAudit()).toMatchObject({ action: "resume", target: "queue rush" });

@@ -25,9 +25,9 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"] });
 });
 afterEach(async () => {
+  await deployment.quiet(); // by the clock that its drains began with
   vi.useRealTimers();
   neonConfig.fetchFunction = undefined;
-  await deployment.quiet();
 });
 
 /** How often a key is looked up in the database from now on. */
@@ -190,6 +190,15 @@ describe("a key is looked up seldom", () => {
     expect((await enqueue(key)).status).toBe(201);
     expect(lookUps.count).toBe(0);
   });
+});
+
+test("while the database is out of reach a key is neither known nor unknown: 503, and fine again after it", async () => {
+  const { key } = await addKey("producer");
+  const settings = { DATABASE_URL: deployment.databaseUrl.replace(/[^/]+$/, "no_such_database") };
+  const response = await enqueue(key, { settings });
+  expect(response.headers.get("retry-after")).toBe("5");
+  expect(await refusal(response)).toMatchObject({ status: 503 });
+  expect((await enqueue(key)).status).toBe(201);
 });
 
 describe("a revoked key", () => {

@@ -1,6 +1,6 @@
 // The registered job types: how each is set and how it is doing; pause and resume (D7).
 import { type Context, Hono } from "hono";
-import type { JobTypeResponse } from "../../contract/admin.ts";
+import type { JobTypeResponse, PausedTypeResponse } from "../../contract/admin.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { books, listBreakers, listPauses, pauseAs, resumeAs } from "../../core/sql/index.ts";
 import type { OpenBreaker } from "../../core/sql/place.ts";
@@ -32,14 +32,14 @@ jobTypes.get("/", async (context) => {
 jobTypes.post("/:type/pause", async (context) => {
   const { type } = definitionOf(context);
   await context.env.queue.db.run(pauseAs(context.get("caller").actor, { type }));
-  return context.json({ type, paused: true });
+  return context.json({ type, paused: true } satisfies PausedTypeResponse);
 });
 
 jobTypes.post("/:type/resume", async (context) => {
   const { type, queue } = definitionOf(context);
   await context.env.queue.db.run(resumeAs(context.get("caller").actor, { type }));
   context.env.nudge(queue);
-  return context.json({ type, paused: false });
+  return context.json({ type, paused: false } satisfies PausedTypeResponse);
 });
 
 function definitionOf(context: Context<AppEnv>): JobType {

@@ -1,7 +1,7 @@
 // The keys of the API (X1): list, add, revoke.
 import { Hono } from "hono";
 import * as z from "zod";
-import { type KeyResponse, keyRequest } from "../../contract/admin.ts";
+import { type KeyResponse, keyRequest, type NewKeyResponse } from "../../contract/admin.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { ApiKey } from "../../core/key.ts";
 import { addKey, listKeys, revokeKey } from "../../core/sql/index.ts";
@@ -33,7 +33,8 @@ keys.post("/", async (context) => {
     }),
   );
   if (!added) throw new SluiceError("internal", "the key was not added");
-  return context.json({ ...keyResponseOf(added), key }, 201, { "cache-control": "no-store" });
+  const body: NewKeyResponse = { ...keyResponseOf(added), key };
+  return context.json(body, 201, { "cache-control": "no-store" });
 });
 
 keys.delete("/:id", async (context) => {

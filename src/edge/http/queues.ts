@@ -1,7 +1,7 @@
 // The queues: those that have or had jobs, those of the registered types, and those that are paused; pause and
 // resume (D7). A queue can be paused before its first job.
 import { type Context, Hono } from "hono";
-import type { QueueResponse } from "../../contract/admin.ts";
+import type { PausedQueueResponse, QueueResponse } from "../../contract/admin.ts";
 import { name } from "../../contract/jobs.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { books, listPauses, pauseAs, resumeAs } from "../../core/sql/index.ts";
@@ -31,14 +31,14 @@ queues.get("/", async (context) => {
 queues.post("/:queue/pause", async (context) => {
   const queue = queueOf(context);
   await context.env.queue.db.run(pauseAs(context.get("caller").actor, { queue }));
-  return context.json({ queue, paused: true });
+  return context.json({ queue, paused: true } satisfies PausedQueueResponse);
 });
 
 queues.post("/:queue/resume", async (context) => {
   const queue = queueOf(context);
   await context.env.queue.db.run(resumeAs(context.get("caller").actor, { queue }));
   context.env.nudge(queue);
-  return context.json({ queue, paused: false });
+  return context.json({ queue, paused: false } satisfies PausedQueueResponse);
 });
 
 function queueOf(context: Context<AppEnv>): string {
