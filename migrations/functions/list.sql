@@ -71,3 +71,26 @@ begin
     cross join lateral (select * from jobs where jobs.id = page.id offset 0) as found -- the same fence
     order by page.id desc;
 end $$;
+
+-- The same of dead jobs alone, by what they died of too.
+create or replace function list_dead_letters(p_type text, p_reason text, p_before uuid, p_limit int) returns setof jobs
+language plpgsql stable
+set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan -- each filter that is not asked for drops out of the plan
+as $$
+begin
+  return query
+    select found.*
+    from (
+      select id from closed
+      where status = 'dead'
+        and (p_before is null or id < p_before)
+        and (p_type is null or lane = any(array(select lane.lane from lane where lane.type = p_type)))
+        and (p_reason is null or reason = p_reason)
+      order by id desc
+      limit p_limit
+    ) as page
+    cross join lateral (select * from jobs where jobs.id = page.id offset 0) as found -- a fence: look-ups by id
+    order by page.id desc;
+end $$;

@@ -13,6 +13,7 @@ export type ErrorCode =
   | "idempotency_conflict"
   | "lease_lost"
   | "database_unavailable"
+  | "rate_limited"
   | "internal";
 
 export interface Fault {

@@ -28,6 +28,22 @@ const { idempotencyKey: _key, partitionKey: _partition, ...manyOptions } = fullJ
 
 type Name = keyof typeof statements;
 const examples = {
+  addKey: [
+    statements.addKey("me", {
+      name: "n",
+      role: "producer",
+      jobTypes: ["a"],
+      rateLimitPerSecond: 1,
+      keyHash: "ab".repeat(32),
+    }),
+    statements.addKey("me", {
+      name: "n",
+      role: "viewer",
+      jobTypes: null,
+      rateLimitPerSecond: 1,
+      keyHash: "ab".repeat(32),
+    }),
+  ],
   addPartitions: [statements.addPartitions()],
   advanceCursors: [statements.advanceCursors()],
   backlog: [statements.backlog({ types: ["a"], cap: 10 })],
@@ -49,7 +65,12 @@ const examples = {
   ],
   closeBreaker: [statements.closeBreaker("a")],
   completeOne: [statements.completeOne(held, null), statements.completeOne(held, { a: [1] })],
+  countDeadLetters: [
+    statements.countDeadLetters({ type: "a", count: 1 }),
+    statements.countDeadLetters({ type: "a", reason: "fatal", count: 1 }),
+  ],
   discard: [statements.discard([id]), statements.discard([])],
+  discardAs: [statements.discardAs("me", { id }), statements.discardAs("me", { id, reason: "r" })],
   dropOldestDay: [statements.dropOldestDay()],
   enqueue: [statements.enqueue([{ type: "echo", payload: {} }, fullJob]), statements.enqueue([])],
   enqueueMany: [
@@ -59,14 +80,25 @@ const examples = {
   enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
   extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
   findJob: [statements.findJob(id)],
+  findKey: [statements.findKey("ab".repeat(32))],
   foldLedger: [statements.foldLedger({ limit: 1 })],
   foldTally: [statements.foldTally({ limit: 1 })],
+  lastRounds: [statements.lastRounds({ ofEach: 1 })],
+  listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
+  listBreakers: [statements.listBreakers()],
+  listDeadLetters: [
+    statements.listDeadLetters({ limit: 1 }),
+    statements.listDeadLetters({ type: "a", reason: "fatal", before: id, limit: 1 }),
+  ],
   listJobs: [
     statements.listJobs({ limit: 1 }),
     statements.listJobs({ type: "a", status: "dead", queue: "q", tag: "t", before: id, limit: 1 }),
   ],
+  listKeys: [statements.listKeys({ limit: 1 })],
+  listPauses: [statements.listPauses()],
   openBreaker: [statements.openBreaker("a")],
   pause: [statements.pause({ queue: "q" }), statements.pause({ type: "a" })],
+  pauseAs: [statements.pauseAs("me", { queue: "q" }), statements.pauseAs("me", { type: "a" })],
   ping: [statements.ping()],
   prune: [statements.prune({ limit: 1 })],
   recentAttempts: [statements.recentAttempts("a")],
@@ -77,7 +109,14 @@ const examples = {
   reapExpired: [statements.reapExpired({ limit: 1 })],
   reapLeases: [statements.reapLeases({ limit: 1 })],
   replay: [statements.replay([id]), statements.replay([id], { a: 1 })],
+  replayAs: [statements.replayAs("me", { id }), statements.replayAs("me", { id, payload: { a: 1 } })],
+  replayManyAs: [
+    statements.replayManyAs("me", { type: "a", count: 1 }),
+    statements.replayManyAs("me", { type: "a", reason: "fatal", count: 1 }),
+  ],
   resume: [statements.resume({ queue: "q" }), statements.resume({ type: "a" })],
+  resumeAs: [statements.resumeAs("me", { queue: "q" }), statements.resumeAs("me", { type: "a" })],
+  revokeKey: [statements.revokeKey("me", id)],
   settle: [
     statements.settle([]),
     statements.settle([

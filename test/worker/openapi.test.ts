@@ -1,7 +1,7 @@
 // The OpenAPI document: it knows every route there is, and answers are as it says.
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { operations } from "../../src/contract/openapi.ts";
+import { operations } from "../../src/contract/operations.ts";
 import { app } from "../../src/edge/http/app.ts";
 import { definePulledJob } from "../../src/index.ts";
 import { useDeployment } from "./deployment.ts";
@@ -47,13 +47,38 @@ test("the docs page names every operation and loads nothing from elsewhere", asy
   expect(text).not.toMatch(/<script|src=|@import|https?:/);
 });
 
+const adminBodies: Record<string, object> = {
+  "post /v1/admin/dlq/replay": { type: "print" },
+  "post /v1/admin/keys": { name: "shop", role: "producer" },
+};
+
+/** The path with something that is there in the place of its parameter. */
+async function adminPath(path: string, method: string): Promise<string> {
+  if (path.includes("/dlq/{id}")) {
+    const [id] = await enqueueMany("print", [{}]);
+    await deployment.query("update sluice.job set expires_at = now() where id = $1", [id]);
+    await deployment.query("insert into sluice.expiry values (now(), $1)", [id]);
+    await deployment.query("select sluice.reap_expired(10)");
+    return path.replace("{id}", id ?? "");
+  }
+  if (path.includes("/keys/{id}") && method === "delete") {
+    const made = await call("/v1/admin/keys", {
+      method: "POST",
+      body: JSON.stringify({ name: "x", role: "viewer" }),
+    });
+    return path.replace("{id}", ((await made.json()) as { id: string }).id);
+  }
+  return path.replace("{type}", "print").replace("{queue}", "default");
+}
+
 describe("what each operation answers is what the document says", () => {
-  async function example(path: string): Promise<{ path: string; body?: object }> {
+  async function example(path: string, method: string): Promise<{ path: string; body?: object }> {
     await enqueueMany("print", [{}]);
     if (path === "/v1/jobs") return { path, body: { type: "print" } };
     if (path === "/v1/jobs/batch") return { path, body: { jobs: [{ type: "print" }] } };
     if (path === "/v1/claims") return { path, body: { worker_id: "w" } };
-    if (path === "/health") return { path };
+    if (!path.includes("/jobs/{id}") && path !== "/v1/settlements")
+      return { path: await adminPath(path, method), body: adminBodies[`${method} ${path}`] ?? {} };
     const claimed = await call("/v1/claims", {
       method: "POST",
       body: JSON.stringify({ worker_id: "w", limit: 1 }),
@@ -76,7 +101,7 @@ describe("what each operation answers is what the document says", () => {
   test.each(operations.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))(
     "%s",
     async (_, operation) => {
-      const { path, body } = await example(operation.path);
+      const { path, body } = await example(operation.path, operation.method);
       const init =
         operation.method === "get"
           ? {}

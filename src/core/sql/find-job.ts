@@ -1,4 +1,5 @@
-// find job, list jobs: everything there is to know of jobs. See migrations/functions/jobs.sql and list.sql.
+// find job, list jobs, list dead letters: everything there is to know of jobs. See migrations/functions/jobs.sql
+// and list.sql.
 import { sql } from "drizzle-orm";
 import type { DeadReason, Job, JobError, JobStatus, Json, Payload } from "../job.ts";
 import type { Row, Statement } from "./statement.ts";
@@ -41,6 +42,31 @@ export function listJobs(filter: JobFilter): Statement<Job> {
         ${filter.status ?? null}::text,
         ${filter.queue ?? null}::text,
         ${filter.tag ?? null}::text,
+        ${filter.before ?? null}::uuid,
+        ${filter.limit}::int
+      )`,
+    decode: decodeJob,
+  };
+}
+
+export interface DeadLetterFilter {
+  type?: string | undefined;
+  reason?: DeadReason | undefined;
+  /** The last id of the page before. */
+  before?: string | undefined;
+  limit: number;
+}
+
+/** Newest first. */
+export function listDeadLetters(filter: DeadLetterFilter): Statement<Job> {
+  return {
+    name: "list dead letters",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${columns}
+      from ${schema}.list_dead_letters(
+        ${filter.type ?? null}::text,
+        ${filter.reason ?? null}::text,
         ${filter.before ?? null}::uuid,
         ${filter.limit}::int
       )`,

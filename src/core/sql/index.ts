@@ -1,13 +1,17 @@
 // Every statement that Sluice runs, by name.
+export { listAudit } from "./audit.ts";
 export { books } from "./books.ts";
 export { closeBreaker, openBreaker, recentAttempts } from "./breaker.ts";
 export { claim } from "./claim.ts";
 export { cancel, discard, replay } from "./close.ts";
+export { countDeadLetters, discardAs, replayAs, replayManyAs } from "./dead-letters.ts";
 export { enqueue } from "./enqueue.ts";
 export { extend } from "./extend.ts";
-export { findJob, listJobs } from "./find-job.ts";
-export { pause, resume } from "./pause.ts";
+export { findJob, listDeadLetters, listJobs } from "./find-job.ts";
+export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
+export { pause, pauseAs, resume, resumeAs } from "./pause.ts";
 export { ping } from "./ping.ts";
+export { lastRounds, listBreakers, listPauses } from "./place.ts";
 export {
   addPartitions,
   advanceCursors,

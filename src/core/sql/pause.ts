@@ -1,4 +1,5 @@
-// pause, resume: a queue or a type. The answer says whether that changed anything.
+// pause, resume: a queue or a type. The answer says whether that changed anything. What a caller of the API does is
+// audited too. See migrations/functions/pause.sql and audit.sql.
 import { sql } from "drizzle-orm";
 import type { Statement } from "./statement.ts";
 
@@ -20,6 +21,28 @@ export function resume(target: Pausable): Statement<boolean> {
     name: "resume",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.resume(${kind}::text, ${name}::text) as changed`,
+    decode: (row) => row.changed as boolean,
+  };
+}
+
+export function pauseAs(actor: string, target: Pausable): Statement<boolean> {
+  const [kind, name] = nameOf(target);
+  return {
+    name: "pause as",
+    isRepeatable: true,
+    build: (schema) =>
+      sql`select ${schema}.pause_as(${actor}::text, ${kind}::text, ${name}::text) as changed`,
+    decode: (row) => row.changed as boolean,
+  };
+}
+
+export function resumeAs(actor: string, target: Pausable): Statement<boolean> {
+  const [kind, name] = nameOf(target);
+  return {
+    name: "resume as",
+    isRepeatable: true,
+    build: (schema) =>
+      sql`select ${schema}.resume_as(${actor}::text, ${kind}::text, ${name}::text) as changed`,
     decode: (row) => row.changed as boolean,
   };
 }

@@ -5,12 +5,14 @@ import { SluiceError } from "../../core/errors.ts";
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { Queue } from "../../queue/ports.ts";
 import type { Settings } from "../env.ts";
+import { admin } from "./admin.ts";
 import type { Caller } from "./auth.ts";
 import { docs } from "./docs.ts";
 import { drains } from "./drains.ts";
 import { health } from "./health.ts";
 import { jobs } from "./jobs.ts";
 import { onError, problemResponse } from "./problem.ts";
+import { stats } from "./stats.ts";
 import { claims, held, settlements } from "./work.ts";
 
 export interface AppEnv {
@@ -23,6 +25,8 @@ export const app = new Hono<AppEnv>()
   .route("/v1/jobs", held)
   .route("/v1/claims", claims)
   .route("/v1/settlements", settlements)
+  .route("/v1/admin", admin)
+  .route("/v1/stats", stats)
   .route("/internal/drains", drains)
   .route("/health", health)
   .route("/", docs)

@@ -1,15 +1,20 @@
-// Who calls, and what they may do: a bearer key, compared as digests so that the time taken tells nothing of it.
+// Who calls, and what they may do: a bearer key. The one of the settings is compared as digests, so that the time taken
+// tells nothing of it, and always works; all others are looked up by their hash.
 import type { Context, MiddlewareHandler } from "hono";
 import { SluiceError } from "../../core/errors.ts";
+import type { Role } from "../../core/key.ts";
+import { digestOf, hexOf, looksLikeKey } from "./api-key.ts";
 import type { AppEnv } from "./app.ts";
-
-export type Role = "producer" | "worker" | "viewer" | "admin";
+import { liveKey } from "./key-cache.ts";
+import { isWithinRate } from "./rate-limit.ts";
 
 export interface Caller {
   name: string;
   role: Role;
   /** The types that it may enqueue; null: all. */
   types: readonly string[] | null;
+  /** As the audit names it: of keys with one name each is its own. */
+  actor: string;
 }
 
 /** An admin may do everything. */
@@ -24,6 +29,13 @@ export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv
   };
 }
 
+const admins = requireRole();
+const adminsAndViewers = requireRole("viewer");
+
+/** An admin, and for a look also a viewer. */
+export const requireAdmin: MiddlewareHandler<AppEnv> = (context, next) =>
+  (context.req.method === "GET" ? adminsAndViewers : admins)(context, next);
+
 /** A producer's key may be bound to some types. */
 export function checkMayEnqueue(context: Context<AppEnv>, type: string): void {
   const { types } = context.get("caller");
@@ -32,21 +44,21 @@ export function checkMayEnqueue(context: Context<AppEnv>, type: string): void {
 }
 
 async function callerOf(context: Context<AppEnv>): Promise<Caller> {
-  const [scheme, key] = (context.req.header("authorization") ?? "").split(" ");
-  if (scheme?.toLowerCase() !== "bearer" || !key) {
+  const [scheme, given] = (context.req.header("authorization") ?? "").split(" ");
+  if (scheme?.toLowerCase() !== "bearer" || !given) {
     throw new SluiceError("unauthorized", "send the key as: Authorization: Bearer <key>");
   }
-  if (!(await isSame(key, context.env.settings.adminKey))) {
-    throw new SluiceError("unauthorized", "the key is unknown");
+  const { queue, settings } = context.env;
+  const [digest, adminDigest] = await Promise.all([digestOf(given), digestOf(settings.adminKey)]);
+  if (isSame(digest, adminDigest)) return { name: "admin", role: "admin", types: null, actor: "admin" };
+  const key = looksLikeKey(given) ? await liveKey(queue, hexOf(digest)) : undefined;
+  if (!key) throw new SluiceError("unauthorized", "the key is unknown");
+  if (!(await isWithinRate(queue, key))) {
+    throw new SluiceError("rate_limited", `the key may call ${key.rateLimitPerSecond} times a second`);
   }
-  return { name: "admin", role: "admin", types: null };
+  return { name: key.name, role: key.role, types: key.jobTypes, actor: `${key.name} (${key.id})` };
 }
 
-async function isSame(given: string, expected: string): Promise<boolean> {
-  const [a, b] = await Promise.all([digest(given), digest(expected)]);
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
   return a.reduce((difference, byte, index) => difference | (byte ^ (b[index] ?? 0)), 0) === 0;
-}
-
-async function digest(text: string): Promise<Uint8Array> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
 }

@@ -1,7 +1,9 @@
 // GET /openapi.json, and GET /docs: the same made readable, with nothing loaded from elsewhere.
 import { Hono } from "hono";
 import { html } from "hono/html";
-import { type Operation, openapiDocument, operations } from "../../contract/openapi.ts";
+import { openapiDocument } from "../../contract/openapi.ts";
+import type { Operation } from "../../contract/operation.ts";
+import { operations } from "../../contract/operations.ts";
 import type { AppEnv } from "./app.ts";
 
 const version = "0.1.0";

@@ -14,16 +14,13 @@ import { SluiceError } from "../../core/errors.ts";
 import type { Job, NewJob } from "../../core/job.ts";
 import type { EnqueuedJob } from "../../core/sql/enqueue.ts";
 import { cancel, enqueue, findJob, listJobs } from "../../core/sql/index.ts";
-import type { JobDefinition } from "../../jobs/define.ts";
 import type { AppEnv } from "./app.ts";
 import { checkMayEnqueue, requireRole } from "./auth.ts";
 import { parseQuery, readBody } from "./body.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import { jobResponseOf } from "./job-response.ts";
+import { checkPayload, maxBodyBytes } from "./payload.ts";
 
-const maxPayloadBytes = 64 * 1024;
-/** The payload's limit and room for the other fields. */
-const maxBodyBytes = maxPayloadBytes + 16 * 1024;
 /** What Neon takes in one request, less what the statement adds. */
 const maxBatchBytes = 8 * 1024 * 1024;
 
@@ -108,26 +105,6 @@ function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonl
     partitionKey: request.partition_key,
     tags: request.tags,
   };
-}
-
-function checkPayload(
-  definition: JobDefinition,
-  payload: EnqueueRequest["payload"],
-  path: readonly string[],
-): void {
-  const bytes = new TextEncoder().encode(JSON.stringify(payload)).byteLength;
-  if (bytes > maxPayloadBytes) {
-    const where = path.join(".");
-    throw new SluiceError("body_too_large", `${where} has ${bytes} bytes, ${maxPayloadBytes} are allowed`);
-  }
-  const faults = definition
-    .faultsOf(payload)
-    .map((fault) => ({ ...fault, path: [...path, fault.path].filter(Boolean).join(".") }));
-  if (faults.length > 0) {
-    throw new SluiceError("request_invalid", `the payload does not fit the type "${definition.type}"`, {
-      faults,
-    });
-  }
 }
 
 /** The header's draft wants a quoted string; a bare one is taken too. */

@@ -18,10 +18,15 @@ const problems: Record<ErrorCode, { status: number; title: string }> = {
   lease_lost: { status: 409, title: "The lease is lost" },
   idempotency_conflict: { status: 422, title: "The idempotency key was used for another request" },
   database_unavailable: { status: 503, title: "The database is out of reach" },
+  rate_limited: { status: 429, title: "The key is used too often" },
   internal: { status: 500, title: "Something went wrong here" },
 };
 
-const retryAfterSeconds = 5;
+/** A database that is away, and the window of a key's rate limit. */
+const retryAfterSeconds = new Map([
+  [503, 5],
+  [429, 1],
+]);
 
 export function problemResponse(error: unknown): Response {
   const known =
@@ -39,7 +44,8 @@ export function problemResponse(error: unknown): Response {
   };
   const headers = new Headers({ "content-type": "application/problem+json" });
   if (status === 401) headers.set("www-authenticate", "Bearer");
-  if (status === 503) headers.set("retry-after", String(retryAfterSeconds));
+  const seconds = retryAfterSeconds.get(status);
+  if (seconds) headers.set("retry-after", String(seconds));
   return new Response(JSON.stringify(body), { status, headers });
 }
 

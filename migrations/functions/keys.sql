@@ -1,0 +1,69 @@
+-- Keys of the API: added, found by their hash, revoked. The key itself is never here.
+
+-- What may be shown and audited of a key: all but its hash.
+create or replace function shown_key(p_key api_key) returns jsonb
+language sql stable
+set search_path from current
+return to_jsonb(p_key) - 'key_hash';
+
+create or replace function add_key(
+  p_actor text, p_name text, p_role text, p_key_hash bytea, p_job_types text[], p_rate_limit_per_second int
+) returns api_key
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_key api_key;
+begin
+  insert into api_key (id, name, role, key_hash, job_types, rate_limit_per_second)
+  values (new_id(), p_name, p_role, p_key_hash, p_job_types, p_rate_limit_per_second)
+  returning * into v_key;
+  perform write_audit(p_actor, 'add key', 'key ' || v_key.id, null, shown_key(v_key));
+  return v_key;
+end $$;
+
+-- The key as it is now, revoked; no row where there is none. A key that was revoked before keeps its time.
+create or replace function revoke_key(p_actor text, p_id uuid) returns setof api_key
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_before api_key;
+  v_after  api_key;
+begin
+  select * into v_before from api_key where id = p_id for update;
+  if not found then
+    return;
+  end if;
+  update api_key set revoked_at = coalesce(revoked_at, now()) where id = p_id returning * into v_after;
+  perform write_audit(p_actor, 'revoke key', 'key ' || p_id, shown_key(v_before), shown_key(v_after));
+  return next v_after;
+end $$;
+
+-- The live key of a hash. When it was used is kept to the minute: no write for each request, and whoever would have to
+-- wait for another's write leaves it to them.
+create or replace function find_key(p_key_hash bytea) returns setof api_key
+language sql
+set search_path from current
+as $$
+  with unmarked as materialized (
+    select id
+    from api_key
+    where key_hash = p_key_hash
+      and revoked_at is null
+      and coalesce(last_used_at, '-infinity') < now() - interval '1 minute'
+    for update skip locked
+  ),
+  marked as (
+    update api_key set last_used_at = now() where id = (select id from unmarked)
+  )
+  select * from api_key where key_hash = p_key_hash and revoked_at is null
+$$;
+
+-- The newest first, live ones before revoked ones.
+create or replace function list_keys(p_limit int) returns setof api_key
+language sql stable
+set search_path from current
+as $$
+  select * from api_key order by revoked_at is not null, id desc limit p_limit
+$$;

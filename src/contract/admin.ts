@@ -1,0 +1,141 @@
+// The shapes of the admin API: dead letters, types, queues, keys, audit, and the numbers behind the dashboard.
+import * as z from "zod";
+import { deadReasons } from "../core/job.ts";
+import { defaultRateLimitPerSecond, roles } from "../core/key.ts";
+import { booked } from "../core/sql/books.ts";
+import { jobResponse, name, time } from "./jobs.ts";
+
+export const maxReplayed = 1000;
+
+const page = {
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z.string().max(200).optional(),
+};
+const plainText = z.string().regex(/^\P{Cc}+$/u, "empty, or with control characters");
+const books = z.record(z.enum(booked), z.int());
+
+export const deadLetterQuery = z.strictObject({
+  type: name.optional(),
+  reason: z.enum(deadReasons).optional(),
+  ...page,
+});
+export const deadLetterPage = z.object({ jobs: z.array(jobResponse), next_cursor: z.string().nullable() });
+export type DeadLetterPage = z.output<typeof deadLetterPage>;
+
+/** Without a payload the job keeps its own. */
+export const replayRequest = z.strictObject({ payload: z.record(z.string(), z.json()).optional() });
+export const discardRequest = z.strictObject({ reason: plainText.max(1000).optional() });
+
+/** The oldest first, at most so many in one request. A dry run says how many it would be. */
+export const replayManyRequest = z.strictObject({
+  type: name,
+  reason: z.enum(deadReasons).optional(),
+  count: z.int().min(1).max(maxReplayed).default(maxReplayed),
+  dry_run: z.boolean().default(false),
+});
+export const replayManyResponse = z.object({ replayed: z.int(), dry_run: z.boolean() });
+export type ReplayManyResponse = z.output<typeof replayManyResponse>;
+
+export const jobTypeResponse = z.object({
+  type: z.string(),
+  queue: z.string(),
+  work: z.enum(["single", "batch", "pulled"]),
+  max_attempts: z.int(),
+  backoff: z.object({ base_seconds: z.number(), max_seconds: z.number(), jitter_seconds: z.number() }),
+  timeout_seconds: z.number(),
+  lease_seconds: z.number(),
+  concurrency: z.int().nullable(),
+  rate: z.object({ limit: z.int(), per_seconds: z.number() }).nullable(),
+  paused: z.boolean(),
+  paused_since: time.nullable(),
+  breaker: z.object({ state: z.enum(["open", "closed"]), opened_at: time.nullable() }),
+  books,
+});
+export type JobTypeResponse = z.output<typeof jobTypeResponse>;
+export const jobTypesResponse = z.object({ job_types: z.array(jobTypeResponse) });
+
+/** The answer to a pause and to a resume. */
+export const pausedTypeResponse = z.object({ type: z.string(), paused: z.boolean() });
+export type PausedTypeResponse = z.output<typeof pausedTypeResponse>;
+
+export const queueResponse = z.object({
+  queue: z.string(),
+  paused: z.boolean(),
+  paused_since: time.nullable(),
+  books,
+});
+export type QueueResponse = z.output<typeof queueResponse>;
+export const queuesResponse = z.object({ queues: z.array(queueResponse) });
+
+/** The answer to a pause and to a resume. */
+export const pausedQueueResponse = z.object({ queue: z.string(), paused: z.boolean() });
+export type PausedQueueResponse = z.output<typeof pausedQueueResponse>;
+
+export const keyRequest = z
+  .strictObject({
+    name: plainText.max(100),
+    role: z.enum(roles),
+    job_types: z.array(name).min(1).max(1000).nullable().default(null),
+    rate_limit_per_second: z.int().min(1).max(1_000_000).default(defaultRateLimitPerSecond),
+  })
+  .refine((key) => key.job_types === null || key.role === "producer", {
+    path: ["job_types"],
+    message: "only a producer's key is bound to types",
+  });
+
+export const keyResponse = z.object({
+  id: z.uuid(),
+  name: z.string(),
+  role: z.enum(roles),
+  job_types: z.array(z.string()).nullable(),
+  rate_limit_per_second: z.int(),
+  created_at: time,
+  revoked_at: time.nullable(),
+  last_used_at: time.nullable(),
+});
+export type KeyResponse = z.output<typeof keyResponse>;
+export const keysResponse = z.object({ keys: z.array(keyResponse) });
+/** The only answer that ever has the key in it. */
+export const newKeyResponse = keyResponse.extend({ key: z.string() });
+export type NewKeyResponse = z.output<typeof newKeyResponse>;
+
+export const auditQuery = z.strictObject(page);
+export const auditPage = z.object({
+  entries: z.array(
+    z.object({
+      id: z.string(),
+      at: time,
+      actor: z.string(),
+      action: z.string(),
+      target: z.string(),
+      before: z.json(),
+      after: z.json(),
+    }),
+  ),
+  next_cursor: z.string().nullable(),
+});
+export type AuditPage = z.output<typeof auditPage>;
+
+export const statsResponse = z.object({
+  totals: books,
+  books: z.array(z.object({ queue: z.string(), type: z.string(), books })),
+  oldest_due_seconds: z.number(),
+  expired_lease_seconds: z.number(),
+  /** The latest of each kind, newest first. */
+  rounds: z.array(
+    z.object({
+      kind: z.string(),
+      queue: z.string().nullable(),
+      started_at: time,
+      ended_at: time,
+      claimed: z.int(),
+      completed: z.int(),
+      failed: z.int(),
+      released: z.int(),
+      lost: z.int(),
+      reason: z.string(),
+      message: z.string().nullable(),
+    }),
+  ),
+});
+export type StatsResponse = z.output<typeof statsResponse>;

@@ -1,0 +1,35 @@
+// list audit. See migrations/functions/audit.sql.
+import { sql } from "drizzle-orm";
+import type { Json } from "../job.ts";
+import type { Statement } from "./statement.ts";
+
+export interface AuditEntry {
+  /** A bigint, kept as its text. */
+  id: string;
+  at: Date;
+  actor: string;
+  action: string;
+  target: string;
+  before: Json;
+  after: Json;
+}
+
+/** Newest first; `before` is the last id of the page before. */
+export function listAudit(page: { before?: string | undefined; limit: number }): Statement<AuditEntry> {
+  return {
+    name: "list audit",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select id, at, actor, action, target, before, after
+      from ${schema}.list_audit(${page.before ?? null}::bigint, ${page.limit}::int)`,
+    decode: (row) => ({
+      id: String(row.id),
+      at: row.at as Date,
+      actor: row.actor as string,
+      action: row.action as string,
+      target: row.target as string,
+      before: row.before as Json,
+      after: row.after as Json,
+    }),
+  };
+}

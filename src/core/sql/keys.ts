@@ -1,0 +1,69 @@
+// add key, revoke key, find key, list keys. See migrations/functions/keys.sql.
+import { sql } from "drizzle-orm";
+import type { ApiKey, NewKey, Role } from "../key.ts";
+import type { Row, Statement } from "./statement.ts";
+
+const columns = sql.raw(
+  "id, name, role, job_types, rate_limit_per_second, created_at, revoked_at, last_used_at",
+);
+
+/** `keyHash`: the SHA-256 of the whole key in hex. */
+export function addKey(actor: string, key: NewKey & { keyHash: string }): Statement<ApiKey> {
+  return {
+    name: "add key",
+    isRepeatable: false, // the hash is there already
+    build: (schema) => sql`
+      select ${columns}
+      from ${schema}.add_key(
+        ${actor}::text,
+        ${key.name}::text,
+        ${key.role}::text,
+        decode(${key.keyHash}::text, 'hex'),
+        ${key.jobTypes === null ? null : sql.param(key.jobTypes)}::text[],
+        ${key.rateLimitPerSecond}::int
+      )`,
+    decode: decodeKey,
+  };
+}
+
+/** No row: there is no such key. */
+export function revokeKey(actor: string, id: string): Statement<ApiKey> {
+  return {
+    name: "revoke key",
+    isRepeatable: true,
+    build: (schema) => sql`select ${columns} from ${schema}.revoke_key(${actor}::text, ${id}::uuid)`,
+    decode: decodeKey,
+  };
+}
+
+/** Only a live key is found. */
+export function findKey(keyHash: string): Statement<ApiKey> {
+  return {
+    name: "find key",
+    isRepeatable: true,
+    build: (schema) => sql`select ${columns} from ${schema}.find_key(decode(${keyHash}::text, 'hex'))`,
+    decode: decodeKey,
+  };
+}
+
+export function listKeys({ limit }: { limit: number }): Statement<ApiKey> {
+  return {
+    name: "list keys",
+    isRepeatable: true,
+    build: (schema) => sql`select ${columns} from ${schema}.list_keys(${limit}::int)`,
+    decode: decodeKey,
+  };
+}
+
+function decodeKey(row: Row): ApiKey {
+  return {
+    id: row.id as string,
+    name: row.name as string,
+    role: row.role as Role,
+    jobTypes: row.job_types as string[] | null,
+    rateLimitPerSecond: Number(row.rate_limit_per_second),
+    createdAt: row.created_at as Date,
+    revokedAt: row.revoked_at as Date | null,
+    lastUsedAt: row.last_used_at as Date | null,
+  };
+}

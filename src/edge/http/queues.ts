@@ -1,0 +1,48 @@
+// The queues: those that have or had jobs, those of the registered types, and those that are paused; pause and
+// resume (D7). A queue can be paused before its first job.
+import { type Context, Hono } from "hono";
+import type { PausedQueueResponse, QueueResponse } from "../../contract/admin.ts";
+import { name } from "../../contract/jobs.ts";
+import { SluiceError } from "../../core/errors.ts";
+import { books, listPauses, pauseAs, resumeAs } from "../../core/sql/index.ts";
+import type { AppEnv } from "./app.ts";
+import { pauseOf, totalOf } from "./place.ts";
+
+export const queues = new Hono<AppEnv>();
+
+queues.get("/", async (context) => {
+  const { queue, registry } = context.env;
+  const [rows, pauses] = await Promise.all([queue.db.run(books()), queue.db.run(listPauses())]);
+  const names = new Set([
+    ...registry.all().map((definition) => definition.queue),
+    ...rows.map((row) => row.queue),
+    ...pauses.filter(({ kind }) => kind === "queue").map((pause) => pause.name),
+  ]);
+  const found = [...names].toSorted().map(
+    (known): QueueResponse => ({
+      queue: known,
+      ...pauseOf(pauses, { kind: "queue", name: known }),
+      books: totalOf(rows.filter((row) => row.queue === known)),
+    }),
+  );
+  return context.json({ queues: found });
+});
+
+queues.post("/:queue/pause", async (context) => {
+  const queue = queueOf(context);
+  await context.env.queue.db.run(pauseAs(context.get("caller").actor, { queue }));
+  return context.json({ queue, paused: true } satisfies PausedQueueResponse);
+});
+
+queues.post("/:queue/resume", async (context) => {
+  const queue = queueOf(context);
+  await context.env.queue.db.run(resumeAs(context.get("caller").actor, { queue }));
+  context.env.nudge(queue);
+  return context.json({ queue, paused: false } satisfies PausedQueueResponse);
+});
+
+function queueOf(context: Context<AppEnv>): string {
+  const parsed = name.safeParse(context.req.param("queue"));
+  if (!parsed.success) throw new SluiceError("not_found", "that is not the name of a queue");
+  return parsed.data;
+}

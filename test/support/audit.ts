@@ -1,0 +1,9 @@
+// The audit as tests look at it. It cannot be emptied between them, so they look at its newest end.
+import type { AuditEntry } from "../../src/core/sql/audit.ts";
+import { listAudit } from "../../src/core/sql/index.ts";
+import type { Database } from "../../src/queue/ports.ts";
+import { only } from "./verbs.ts";
+
+export async function newestAudit(db: Database): Promise<AuditEntry> {
+  return only(await db.run(listAudit({ limit: 1 })));
+}

@@ -1,0 +1,354 @@
+// The admin's routes (L2, D7, X3) in workerd: dead letters, types, queues, audit, stats.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  auditPage,
+  deadLetterPage,
+  type JobTypeResponse,
+  jobTypesResponse,
+  pausedQueueResponse,
+  pausedTypeResponse,
+  queuesResponse,
+  replayManyResponse,
+  statsResponse,
+} from "../../src/contract/admin.ts";
+import { jobResponse } from "../../src/contract/jobs.ts";
+import { defineJob, definePulledJob, FatalError } from "../../src/index.ts";
+import { adminCallsOf, refusal } from "./admin-calls.ts";
+import { useDeployment } from "./deployment.ts";
+
+/** Dead at once, unless its payload says that it may pass. */
+const picky = (type: string, queue = "default") =>
+  defineJob(type, {
+    payload: z.object({ passes: z.boolean() }),
+    queue,
+    timeoutSeconds: 10,
+    run: ({ passes }) => {
+      if (!passes) throw new FatalError("not this one");
+    },
+  });
+const deployment = useDeployment([
+  picky("order"),
+  picky("invoice", "papers"),
+  definePulledJob("pulled", {
+    payload: z.object({}),
+    concurrency: 2,
+    rate: { limit: 10, per: "minute" },
+    maxAttempts: 3,
+  }),
+]);
+const { enqueueMany, fire, look, query } = deployment;
+const { ask, newestAudit, send } = adminCallsOf(deployment);
+const unknownId = "01900000-0000-7000-8000-000000000000";
+
+beforeEach(() => query("truncate sluice.pause"));
+afterEach(() => deployment.quiet());
+
+/** Dead letters, the oldest first. */
+async function bury(count: number, type = "order"): Promise<string[]> {
+  const payloads = Array.from({ length: count }, () => ({ passes: false }));
+  const ids = await enqueueMany(type, payloads, { queue: type === "invoice" ? "papers" : "default" });
+  await fire();
+  return ids.toSorted();
+}
+
+const listed = async (filters: string) =>
+  (await ask(`GET /v1/admin/dlq${filters}`, deadLetterPage)).jobs.map((job) => job.job_id);
+
+describe("dead letters", () => {
+  test("are listed newest first in pages that meet without a gap", async () => {
+    const ids = await bury(5);
+    const seen: string[] = [];
+    let cursor: string | null = "";
+    for (let pages = 0; cursor !== null && pages < 5; pages++) {
+      const page: z.output<typeof deadLetterPage> = await ask(
+        `GET /v1/admin/dlq?limit=2&cursor=${cursor}`,
+        deadLetterPage,
+      );
+      expect(page.jobs.length).toBeLessThanOrEqual(2);
+      seen.push(...page.jobs.map((job) => job.job_id));
+      cursor = page.next_cursor;
+    }
+    expect(seen).toEqual(ids.toReversed());
+  });
+
+  test("are listed by type and by reason", async () => {
+    const [order] = await bury(1);
+    const [invoice] = await bury(1, "invoice");
+    expect(await listed("?type=order")).toEqual([order]);
+    expect(await listed("?reason=fatal")).toEqual([invoice, order]);
+    expect(await listed("?reason=expired")).toEqual([]);
+  });
+
+  test.each([
+    ["limit=0", "limit"],
+    ["limit=101", "limit"],
+    ["reason=boredom", "reason"],
+    ["type=No Type", "type"],
+    ["cursor=%00", "cursor"],
+    ["cursor=bm8", "cursor"],
+  ])("a query with %s is a 400 that names it", async (filter, path) => {
+    expect(await refusal(await send(`GET /v1/admin/dlq?${filter.replace(" ", "+")}`))).toEqual({
+      status: 400,
+      paths: [path],
+    });
+  });
+
+  test("one is shown with its payload and every error", async () => {
+    const [id = ""] = await bury(1);
+    expect(await ask(`GET /v1/admin/dlq/${id}`, jobResponse)).toMatchObject({
+      job_id: id,
+      status: "dead",
+      dead_reason: "fatal",
+      payload: { passes: false },
+      errors: [{ attempt: 1, message: "not this one" }],
+    });
+  });
+
+  test("a job that is not dead is none: 404 to look at, 409 to replay or discard", async () => {
+    const [id = ""] = await enqueueMany("order", [{ passes: true }]);
+    expect(await refusal(await send(`GET /v1/admin/dlq/${id}`))).toMatchObject({ status: 404 });
+    for (const verb of ["replay", "discard"])
+      expect(await refusal(await send(`POST /v1/admin/dlq/${id}/${verb}`))).toMatchObject({ status: 409 });
+  });
+
+  test.each([unknownId, "not-an-id"])("a job that there is not (%s) is a 404", async (id) => {
+    for (const request of [`GET /v1/admin/dlq/${id}`, ...verbs(id)])
+      expect(await refusal(await send(request))).toMatchObject({ status: 404 });
+  });
+  const verbs = (id: string) => ["replay", "discard"].map((verb) => `POST /v1/admin/dlq/${id}/${verb}`);
+});
+
+describe("replay of one", () => {
+  test("with another payload it runs at once and completes, and the audit has both payloads", async () => {
+    const [id = ""] = await bury(1);
+    const replayed = await ask(`POST /v1/admin/dlq/${id}/replay`, jobResponse, { payload: { passes: true } });
+    expect(replayed).toMatchObject({ job_id: id, status: "pending", attempts: 0 });
+    expect(await newestAudit()).toMatchObject({
+      actor: "admin",
+      action: "replay",
+      target: `job ${id}`,
+      before: { status: "dead", payload: { passes: false } },
+      after: { status: "pending", payload: { passes: true } },
+    });
+    await deployment.quiet();
+    expect(await look(id)).toMatchObject({ status: "completed", payload: { passes: true } });
+  });
+
+  test("without a body it runs as it was", async () => {
+    const [id = ""] = await bury(1);
+    await ask(`POST /v1/admin/dlq/${id}/replay`, jobResponse);
+    await deployment.quiet();
+    expect(await look(id)).toMatchObject({ status: "dead", errors: [{}, {}] });
+  });
+
+  test.each([
+    ["that does not fit the type", { payload: { passes: "yes" } }, 400, ["payload.passes"]],
+    ["that is no object", { payload: [] }, 400, ["payload"]],
+    ["that is too large", { payload: { passes: true, note: "x".repeat(65_536) } }, 413, []],
+    ["in an unknown field", { paylaod: {} }, 400, [""]],
+  ])("with a payload %s is refused, and nothing has changed", async (_, body, status, paths) => {
+    const [id = ""] = await bury(1);
+    const before = await newestAudit();
+    expect(await refusal(await send(`POST /v1/admin/dlq/${id}/replay`, { body }))).toEqual({ status, paths });
+    expect(await look(id)).toMatchObject({ status: "dead", payload: { passes: false } });
+    expect(await newestAudit()).toEqual(before);
+  });
+
+  test("with a payload of a type that is not registered is a 403", async () => {
+    const [id = ""] = await enqueueMany("nobody", [{}]);
+    const [held] = await query<{ generation: string }>(
+      "select lease_generation as generation from sluice.claim('default', '{nobody}', 1, 60)",
+    );
+    const settlement = { id, generation: held?.generation, outcome: "bury", message: "no" };
+    await query("select sluice.settle($1::jsonb)", [JSON.stringify([settlement])]);
+    const response = await send(`POST /v1/admin/dlq/${id}/replay`, { body: { payload: {} } });
+    expect(await refusal(response)).toMatchObject({ status: 403 });
+  });
+});
+
+describe("discard", () => {
+  test("a dead letter is discarded with a reason that the audit keeps", async () => {
+    const [id = ""] = await bury(1);
+    const body = { reason: "a test order" };
+    expect(await ask(`POST /v1/admin/dlq/${id}/discard`, jobResponse, body)).toMatchObject({
+      status: "discarded",
+    });
+    expect(await newestAudit()).toMatchObject({
+      action: "discard",
+      target: `job ${id}`,
+      before: { status: "dead" },
+      after: { status: "discarded", reason: "a test order" },
+    });
+    expect(await refusal(await send(`POST /v1/admin/dlq/${id}/discard`))).toMatchObject({ status: 409 });
+    expect(await listed("")).toEqual([]);
+  });
+
+  test("needs no body", async () => {
+    const [id = ""] = await bury(1);
+    expect((await send(`POST /v1/admin/dlq/${id}/discard`)).status).toBe(200);
+  });
+});
+
+describe("replay of many", () => {
+  const replayMany = (body: object) => ask("POST /v1/admin/dlq/replay", replayManyResponse, body);
+
+  test("a dry run says how many, changes nothing and is not audited", async () => {
+    const ids = await bury(3);
+    const before = await newestAudit();
+    expect(await replayMany({ type: "order", dry_run: true })).toEqual({ replayed: 3, dry_run: true });
+    expect(await replayMany({ type: "order", count: 2, dry_run: true })).toMatchObject({ replayed: 2 });
+    expect(await listed("")).toEqual(ids.toReversed());
+    expect(await newestAudit()).toEqual(before);
+  });
+
+  test("takes the oldest of the type up to the count, and leaves the others", async () => {
+    const ids = await bury(3);
+    const [invoice] = await bury(1, "invoice");
+    await send("POST /v1/admin/job-types/order/pause"); // so that they do not die again
+    expect(await replayMany({ type: "order", count: 2, reason: "fatal" })).toMatchObject({ replayed: 2 });
+    expect(await listed("")).toEqual([invoice, ids[2]]);
+    expect(await newestAudit()).toMatchObject({
+      action: "replay many",
+      target: "type order",
+      after: { replayed: 2, ids: ids.slice(0, 2) },
+    });
+    expect(await replayMany({ type: "order", reason: "expired" })).toMatchObject({ replayed: 0 });
+    expect(await replayMany({ type: "order" })).toMatchObject({ replayed: 1 });
+  });
+
+  test("starts a drain of each queue that got jobs", async () => {
+    const [id = ""] = await bury(1, "invoice");
+    await replayMany({ type: "invoice" });
+    await deployment.quiet();
+    expect(await look(id)).toMatchObject({ status: "dead", errors: [{}, {}] });
+  });
+
+  test.each([
+    ["no type", {}, "type"],
+    ["a count of none", { type: "order", count: 0 }, "count"],
+    ["too large a count", { type: "order", count: 1001 }, "count"],
+  ])("with %s is refused", async (_, body, path) => {
+    const response = await send("POST /v1/admin/dlq/replay", { body });
+    expect(await refusal(response)).toEqual({ status: 400, paths: [path] });
+  });
+});
+
+describe("job types", () => {
+  const typeOf = async (type: string): Promise<JobTypeResponse | undefined> =>
+    (await ask("GET /v1/admin/job-types", jobTypesResponse)).job_types.find((found) => found.type === type);
+
+  test("each registered one is shown with its options, breaker and books", async () => {
+    await bury(2);
+    await query("select sluice.open_breaker('order')");
+    const { job_types } = await ask("GET /v1/admin/job-types", jobTypesResponse);
+    expect(job_types.map(({ type }) => type)).toEqual(["order", "invoice", "pulled"]);
+    expect(await typeOf("order")).toMatchObject({
+      queue: "default",
+      work: "single",
+      timeout_seconds: 10,
+      paused: false,
+      breaker: { state: "open", opened_at: expect.any(String) },
+      books: { enqueued: 2, dead: 2, pending: 0 },
+    });
+    expect(await typeOf("pulled")).toMatchObject({
+      work: "pulled",
+      max_attempts: 3,
+      concurrency: 2,
+      rate: { limit: 10, per_seconds: 60 },
+      breaker: { state: "closed", opened_at: null },
+      books: { enqueued: 0 },
+    });
+  });
+
+  test("a paused one does not run until it is resumed, which runs it at once", async () => {
+    const paused = await ask("POST /v1/admin/job-types/order/pause", pausedTypeResponse);
+    expect(paused).toEqual({ type: "order", paused: true });
+    expect(await typeOf("order")).toMatchObject({ paused: true, paused_since: expect.any(String) });
+    const [id = ""] = await enqueueMany("order", [{ passes: true }]);
+    await fire();
+    expect(await look(id)).toMatchObject({ status: "pending" });
+    expect((await send("POST /v1/admin/job-types/order/resume")).status).toBe(200);
+    await deployment.quiet();
+    expect(await look(id)).toMatchObject({ status: "completed" });
+    const { entries } = await ask("GET /v1/admin/audit?limit=2", auditPage);
+    expect(entries).toMatchObject([
+      { action: "resume", target: "type order", before: { paused: true }, after: { paused: false } },
+      { action: "pause", target: "type order", before: { paused: false }, after: { paused: true } },
+    ]);
+  });
+
+  test.each(["pause", "resume"])("one that is not registered is a 404 to %s", async (verb) => {
+    expect(await refusal(await send(`POST /v1/admin/job-types/nobody/${verb}`))).toMatchObject({
+      status: 404,
+    });
+  });
+});
+
+describe("queues", () => {
+  const queues = async () => (await ask("GET /v1/admin/queues", queuesResponse)).queues;
+
+  test("those of types, of jobs and of pauses are shown with their books", async () => {
+    await enqueueMany("order", [{ passes: true }], { queue: "rush" });
+    await send("POST /v1/admin/queues/later/pause");
+    expect(await queues()).toMatchObject([
+      { queue: "default", paused: false, books: { enqueued: 0 } },
+      { queue: "later", paused: true, paused_since: expect.any(String) },
+      { queue: "papers", paused: false },
+      { queue: "rush", paused: false, books: { enqueued: 1, pending: 1 } },
+    ]);
+  });
+
+  test("a paused one does not run until it is resumed, which runs it at once", async () => {
+    await send("POST /v1/admin/queues/rush/pause");
+    const [id = ""] = await enqueueMany("order", [{ passes: true }], { queue: "rush" });
+    await fire();
+    expect(await look(id)).toMatchObject({ status: "pending" });
+    const resumed = await ask("POST /v1/admin/queues/rush/resume", pausedQueueResponse);
+    expect(resumed).toEqual({ queue: "rush", paused: false });
+    await deployment.quiet();
+    expect(await look(id)).toMatchObject({ status: "completed" });
+    expect(await newestAudit()).toMatchObject({ action: "resume", target: "queue rush" });
+  });
+
+  test("what cannot be the name of one is a 404", async () => {
+    expect(await refusal(await send("POST /v1/admin/queues/No%20Queue/pause"))).toMatchObject({
+      status: 404,
+    });
+  });
+});
+
+describe("the audit", () => {
+  test("is read newest first in pages that meet without a gap", async () => {
+    for (const queue of ["a", "b", "c", "d", "e"]) await send(`POST /v1/admin/queues/${queue}/pause`);
+    const first = await ask("GET /v1/admin/audit?limit=2", auditPage);
+    const second = await ask(`GET /v1/admin/audit?limit=2&cursor=${first.next_cursor}`, auditPage);
+    const targets = [...first.entries, ...second.entries].map((entry) => entry.target);
+    expect(targets).toEqual(["queue e", "queue d", "queue c", "queue b"]);
+  });
+
+  test("takes no cursor of another list", async () => {
+    const cursor = btoa(unknownId);
+    expect(await refusal(await send(`GET /v1/admin/audit?cursor=${cursor}`))).toEqual({
+      status: 400,
+      paths: ["cursor"],
+    });
+  });
+});
+
+test("stats have the books by queue and type, what waits longest, and the last rounds", async () => {
+  await bury(2);
+  await enqueueMany("order", [{ passes: true }], { queue: "rush" });
+  const stats = await ask("GET /v1/stats", statsResponse);
+  expect(stats.totals).toMatchObject({ enqueued: 3, dead: 2, pending: 1 });
+  expect(stats.books).toMatchObject([
+    { queue: "default", type: "order", books: { enqueued: 2, dead: 2 } },
+    { queue: "rush", type: "order", books: { enqueued: 1, pending: 1 } },
+  ]);
+  expect(stats.rounds).toMatchObject([{ kind: "drain", queue: "default", claimed: 2, reason: "empty" }]);
+  expect(stats.oldest_due_seconds).toBeGreaterThan(0);
+});
+
+test("a route that there is not is a 404 problem document", async () => {
+  expect(await refusal(await send("GET /v1/admin/nothing"))).toMatchObject({ status: 404 });
+});

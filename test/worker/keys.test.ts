@@ -1,0 +1,266 @@
+// Keys, roles and rate limits of the HTTP API (X1, X2), in workerd.
+import { neonConfig } from "@neondatabase/serverless";
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { keyResponse, keysResponse } from "../../src/contract/admin.ts";
+import { type Role, roles } from "../../src/core/key.ts";
+import { revokedWithinMs } from "../../src/edge/http/key-cache.ts";
+import { defineJob } from "../../src/index.ts";
+import { adminCallsOf, refusal } from "./admin-calls.ts";
+import { adminKey, useDeployment } from "./deployment.ts";
+
+const types = ["echo", "other"].map((type) =>
+  defineJob(type, { payload: z.object({}), timeoutSeconds: 10, run: () => null }),
+);
+const deployment = useDeployment(types);
+const { addKey, ask, newestAudit, send } = adminCallsOf(deployment);
+const unknownKey = `sk_${"a".repeat(43)}`;
+const unknownId = "01900000-0000-7000-8000-000000000000";
+const enqueue = (key: string, { type = "echo", settings = {} } = {}) =>
+  send("POST /v1/jobs", { key, body: { type }, settings });
+
+/** The clock stands still until a test moves it. */
+const moveClock = (ms: number) => vi.setSystemTime(Date.now() + ms);
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+});
+afterEach(async () => {
+  await deployment.quiet(); // by the clock that its drains began with
+  vi.useRealTimers();
+  neonConfig.fetchFunction = undefined;
+});
+
+/** How often a key is looked up in the database from now on. */
+function countLookUps(): { count: number } {
+  const lookUps = { count: 0 };
+  neonConfig.fetchFunction = (url: string, init: RequestInit) => {
+    if (String(init.body).includes("find_key")) lookUps.count++;
+    return fetch(url, init);
+  };
+  return lookUps;
+}
+
+describe("a new key", () => {
+  test("is shown once, and the database has only its hash", async () => {
+    const { key, id } = await addKey("producer");
+    expect(key).toMatch(/^sk_[A-Za-z0-9_-]{43}$/);
+    const rows = await deployment.query(
+      "select *, key_hash = sha256($2) as is_hash from sluice.api_key where id = $1",
+      [id, key],
+    );
+    expect(rows).toMatchObject([{ is_hash: true }]);
+    const listed = await send("GET /v1/admin/keys");
+    const audited = await send("GET /v1/admin/audit");
+    for (const text of [JSON.stringify(rows), await listed.text(), await audited.text()]) {
+      expect(text).toContain(id);
+      expect(text).not.toContain(key);
+    }
+  });
+
+  test("is another one each time", async () => {
+    const made = await Promise.all(Array.from({ length: 10 }, () => addKey("viewer")));
+    expect(new Set(made.map(({ key }) => key)).size).toBe(10);
+  });
+
+  test("is listed with its role, types and limit, and is in the audit", async () => {
+    const { key: _, ...added } = await addKey("producer", { job_types: ["echo"], rate_limit_per_second: 7 });
+    expect(added).toMatchObject({ role: "producer", job_types: ["echo"], rate_limit_per_second: 7 });
+    const { keys } = await ask("GET /v1/admin/keys", keysResponse);
+    expect(keys).toContainEqual(added);
+    expect(await newestAudit()).toMatchObject({
+      actor: "admin",
+      action: "add key",
+      target: `key ${added.id}`,
+      before: null,
+      after: { name: "a producer", role: "producer", job_types: ["echo"], rate_limit_per_second: 7 },
+    });
+  });
+
+  test("without a limit of its own may call a thousand times a second", async () => {
+    expect(await addKey("producer")).toMatchObject({ rate_limit_per_second: 1000, job_types: null });
+  });
+
+  test.each([
+    ["no name", { role: "viewer" }, "name"],
+    ["no role", { name: "x" }, "role"],
+    ["a role that there is not", { name: "x", role: "owner" }, "role"],
+    ["types for another role", { name: "x", role: "worker", job_types: ["echo"] }, "job_types"],
+    ["a bad type", { name: "x", role: "producer", job_types: ["No Type"] }, "job_types.0"],
+    ["a limit of none", { name: "x", role: "producer", rate_limit_per_second: 0 }, "rate_limit_per_second"],
+    ["a name that Postgres cannot keep", { name: "a\u0000b", role: "viewer" }, "name"],
+  ])("with %s is refused", async (_, body, path) => {
+    expect(await refusal(await send("POST /v1/admin/keys", { body }))).toEqual({
+      status: 400,
+      paths: [path],
+    });
+  });
+});
+
+describe("a role may do what is its own, and nothing else", () => {
+  const keyOf: Partial<Record<Role, string>> = {};
+  beforeAll(async () => {
+    for (const role of roles) keyOf[role] = (await addKey(role)).key;
+  });
+
+  const lookers: Role[] = ["viewer", "admin"];
+  const admins: Role[] = ["admin"];
+  test.each<[string, Role[], object | undefined]>([
+    ["POST /v1/jobs", ["producer", "admin"], { type: "echo" }],
+    ["GET /v1/stats", lookers, undefined],
+    ["GET /v1/admin/dlq", lookers, undefined],
+    [`GET /v1/admin/dlq/${unknownId}`, lookers, undefined],
+    [`POST /v1/admin/dlq/${unknownId}/replay`, admins, {}],
+    [`POST /v1/admin/dlq/${unknownId}/discard`, admins, {}],
+    ["POST /v1/admin/dlq/replay", admins, { type: "echo" }],
+    ["GET /v1/admin/job-types", lookers, undefined],
+    ["POST /v1/admin/job-types/other/pause", admins, undefined],
+    ["POST /v1/admin/job-types/other/resume", admins, undefined],
+    ["GET /v1/admin/queues", lookers, undefined],
+    ["POST /v1/admin/queues/quiet/pause", admins, undefined],
+    ["POST /v1/admin/queues/quiet/resume", admins, undefined],
+    ["GET /v1/admin/keys", lookers, undefined],
+    ["POST /v1/admin/keys", admins, { name: "x", role: "viewer" }],
+    [`DELETE /v1/admin/keys/${unknownId}`, admins, undefined],
+    ["GET /v1/admin/audit", lookers, undefined],
+    ["POST /internal/drains/quiet", admins, undefined],
+  ])("%s", async (request, allowed, body) => {
+    const given = body ? { body } : {};
+    for (const role of roles) {
+      const { status } = await send(request, { key: keyOf[role] ?? "", ...given });
+      expect([role, status]).toEqual([
+        role,
+        allowed.includes(role) ? expect.toBeOneOf([200, 201, 404]) : 403,
+      ]);
+    }
+    for (const key of ["", unknownKey, "sk_short"])
+      expect(await refusal(await send(request, { key, ...given }))).toMatchObject({ status: 401 });
+  });
+
+  test("a producer may enqueue the types that its key names, and no other", async () => {
+    const { key } = await addKey("producer", { job_types: ["echo"] });
+    expect((await enqueue(key)).status).toBe(201);
+    expect(await refusal(await enqueue(key, { type: "other" }))).toMatchObject({ status: 403 });
+    expect(await refusal(await enqueue(key, { type: "nobody" }))).toMatchObject({ status: 403 });
+  });
+
+  test("what a key does is audited under its name and id", async () => {
+    const { key, id, name } = await addKey("admin", { name: "night shift" });
+    await send("POST /v1/admin/queues/quiet/resume", { key });
+    expect(await newestAudit()).toMatchObject({ action: "resume", actor: `${name} (${id})` });
+  });
+});
+
+describe("a key is looked up seldom", () => {
+  test("once in ten seconds, however often it is used", async () => {
+    const { key } = await addKey("producer");
+    const lookUps = countLookUps();
+    for (let n = 0; n < 5; n++) expect((await enqueue(key)).status).toBe(201);
+    expect(lookUps.count).toBe(1);
+    moveClock(revokedWithinMs);
+    await enqueue(key);
+    expect(lookUps.count).toBe(2);
+  });
+
+  test("an unknown one once in three seconds, and what is no key never", async () => {
+    const guess = `sk_${crypto.randomUUID().replaceAll("-", "")}${"b".repeat(11)}`;
+    const lookUps = countLookUps();
+    for (let n = 0; n < 5; n++) expect((await enqueue(guess)).status).toBe(401);
+    expect(lookUps.count).toBe(1);
+    moveClock(3000);
+    await enqueue(guess);
+    expect(lookUps.count).toBe(2);
+    for (const key of ["sk_short", `${guess}x`, "another"]) await enqueue(key);
+    expect(lookUps.count).toBe(2);
+  });
+
+  test("the admin key of the settings never: it is not there", async () => {
+    const lookUps = countLookUps();
+    expect((await send("GET /v1/admin/keys", { key: adminKey })).status).toBe(200);
+    expect(lookUps.count).toBe(0);
+  });
+
+  test("with more unknown keys than are kept, those in use stay", async () => {
+    const { key } = await addKey("producer");
+    await enqueue(key);
+    for (let n = 0; n < 1100; n += 50)
+      await Promise.all(
+        Array.from({ length: 50 }, (_, i) => enqueue(`sk_${String(n + i).padStart(43, "g")}`)),
+      );
+    const lookUps = countLookUps();
+    expect((await enqueue(key)).status).toBe(201);
+    expect(lookUps.count).toBe(0);
+  });
+});
+
+test("while the database is out of reach a key is neither known nor unknown: 503, and fine again after it", async () => {
+  const { key } = await addKey("producer");
+  const settings = { DATABASE_URL: deployment.databaseUrl.replace(/[^/]+$/, "no_such_database") };
+  const response = await enqueue(key, { settings });
+  expect(response.headers.get("retry-after")).toBe("5");
+  expect(await refusal(response)).toMatchObject({ status: 503 });
+  expect((await enqueue(key)).status).toBe(201);
+});
+
+describe("a revoked key", () => {
+  test("is refused at once where it was revoked", async () => {
+    const { key, id } = await addKey("producer");
+    expect((await enqueue(key)).status).toBe(201);
+    const revoked = await ask(`DELETE /v1/admin/keys/${id}`, keyResponse);
+    expect(revoked.revoked_at).not.toBeNull();
+    expect((await enqueue(key)).status).toBe(401);
+    expect(await newestAudit()).toMatchObject({
+      action: "revoke key",
+      target: `key ${id}`,
+      before: { revoked_at: null },
+      after: { revoked_at: expect.any(String) },
+    });
+  });
+
+  test("is refused within ten seconds by isolates that had seen it before", async () => {
+    const { key, id } = await addKey("producer");
+    expect((await enqueue(key)).status).toBe(201);
+    // As another isolate does it: this one is not told.
+    await deployment.query("select from sluice.revoke_key('elsewhere', $1)", [id]);
+    moveClock(revokedWithinMs - 1);
+    expect((await enqueue(key)).status).toBe(201);
+    moveClock(1);
+    expect((await enqueue(key)).status).toBe(401);
+  });
+
+  test.each([unknownId, "not-an-id"])("that there is not (%s) is a 404", async (id) => {
+    expect(await refusal(await send(`DELETE /v1/admin/keys/${id}`))).toMatchObject({ status: 404 });
+  });
+});
+
+describe("a key that is used too often (X2)", () => {
+  test("gets 429 with Retry-After until the second is over, and others do not", async () => {
+    const { key } = await addKey("producer", { rate_limit_per_second: 3 });
+    const { key: another } = await addKey("producer");
+    vi.setSystemTime(Math.ceil(Date.now() / 1000) * 1000);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => enqueue(key)));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 201, 201, 429, 429]);
+    const late = await enqueue(key);
+    expect(late.headers.get("retry-after")).toBe("1");
+    expect(await refusal(late)).toMatchObject({ status: 429 });
+    expect((await enqueue(another)).status).toBe(201);
+    moveClock(1000);
+    expect((await enqueue(key)).status).toBe(201);
+  });
+
+  test("gets 429 when the platform's binding says so, which counts it by its id", async () => {
+    const { key, id } = await addKey("producer");
+    const asked: string[] = [];
+    const limiter = (success: boolean) => ({
+      RATE_LIMITER: {
+        limit: async (options: { key: string }) => {
+          asked.push(options.key);
+          return { success };
+        },
+      },
+    });
+    expect((await enqueue(key, { settings: limiter(true) })).status).toBe(201);
+    expect((await enqueue(key, { settings: limiter(false) })).status).toBe(429);
+    expect(asked).toEqual([id, id]);
+    expect((await enqueue(adminKey, { settings: limiter(false) })).status).toBe(201);
+  });
+});
