@@ -141,6 +141,11 @@ describe("what would come back as something else is refused", () => {
     `{"a":0.1234567890123456789}`,
     `{"a":1e999}`,
     `{"a":1e-999}`,
+    `{"a":1,"a":2}`,
+    `{"a":{"b":1,"\\u0062":2}}`,
+    `{"__proto__":{"x":1}}`,
+    `{"a":${"[".repeat(101)}${"]".repeat(101)}}`,
+    `{"a":${"[".repeat(30_000)}${"]".repeat(30_000)}}`,
   ])("%s", async (payload) => {
     const response = await raw(payload);
     expect(response.status).toBe(400);
@@ -151,6 +156,8 @@ describe("what would come back as something else is refused", () => {
   test.each([
     String.raw`{"a":"😀 \u00e9 \\ \"","b":{"":[null,true,-0.5,1e21,9007199254740991,0.30000000000000004]}}`,
     `{"toString":1,"constructor":{"x":2}}`,
+    `{"a":"\\"b\\":[{","c":{"d":":"}}`,
+    `{"a":${"[".repeat(90)}${"]".repeat(90)}}`,
     `{"a":[${Array.from({ length: 10_000 }, (_, n) => n)}]}`,
   ])("but %s comes back as it was", async (payload) => {
     const response = await raw(payload);

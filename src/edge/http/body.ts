@@ -1,8 +1,9 @@
 // Reads a JSON body: only so many bytes, only JSON, only what the schema allows.
 import type { Context } from "hono";
 import type * as z from "zod";
-import { type Fault, SluiceError } from "../../core/errors.ts";
+import { SluiceError } from "../../core/errors.ts";
 import { faultsOf } from "../../jobs/faults.ts";
+import { parseStrictJson } from "./strict-json.ts";
 
 export async function readBody<Schema extends z.ZodType>(
   context: Context,
@@ -12,7 +13,7 @@ export async function readBody<Schema extends z.ZodType>(
   if (!/^application\/(.+\+)?json\b/i.test(context.req.header("content-type") ?? "")) {
     throw new SluiceError("body_not_json", "send a JSON body with content-type: application/json");
   }
-  const parsed = schema.safeParse(parseJson(await readText(context.req.raw, maxBytes)));
+  const parsed = schema.safeParse(parseStrictJson(await readText(context.req.raw, maxBytes)));
   if (!parsed.success) {
     throw new SluiceError("request_invalid", "the body does not fit", {
       faults: faultsOf(parsed.error),
@@ -42,51 +43,4 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();
-}
-
-/** JSON, and nothing in it that would come back as something else. */
-function parseJson(text: string): unknown {
-  const faults: Fault[] = [];
-  const check = (key: string, value: unknown, context?: { source?: string }): unknown => {
-    const fault = keyFault(key) ?? valueFault(value, context?.source);
-    if (fault) faults.push({ path: key, message: fault });
-    return value;
-  };
-  const parsed = parse(text, check);
-  if (faults.length > 0)
-    throw new SluiceError("request_invalid", "the body holds what cannot be kept", { faults });
-  return parsed;
-}
-
-function parse(text: string, reviver: (key: string, value: unknown) => unknown): unknown {
-  try {
-    return JSON.parse(text, reviver);
-  } catch (error) {
-    throw new SluiceError("request_invalid", `the body is not JSON: ${(error as Error).message}`, {
-      cause: error,
-    });
-  }
-}
-
-/** Postgres keeps neither a NUL character nor half of a surrogate pair. */
-const isStorable = (text: string) => !text.includes("\0") && text.isWellFormed();
-
-function keyFault(key: string): string | undefined {
-  return isStorable(key) ? undefined : "a name with a NUL character or half a surrogate pair in it";
-}
-
-function valueFault(value: unknown, source: string | undefined): string | undefined {
-  if (typeof value === "string" && !isStorable(value))
-    return "a NUL character or half a surrogate pair in it";
-  if (typeof value === "number" && source !== undefined && !isExact(value, source)) {
-    return `the number ${source.slice(0, 40)} does not fit a double: send it as a string`;
-  }
-  return undefined;
-}
-
-/** Would it be read back as it was written? Fifteen digits always are. */
-function isExact(value: number, source: string): boolean {
-  const digits = source.replace(/e.*$/i, "").replace(/[-.]/g, "").replace(/^0+/, "");
-  const isInRange = Number.isFinite(value) && (value !== 0 || digits === "");
-  return isInRange && (digits.length <= 15 || Number.isSafeInteger(value) || String(value) === source);
 }
