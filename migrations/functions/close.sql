@@ -23,9 +23,10 @@ begin
   return true;
 end $$;
 
--- Dead jobs start again from attempt 0, with a new payload if one is given; their history stays. Returns those that
--- were dead.
-create or replace function replay(p_ids uuid[], p_payload jsonb default null) returns setof uuid
+-- Dead jobs start again from attempt 0, with a new payload if one is given; their history stays. One after the other
+-- with some time between them, if asked, so that a replay is not a second outage. Returns those that were dead.
+create or replace function replay(p_ids uuid[], p_payload jsonb default null, p_seconds_apart float8 default 0)
+returns setof uuid
 language plpgsql
 set search_path from current
 set enable_seqscan = off
@@ -53,11 +54,16 @@ begin
 
   -- No longer alone either: the lane beside the solo one.
   with revived as materialized (
-    select dead.id, lane_of(lane.queue, lane.type, lane.priority) as lane, lane.lane as old_lane
+    select dead.id, lane_of(lane.queue, lane.type, lane.priority) as lane, lane.lane as old_lane,
+           (row_number() over (order by dead.id) - 1) * p_seconds_apart as seconds
     from unnest(v_ids, v_lanes) as dead(id, lane) join lane on lane.lane = dead.lane
   ),
   readied as (
-    insert into ready (seq, id, lane) select nextval('ready_seq'), id, lane from revived
+    insert into ready (seq, id, lane) select nextval('ready_seq'), id, lane from revived where seconds <= 0
+  ),
+  postponed as (
+    insert into scheduled (run_at, id, lane)
+    select clock_timestamp() + make_interval(secs => seconds), id, lane from revived where seconds > 0
   ),
   risen as (
     insert into ledger (lane, dead) select old_lane, -count(*) from revived group by old_lane

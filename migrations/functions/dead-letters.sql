@@ -40,7 +40,9 @@ begin
 end $$;
 
 -- How many came back in each queue. One row of the audit names them all.
-create or replace function replay_many_as(p_actor text, p_type text, p_reason text, p_count int)
+create or replace function replay_many_as(
+  p_actor text, p_type text, p_reason text, p_count int, p_seconds_apart float8 default 0
+)
 returns table (queue text, replayed bigint)
 language plpgsql
 set search_path from current
@@ -48,7 +50,9 @@ set enable_seqscan = off
 as $$
 declare
   v_ids uuid[] := array(
-    select id from replay(array(select id from dead_letters_of(p_type, p_reason, p_count))) as id order by id);
+    select id
+    from replay(array(select id from dead_letters_of(p_type, p_reason, p_count)), null, p_seconds_apart) as id
+    order by id);
 begin
   perform write_audit(p_actor, 'replay many', 'type ' || p_type,
     jsonb_build_object('status', 'dead', 'dead_reason', p_reason),

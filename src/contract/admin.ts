@@ -31,6 +31,8 @@ export const replayManyRequest = z.strictObject({
   type: name,
   reason: z.enum(deadReasons).optional(),
   count: z.int().min(1).max(maxReplayed).default(maxReplayed),
+  /** So many a minute, so that a replay is not a second outage. Left out: all at once. */
+  per_minute: z.int().min(1).max(100_000).optional(),
   dry_run: z.boolean().default(false),
 });
 export const replayManyResponse = z.object({ replayed: z.int(), dry_run: z.boolean() });

@@ -14,6 +14,7 @@ export type ErrorCode =
   | "lease_lost"
   | "database_unavailable"
   | "rate_limited"
+  | "queue_full"
   | "internal";
 
 export interface Fault {

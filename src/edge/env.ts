@@ -23,6 +23,11 @@ const settingsSchema = z.object({
     .min(1, "is less than 1")
     .max(30, "is more than 30")
     .default(4),
+  SLUICE_MAX_DEPTH: z.coerce
+    .number("is not a number")
+    .int("is not a whole number")
+    .min(1, "is less than 1")
+    .default(100_000),
   SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'is neither "true" nor "false"').default("false"),
 });
 
@@ -35,6 +40,8 @@ export interface Settings {
   plan: "free" | "paid";
   /** Of one queue in one cron round, each in an invocation of its own. */
   maxDrains: number;
+  /** Past so many waiting jobs a queue takes no more over HTTP. */
+  maxDepth: number;
   allowPrivateTargets: boolean;
 }
 
@@ -57,6 +64,7 @@ export function parseSettings(env: object): Settings {
     neonEndpoint: parsed.data.SLUICE_NEON_ENDPOINT,
     plan: parsed.data.SLUICE_PLAN,
     maxDrains: parsed.data.SLUICE_MAX_DRAINS,
+    maxDepth: parsed.data.SLUICE_MAX_DEPTH,
     allowPrivateTargets: parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true",
   };
 }

@@ -127,3 +127,13 @@ describe("discard", () => {
     }
   });
 });
+
+test("many can be replayed one after the other, so that a replay is not a second outage (L2)", async () => {
+  const ids = [await queue.buryOne(), await queue.buryOne(), await queue.buryOne()];
+  await queue.query("select sluice.replay($1, null, 30)", [ids]);
+  const [first, second, third] = await Promise.all(ids.map((id) => queue.find(id)));
+  const secondsBetween = (a?: Date, b?: Date) =>
+    Math.round(((b?.getTime() ?? 0) - (a?.getTime() ?? 0)) / 1000);
+  expect((await queue.claim()).map((job) => job.id)).toEqual([first?.id]);
+  expect(secondsBetween(second?.scheduledAt, third?.scheduledAt)).toBe(30);
+});

@@ -69,6 +69,7 @@ const examples = {
     statements.countDeadLetters({ type: "a", count: 1 }),
     statements.countDeadLetters({ type: "a", reason: "fatal", count: 1 }),
   ],
+  depths: [statements.depths()],
   discard: [statements.discard([id]), statements.discard([])],
   discardAs: [statements.discardAs("me", { id }), statements.discardAs("me", { id, reason: "r" })],
   dropOldestDay: [statements.dropOldestDay()],

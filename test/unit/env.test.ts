@@ -22,6 +22,7 @@ test("the two required settings are enough", () => {
     neonEndpoint: undefined,
     plan: "paid",
     maxDrains: 4,
+    maxDepth: 100_000,
     allowPrivateTargets: false,
   });
 });

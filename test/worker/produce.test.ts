@@ -173,3 +173,16 @@ test("a wrong method is a 405 that names the right ones", async () => {
   expect(response.headers.get("allow")).toContain("POST");
   expect(problem.parse(await response.json()).status).toBe(405);
 });
+
+test("a queue that is too deep takes no more, and others do (Q5)", async () => {
+  const shallow = { SLUICE_MAX_DEPTH: "3" };
+  const add = (queue: string) =>
+    call("/v1/jobs", { method: "POST", body: JSON.stringify(note(1, { queue })) }, shallow);
+  await deployment.enqueueMany("note", [{ n: 1 }, { n: 2 }, { n: 3 }], { queue: "deep" });
+  // The depth is read after a response, at most every 5 s, so the first ones may still pass.
+  await expect.poll(async () => (await add("deep")).status, { timeout: 15_000, interval: 200 }).toBe(429);
+  const refused = await add("deep");
+  expect(refused.headers.get("retry-after")).not.toBeNull();
+  expect(problem.parse(await refused.json()).type).toBe("urn:sluice:problem:queue_full");
+  expect((await add("flat")).status).toBe(201);
+});

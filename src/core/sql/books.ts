@@ -36,3 +36,13 @@ export function books(): Statement<Books> {
     }),
   };
 }
+
+/** Jobs that wait in each queue, due or not: read from the books, no row is counted. */
+export function depths(): Statement<{ queue: string; pending: number }> {
+  return {
+    name: "depths",
+    isRepeatable: true,
+    build: (schema) => sql`select queue, sum(pending) as pending from ${schema}.books group by queue`,
+    decode: (row) => ({ queue: row.queue as string, pending: Number(row.pending) }),
+  };
+}

@@ -28,19 +28,27 @@ export interface ManyDeadLetters {
   reason?: DeadReason | undefined;
   /** The oldest come first. */
   count: number;
+  /** Left out: all at once. */
+  perMinute?: number | undefined;
 }
 
 /** How many came back in each queue. */
 export function replayManyAs(
   actor: string,
-  { type, reason, count }: ManyDeadLetters,
+  { type, reason, count, perMinute }: ManyDeadLetters,
 ): Statement<{ queue: string; replayed: number }> {
   return {
     name: "replay many as",
     isRepeatable: false,
     build: (schema) => sql`
       select queue, replayed
-      from ${schema}.replay_many_as(${actor}::text, ${type}::text, ${reason ?? null}::text, ${count}::int)`,
+      from ${schema}.replay_many_as(
+        ${actor}::text,
+        ${type}::text,
+        ${reason ?? null}::text,
+        ${count}::int,
+        ${perMinute ? 60 / perMinute : 0}::float8
+      )`,
     decode: (row) => ({ queue: row.queue as string, replayed: Number(row.replayed) }),
   };
 }

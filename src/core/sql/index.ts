@@ -1,6 +1,6 @@
 // Every statement that Sluice runs, by name.
 export { listAudit } from "./audit.ts";
-export { books } from "./books.ts";
+export { books, depths } from "./books.ts";
 export { closeBreaker, openBreaker, recentAttempts } from "./breaker.ts";
 export { claim } from "./claim.ts";
 export { cancel, discard, replay } from "./close.ts";

@@ -14,7 +14,6 @@ import type { Job, Payload } from "../../core/job.ts";
 import {
   countDeadLetters,
   discardAs,
-  findJob,
   listDeadLetters,
   replayAs,
   replayManyAs,
@@ -23,6 +22,7 @@ import type { AppEnv } from "./app.ts";
 import { parseQuery, readBody } from "./body.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import { jobResponseOf } from "./job-response.ts";
+import { jobOf } from "./jobs.ts";
 import { readOptionalBody } from "./optional-body.ts";
 import { checkPayload, maxBodyBytes } from "./payload.ts";
 
@@ -47,13 +47,17 @@ deadLetters.get("/:id", async (context) => {
 });
 
 deadLetters.post("/replay", async (context) => {
-  const { dry_run, ...asked } = await readBody(context, replayManyRequest, { maxBytes: maxBodyBytes });
+  const {
+    dry_run,
+    per_minute: perMinute,
+    ...asked
+  } = await readBody(context, replayManyRequest, { maxBytes: maxBodyBytes });
   const { queue, nudge } = context.env;
   if (dry_run) {
     const [dead = 0] = await queue.db.run(countDeadLetters(asked));
     return context.json({ replayed: dead, dry_run } satisfies ReplayManyResponse);
   }
-  const replayed = await queue.db.run(replayManyAs(context.get("caller").actor, asked));
+  const replayed = await queue.db.run(replayManyAs(context.get("caller").actor, { ...asked, perMinute }));
   for (const { queue: name } of replayed) nudge(name);
   const total = replayed.reduce((sum, row) => sum + row.replayed, 0);
   return context.json({ replayed: total, dry_run } satisfies ReplayManyResponse);
@@ -80,14 +84,6 @@ deadLetters.post("/:id/discard", async (context) => {
   if (!isDiscarded) throw notDead(job);
   return context.json(jobResponseOf(await jobOf(context)));
 });
-
-async function jobOf(context: Context<AppEnv>): Promise<Job> {
-  const given = context.req.param("id") ?? "";
-  const id = z.uuid().safeParse(given);
-  const [job] = id.success ? await context.env.queue.db.run(findJob(id.data)) : [];
-  if (!job) throw new SluiceError("not_found", `there is no job ${given}`);
-  return job;
-}
 
 async function deadJobOf(context: Context<AppEnv>): Promise<Job> {
   const job = await jobOf(context);

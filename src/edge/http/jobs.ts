@@ -18,6 +18,7 @@ import type { AppEnv } from "./app.ts";
 import { checkMayEnqueue, requireRole } from "./auth.ts";
 import { parseQuery, readBody } from "./body.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
+import { checkDepth } from "./depth-limit.ts";
 import { jobResponseOf } from "./job-response.ts";
 import { checkPayload, maxBodyBytes } from "./payload.ts";
 
@@ -81,6 +82,8 @@ export async function jobOf(context: Context<AppEnv>): Promise<Job> {
 /** One statement, all or none; then a drain for each queue that got something. */
 async function enqueueAll(context: Context<AppEnv>, asked: readonly NewJob[]): Promise<EnqueuedJob[]> {
   const traceparent = traceparentOf(context);
+  const waitUntil = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
+  checkDepth({ ...context.env, waitUntil }, new Set(asked.map((job) => job.queue ?? "default")));
   const enqueued = await context.env.queue.db.run(enqueue(asked.map((job) => ({ ...job, traceparent }))));
   for (const name of new Set(enqueued.map((job) => job.queue))) context.env.nudge(name);
   return enqueued;

@@ -18,6 +18,7 @@ const problems: Record<ErrorCode, { status: number; title: string }> = {
   lease_lost: { status: 409, title: "The lease is lost" },
   idempotency_conflict: { status: 422, title: "The idempotency key was used for another request" },
   database_unavailable: { status: 503, title: "The database is out of reach" },
+  queue_full: { status: 429, title: "The queue is full" },
   rate_limited: { status: 429, title: "The key is used too often" },
   internal: { status: 500, title: "Something went wrong here" },
 };
