@@ -79,13 +79,14 @@ export async function jobOf(context: Context<AppEnv>): Promise<Job> {
   return job;
 }
 
-/** One statement, all or none; then a drain for each queue that got something. */
+/** One statement, all or none; then a drain for each queue that got something to do now. */
 async function enqueueAll(context: Context<AppEnv>, asked: readonly NewJob[]): Promise<EnqueuedJob[]> {
   const traceparent = traceparentOf(context);
   const waitUntil = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
   checkDepth({ ...context.env, waitUntil }, new Set(asked.map((job) => job.queue ?? "default")));
   const enqueued = await context.env.queue.db.run(enqueue(asked.map((job) => ({ ...job, traceparent }))));
-  for (const name of new Set(enqueued.map((job) => job.queue))) context.env.nudge(name);
+  const dueNow = asked.filter((job) => !job.delaySeconds && !job.scheduledAt);
+  for (const name of new Set(dueNow.map((job) => job.queue ?? "default"))) context.env.nudge(name);
   return enqueued;
 }
 
