@@ -1,12 +1,16 @@
-// enqueue: a checked request becomes a pending job, in one round trip.
+// enqueue: checked requests become pending jobs, all or none, in one round trip.
 import { SluiceError } from "../core/errors.ts";
 import type { NewJob } from "../core/job.ts";
 import type { EnqueuedJob } from "../core/sql/enqueue.ts";
 import { enqueue as enqueueStatement } from "../core/sql/index.ts";
 import type { Queue } from "./ports.ts";
 
+export function enqueueAll(queue: Queue, jobs: readonly NewJob[]): Promise<EnqueuedJob[]> {
+  return queue.db.run(enqueueStatement(jobs));
+}
+
 export async function enqueue(queue: Queue, job: NewJob): Promise<EnqueuedJob> {
-  const [enqueued] = await queue.db.run(enqueueStatement([job]));
+  const [enqueued] = await enqueueAll(queue, [job]);
   if (!enqueued) throw new SluiceError("internal", "the enqueue returned no job");
   return enqueued;
 }

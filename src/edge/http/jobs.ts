@@ -13,7 +13,8 @@ import {
 import { SluiceError } from "../../core/errors.ts";
 import type { Job, NewJob } from "../../core/job.ts";
 import type { EnqueuedJob } from "../../core/sql/enqueue.ts";
-import { cancel, enqueue, findJob, listJobs } from "../../core/sql/index.ts";
+import { cancel, findJob, listJobs } from "../../core/sql/index.ts";
+import { enqueueAll } from "../../queue/enqueue.ts";
 import type { AppEnv } from "./app.ts";
 import { checkMayEnqueue, requireRole } from "./auth.ts";
 import { parseQuery, readBody } from "./body.ts";
@@ -33,7 +34,7 @@ export const jobs = new Hono<AppEnv>();
 jobs.post("/", produce, async (context) => {
   const request = await readBody(context, enqueueRequest, { maxBytes: maxBodyBytes });
   const key = context.req.header("idempotency-key") ?? request.idempotency_key;
-  const [job] = await enqueueAll(context, [{ ...newJob(context, request, []), idempotencyKey: bare(key) }]);
+  const [job] = await accept(context, [{ ...newJob(context, request, []), idempotencyKey: bare(key) }]);
   if (!job) throw new SluiceError("internal", "the enqueue returned no job");
   return context.json(enqueueResponseOf(job), job.deduplicated ? 200 : 201, {
     location: `/v1/jobs/${job.id}`,
@@ -43,7 +44,7 @@ jobs.post("/", produce, async (context) => {
 jobs.post("/batch", produce, async (context) => {
   const request = await readBody(context, batchRequest, { maxBytes: maxBatchBytes });
   const asked = request.jobs.map((job, index) => newJob(context, job, ["jobs", String(index)]));
-  const body: BatchResponse = { jobs: (await enqueueAll(context, asked)).map(enqueueResponseOf) };
+  const body: BatchResponse = { jobs: (await accept(context, asked)).map(enqueueResponseOf) };
   return context.json(body, 201);
 });
 
@@ -80,11 +81,14 @@ export async function jobOf(context: Context<AppEnv>): Promise<Job> {
 }
 
 /** One statement, all or none; then a drain for each queue that got something to do now. */
-async function enqueueAll(context: Context<AppEnv>, asked: readonly NewJob[]): Promise<EnqueuedJob[]> {
+async function accept(context: Context<AppEnv>, asked: readonly NewJob[]): Promise<EnqueuedJob[]> {
   const traceparent = traceparentOf(context);
   const waitUntil = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
   checkDepth({ ...context.env, waitUntil }, new Set(asked.map((job) => job.queue ?? "default")));
-  const enqueued = await context.env.queue.db.run(enqueue(asked.map((job) => ({ ...job, traceparent }))));
+  const enqueued = await enqueueAll(
+    context.env.queue,
+    asked.map((job) => ({ ...job, traceparent })),
+  );
   const dueNow = asked.filter((job) => !job.delaySeconds && !job.scheduledAt);
   for (const name of new Set(dueNow.map((job) => job.queue ?? "default"))) context.env.nudge(name);
   return enqueued;
