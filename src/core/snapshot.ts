@@ -1,0 +1,80 @@
+// A look at the whole queue in one statement: all that alarms, /metrics, /health and /v1/stats are made from.
+
+export const roundKinds = ["drain", "nudge", "reap", "watch"] as const;
+export type RoundKind = (typeof roundKinds)[number];
+
+export interface Snapshot {
+  /** By the database's clock, as every time in here. */
+  at: Date;
+  /** One for each queue, type and priority that ever had a job. */
+  groups: readonly Group[];
+  /** The last hour by queue and type, the running minute included. A minute in which nothing happened is left out. */
+  minutes: readonly Minute[];
+  /** The newest of each kind; a kind that never ran is left out. */
+  rounds: readonly LastRound[];
+  /** When the first round of any kind was recorded: what grace at the start is counted from. */
+  runningSince: Date | null;
+  openBreakers: readonly { type: string; openedAt: Date }[];
+  /** Drains and pullers that hold a live lease. */
+  liveWorkers: number;
+  /** How long the longest expired lease has been waiting for the reaper; 0: none is. */
+  expiredLeaseSeconds: number;
+  /** What keeps dead rows alive the longest; null: nothing does. */
+  oldestTransaction: OldestTransaction | null;
+  tables: readonly TableHealth[];
+  /** The median time of a claim, as the drains of the last minutes saw it; null: none claimed. */
+  claimMs: number | null;
+  /** Enqueues over HTTP that were answered with a 5xx or refused for depth, in the last hour by minute. */
+  enqueueErrors: readonly { minute: Date; errors: number }[];
+}
+
+export interface Group extends Counts {
+  queue: string;
+  type: string;
+  priority: number;
+  /** How long the oldest due job has been waiting; null: none is due. */
+  oldestDueSeconds: number | null;
+}
+
+/** enqueued = pending + leased + completed + dead + discarded + cancelled. */
+export interface Counts {
+  enqueued: number;
+  pending: number;
+  leased: number;
+  completed: number;
+  dead: number;
+  discarded: number;
+  cancelled: number;
+  /** Attempts, not jobs. */
+  failed: number;
+  /** Jobs that were buried because their time had passed; they are among the dead until replayed or discarded. */
+  expired: number;
+}
+
+export interface Minute {
+  minute: Date;
+  queue: string;
+  type: string;
+  enqueued: number;
+  completed: number;
+  failed: number;
+  expired: number;
+}
+
+export interface LastRound {
+  kind: RoundKind;
+  endedAt: Date;
+  hasFailed: boolean;
+}
+
+export interface OldestTransaction {
+  seconds: number;
+  /** A session here, a prepared transaction, a replication slot, or a standby that feeds back. */
+  source: "session" | "prepared" | "slot" | "standby";
+}
+
+export interface TableHealth {
+  table: string;
+  deadRows: number;
+  vacuumedAt: Date | null;
+}
