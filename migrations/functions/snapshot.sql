@@ -92,7 +92,7 @@ as $$
     ) as entries
     join lane using (lane)
     group by minute, queue, type
-    having coalesce(sum(enqueued), sum(completed), sum(failed), sum(expired)) is not null
+    having greatest(sum(enqueued), sum(completed), sum(failed), sum(expired)) > 0
     order by minute, queue, type
   ),
   latest as (
