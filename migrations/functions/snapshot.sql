@@ -12,7 +12,9 @@ as $$
         case when oldest.attempt > 0 then (select max(failed_at) from failed_attempt where id = oldest.id) end,
         (select scheduled_at from job where id = oldest.id),
         time_of_id(oldest.id)))
-      from (select lane, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low from lane offset 0) as lanes
+      from (
+        select lane, coalesce((select lows from cursors order by id desc limit 1)[lane], 0) as low from lane offset 0
+      ) as lanes
       cross join lateral (
         select id, attempt from ready
         where ready.lane = lanes.lane and seq >= lanes.low
