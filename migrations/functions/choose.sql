@@ -10,7 +10,8 @@ declare
   v_priority    smallint;
   v_lanes       int[];    -- with work, the one with the oldest job first
   v_heads       bigint[]; -- the seq of each one's oldest job
-  v_alone_lanes jsonb;    -- with work, and claimed alone
+  v_is_alone    boolean[]; -- it is claimed alone
+  v_some_alone  boolean;
   v_alone       record;
   v_quota       record;
   v_taken       record;
@@ -21,8 +22,8 @@ begin
   more := false;
 
   loop
-    select levels.priority, work.lanes, work.heads, work.alone_lanes
-    into v_priority, v_lanes, v_heads, v_alone_lanes
+    select levels.priority, work.lanes, work.heads, work.is_alone
+    into v_priority, v_lanes, v_heads, v_is_alone
     from (
       select distinct priority
       from lane
@@ -32,45 +33,41 @@ begin
       offset 0 -- a fence: one by one, and only as far as needed
     ) as levels
     cross join lateral (
-      select array_agg(lane order by head) filter (where not is_alone) as lanes,
-             array_agg(head order by head) filter (where not is_alone) as heads,
-             jsonb_agg(jsonb_build_object('type', type, 'guarded', is_guarded, 'solo', solo, 'lane', lane, 'head', head))
-               filter (where is_alone) as alone_lanes
+      select array_agg(lane order by seq) as lanes, array_agg(seq order by seq) as heads,
+             array_agg(is_alone order by seq) as is_alone
       from (
-        select chosen.*, is_guarded or solo as is_alone, oldest.seq as head
-        from (
-          select lane, type, solo, coalesce(p_lows[lane], 0) as low,
-                 coalesce(p_limits ? type, false)
-                   or type = any(array(select type from breaker where closed_at is null)) as is_guarded
-          from lane
-          where queue = p_queue and priority = levels.priority and type = any(p_types)
-            and type <> all(array(select name from pause where kind = 'type'))
-          offset 0
-        ) as chosen
-        cross join lateral (
-          select seq from ready where ready.lane = chosen.lane and seq >= chosen.low order by seq limit 1
-        ) as oldest
-      ) as with_work
+        select lane, coalesce(p_lows[lane], 0) as low,
+               solo or coalesce(p_limits ? type, false)
+                 or type = any(array(select type from breaker where closed_at is null)) as is_alone
+        from lane
+        where queue = p_queue and priority = levels.priority and type = any(p_types)
+          and type <> all(array(select name from pause where kind = 'type'))
+        offset 0
+      ) as chosen
+      cross join lateral (
+        select seq from ready where ready.lane = chosen.lane and seq >= chosen.low order by seq limit 1
+      ) as oldest
       having count(*) > 0
     ) as work
     limit 1;
     exit when not found;
 
-    more := cardinality(ids) = p_limit or v_alone_lanes is not null and ids <> '{}';
+    v_some_alone := true = any(v_is_alone);
+    more := cardinality(ids) = p_limit or v_some_alone and ids <> '{}';
     exit when more;
 
-    if v_alone_lanes is not null then
+    if v_some_alone then
       -- Claimed alone, if it is the oldest: jobs of a limited type, up to its quota; and a job that was abandoned, so
       -- that if it ends its invocation once more it takes nobody along.
       for v_alone in
-        select type, guarded, solo, array_agg(lane order by head) as lanes, array_agg(head order by head) as heads
-        from jsonb_to_recordset(v_alone_lanes)
-          as alone(type text, guarded boolean, solo boolean, lane int, head bigint)
-        group by type, guarded, solo
+        select lane.type, lane.solo, array_agg(lane order by head) as lanes, array_agg(head order by head) as heads
+        from unnest(v_lanes, v_heads, v_is_alone) as with_work(lane, head, is_alone) join lane using (lane)
+        where is_alone
+        group by lane.type, lane.solo
         order by min(head)
       loop
-        exit when v_heads[1] < v_alone.heads[1];
-        select * into v_quota from quota_of(v_alone.type, v_alone.guarded, p_limits);
+        exit when v_heads[array_position(v_is_alone, false)] < v_alone.heads[1];
+        select * into v_quota from quota_of(v_alone.type, p_limits);
         continue when v_quota.quota = 0; -- used up, or another claim is at it
         select * into v_taken
         from take_oldest(v_alone.lanes, v_alone.heads,
@@ -81,14 +78,17 @@ begin
         more := ids <> '{}'; -- maybe; if not, another claim has it
         exit when more;
       end loop;
+      exit when more;
+      select array_agg(lane order by head), array_agg(head order by head) into v_lanes, v_heads
+      from unnest(v_lanes, v_heads, v_is_alone) as with_work(lane, head, is_alone)
+      where not is_alone;
+      continue when v_lanes is null;
     end if;
-    exit when more;
-    continue when v_lanes is null;
 
     select * into v_taken from take_oldest(v_lanes, v_heads, p_limit - cardinality(ids));
     tids := tids || v_taken.tids;
     ids := ids || v_taken.ids;
-    more := v_taken.more or v_alone_lanes is not null;
+    more := v_taken.more or v_some_alone;
     -- What is left here comes before all of a lower priority; only where others hold it all does this one go on.
     exit when more and ids <> '{}';
   end loop;
