@@ -9,6 +9,7 @@ import { watch } from "../queue/watch.ts";
 import { consoleLog } from "./console-log.ts";
 import { type Settings, settingsOf } from "./env.ts";
 import { app } from "./http/app.ts";
+import { writeEnqueueErrors } from "./http/enqueue-errors.ts";
 import { problemResponse } from "./http/problem.ts";
 import { createNeonDatabase } from "./neon-database.ts";
 import { nudge } from "./nudge.ts";
@@ -86,7 +87,9 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
     async scheduled(controller, env) {
       const round = rounds.get(controller.cron);
       if (!round) throw new Error(`no round is set for the cron "${controller.cron}": see sluice({ crons })`);
-      await round(bind(env, { timeoutMs: roundTimeoutMs }));
+      const invocation = bind(env, { timeoutMs: roundTimeoutMs });
+      await round(invocation);
+      await writeEnqueueErrors(invocation.queue, invocation.settings);
     },
   };
 }

@@ -48,6 +48,7 @@ describe("a drain round (S3)", () => {
         failed: 0,
         released: 0,
         lost: 0,
+        claimMs: null,
         end: "empty",
       } as const;
     };
@@ -81,6 +82,16 @@ describe("a drain round (S3)", () => {
       { kind: "drain", queue: "default", claimed: 1, completed: 1, reason: "empty" },
       { kind: "drain", queue: "heavy", claimed: 5, completed: 5, reason: "empty" },
     ]);
+  });
+
+  test("records how long its claims took, if it made any", async () => {
+    await drainAll(queue, options);
+    await enqueue(queue, newJob());
+    await drainAll(queue, options);
+    const { rows } = await db.pool.query(
+      "select claim_ms between 0 and 60000 as known from sluice.round order by id",
+    );
+    expect(rows).toEqual([{ known: null }, { known: true }]);
   });
 
   test("with nothing to do is recorded too: it is the sign that the cron lives", async () => {

@@ -6,6 +6,7 @@ export { claim } from "./claim.ts";
 export { cancel, discard, replay } from "./close.ts";
 export { countDeadLetters, discardAs, replayAs, replayManyAs } from "./dead-letters.ts";
 export { enqueue } from "./enqueue.ts";
+export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { extend } from "./extend.ts";
 export { findJob, listDeadLetters, listJobs } from "./find-job.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
@@ -17,7 +18,6 @@ export {
   advanceCursors,
   dropOldestDay,
   foldLedger,
-  foldTally,
   prune,
   reapExpired,
   reapLeases,
