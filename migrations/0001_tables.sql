@@ -225,6 +225,15 @@ create type new_job as (
   tags            text[]
 );
 
+-- What a claim has locked in `ready`, on its way to a lease.
+create type picked_job as (
+  tid     tid,
+  id      uuid,
+  lane    int,
+  attempt smallint,
+  strikes smallint
+);
+
 -- What is settled, on its way from its lease to its next table.
 create type settled_job as (
   id         uuid,

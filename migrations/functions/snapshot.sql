@@ -143,7 +143,7 @@ as $$
               sum(pg_stat_get_dead_tuples(oid)) as "deadRows",
               max(greatest(pg_stat_get_last_vacuum_time(oid), pg_stat_get_last_autovacuum_time(oid))) as "vacuumedAt"
        from pg_class
-       where relnamespace = current_schema()::regnamespace and relkind = 'r'
+       where relnamespace = (select oid from pg_namespace where nspname = current_schema()) and relkind = 'r'
        group by 1
        order by 1
      ) as tables),
