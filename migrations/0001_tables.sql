@@ -165,8 +165,13 @@ create table ledger (
   dead      int,
   discarded int,
   cancelled int,
-  expired   int -- buried because their time had passed; among the dead too
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+  expired   int, -- buried because their time had passed; among the dead too
+  processing_seconds real, -- of the completed ones, from claim to settlement
+  waiting_seconds    real[] -- of each job that was claimed for the first time, from when it was due
+) with (
+  toast_tuple_target = 8160, -- the times of a thousand jobs stay in the row
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
+);
 create table tally (
   minute    timestamptz not null, -- '-infinity': all there ever was
   lane      int not null,
@@ -180,6 +185,16 @@ create table tally (
   cancelled bigint not null,
   expired   bigint not null,
   primary key (minute, lane)
+);
+
+-- How long jobs waited for their first claim and were processed, as histograms.
+create table duration (
+  lane    int not null,
+  measure text not null check (measure in ('waiting', 'processing')),
+  bucket  smallint not null, -- how many of duration_bounds() it reached
+  jobs    bigint not null,
+  seconds float8 not null,
+  primary key (lane, measure, bucket)
 );
 
 -- A paused queue or type: its lanes are not chosen.

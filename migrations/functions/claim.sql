@@ -58,9 +58,17 @@ begin
     v_generation := nextval('lease_generation');
     v_now := clock_timestamp();
     return query
-      with found as materialized (select * from read_jobs(v_jobs, v_ids, p_max_bytes))
+      with found as materialized (select * from read_jobs(v_jobs, v_ids, p_max_bytes)),
+      booked as (
+        insert into ledger (lane, pending, leased, waiting_seconds)
+        select lane, -count(*), count(*),
+               array_agg(date_part('epoch', v_now - due_at)::real) filter (where attempt = 0)
+        from found
+        where (select bool_and(fits and not is_expired) from found)
+        group by lane
+      )
       select found.id, lane.type, found.payload, (found.attempt + 1)::smallint, found.max_attempts, found.strikes,
-             v_generation, deadline_of(v_now, lane.type, p_lease_seconds, p_leases), lane.priority, time_of_id(found.id),
+             v_generation, deadline_of(v_now, lane.type, p_lease_seconds, p_leases), lane.priority, found.created_at,
              found.partition_key, found.traceparent, found.tags,
              case when found.attempt > 0 then errors_of(found.id) else '[]' end,
              v_is_probe, v_more
@@ -93,8 +101,6 @@ begin
     from unnest(v_jobs)
     group by lane
   ) as claimed join lane using (lane);
-  insert into ledger (lane, pending, leased)
-  select lane, -count(*), count(*) from unnest(v_jobs) group by lane;
   if p_limits is not null then
     perform count_claimed(p_limits, v_generation);
   end if;
@@ -104,11 +110,12 @@ end $$;
 create or replace function read_jobs(p_jobs picked_job[], p_sorted_ids uuid[], p_max_bytes bigint)
 returns table (
   place bigint, tid tid, id uuid, lane int, attempt smallint, strikes smallint, max_attempts smallint,
-  payload jsonb, partition_key text, traceparent text, tags text[], is_expired boolean, fits boolean
+  created_at timestamptz, due_at timestamptz, payload jsonb, partition_key text, traceparent text, tags text[],
+  is_expired boolean, fits boolean
 )
 language sql stable as $$
   select picked.place, picked.tid, picked.id, picked.lane, picked.attempt, picked.strikes, job.max_attempts,
-         job.payload, job.partition_key, job.traceparent, job.tags,
+         time_of_id(job.id), coalesce(job.scheduled_at, time_of_id(job.id)), job.payload, job.partition_key, job.traceparent, job.tags,
          expiry_of(job.id, job.expires_at) <= now(),
          picked.place = 1 or p_max_bytes >= sum(
            case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)

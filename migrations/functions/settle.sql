@@ -125,8 +125,8 @@ begin
     insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
     select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from packed
   )
-  insert into ledger (lane, leased, completed)
-  select lane, -count(*), count(*) from unnest(p_jobs) group by lane;
+  insert into ledger (lane, leased, completed, processing_seconds)
+  select lane, -count(*), count(*), date_part('epoch', now() - started_at) from unnest(p_jobs) group by lane, started_at;
 
   insert into output (id, output)
   select id, output from unnest(p_jobs) where output is not null;

@@ -4,7 +4,7 @@
 create or replace function snapshot(
   out at timestamptz, out groups json, out minutes json, out rounds json, out running_since timestamptz,
   out open_breakers json, out live_workers int, out expired_lease_seconds float8, out oldest_transaction json,
-  out tables json, out claim_ms float8, out enqueue_errors json
+  out tables json, out claim_ms float8, out enqueue_errors json, out durations json, out duration_bounds float8[]
 )
 language sql stable
 set search_path from current
@@ -13,8 +13,8 @@ set enable_bitmapscan = off -- the first of a lane, not all of it sorted
 set jit = off -- where a table has no index the plan looks expensive, and compiling it would take longer than it does
 as $$
   with unfolded as materialized ( -- the ledger is read once
-    select lane, date_bin('1 minute', ledger.at, '2000-01-01 00:00+00') as minute,
-           sum(enqueued) as enqueued, sum(pending) as pending, sum(leased) as leased, sum(completed) as completed, sum(failed) as failed, sum(dead) as dead,
+    select lane, date_bin('1 minute', ledger.at, '2000-01-01 00:00+00') as minute, sum(enqueued) as enqueued, sum(pending) as pending,
+           sum(leased) as leased, sum(completed) as completed, sum(failed) as failed, sum(dead) as dead,
            sum(discarded) as discarded, sum(cancelled) as cancelled, sum(expired) as expired
     from ledger
     group by 1, 2
@@ -33,8 +33,11 @@ as $$
     ) as entries
     group by lane
   ),
-  lanes as ( -- where the unclaimed part of each begins
-    select lane, coalesce((select lows from cursors order by id desc limit 1)[lane], 0) as low
+  newest_cursors as materialized (
+    select lows, scheduled_low from cursors order by id desc limit 1
+  ),
+  starts as ( -- where the unclaimed part of each lane begins
+    select lane, coalesce((select lows from newest_cursors)[lane], 0) as low
     from lane
     offset 0 -- a fence: the cursor has to be a value to seek by
   ),
@@ -45,13 +48,13 @@ as $$
   waiting as (
     -- A job waits from its creation or its scheduled time on. One that came back by a retry, a snooze or a replay is
     -- younger than that: it became ready after the last watch round before the transaction that made it so.
-    select lanes.lane,
+    select starts.lane,
            greatest(coalesce(job.scheduled_at, time_of_id(oldest.id)),
                     times[width_bucket(oldest.age, ages) + 1]) as since
-    from lanes
+    from starts
     cross join lateral (
       select id, age(ready.xmin)::bigint as age from ready
-      where ready.lane = lanes.lane and seq >= lanes.low
+      where ready.lane = starts.lane and seq >= starts.low
       order by seq limit 1
     ) as oldest
     cross join lateral (select scheduled_at from job where job.id = oldest.id offset 0) as job
@@ -61,8 +64,7 @@ as $$
     select lane, run_at
     from (
       select scheduled.lane, run_at from scheduled
-      where run_at >= coalesce((select scheduled_low from cursors order by id desc limit 1), '-infinity')
-        and run_at <= now()
+      where run_at >= coalesce((select scheduled_low from newest_cursors), '-infinity') and run_at <= now()
       order by run_at limit 1000
     ) as due
   ),
@@ -161,7 +163,15 @@ as $$
        where enqueue_error.at >= date_trunc('minute', now()) - interval '1 hour'
        group by 1
        order by 1
-     ) as failing)
+     ) as failing),
+    (select coalesce(json_agg(durations), '[]')
+     from (
+       select queue, type, measure, bucket, sum(jobs) as jobs, sum(seconds) as seconds
+       from duration join lane using (lane)
+       group by queue, type, measure, bucket
+       order by queue, type, measure, bucket
+     ) as durations),
+    duration_bounds()
 $$;
 
 -- An isolate's count of enqueues that it answered with a 5xx or refused for depth since it last said so.

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { Group, Snapshot } from "../../src/core/snapshot.ts";
 import {
   books,
+  extend,
   foldLedger,
   openBreaker,
   prune,
@@ -12,6 +13,8 @@ import {
   replay,
   snapshot,
 } from "../../src/core/sql/index.ts";
+import { fillBooks } from "../support/busy-books.ts";
+import { measure } from "../support/explain.ts";
 import { makeOlder } from "../support/old-jobs.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, only, times, verbsOf } from "../support/verbs.ts";
@@ -191,6 +194,49 @@ test("it names the open breakers and the health of each table, a day's partition
   expect(new Set(names).size).toBe(names.length);
 });
 
+describe("how long jobs took", () => {
+  const took = async () => {
+    await db.run(foldLedger({ limit: 1000 }));
+    const { durations, durationBounds } = await look();
+    return durations.map(({ measure, bucket, jobs, seconds }) => ({
+      ...{ measure, jobs, atMost: durationBounds[bucket], seconds: Math.round(seconds) },
+    }));
+  };
+
+  test("is counted by how long they waited for their first claim and were processed after it", async () => {
+    await queue.enqueue(...times(3, () => ({})));
+    const first = await queue.claim({ limit: 3 });
+    await queue.query("update sluice.lease set started_at = now() - interval '7 s'");
+    await queue.settle(first, complete);
+    const old = await makeOlder(queue, await queue.enqueueOne(), 1);
+    const [late] = await queue.claim();
+    expect(late?.id).toBe(old);
+    await queue.settle(late ? [late] : [], { kind: "retry", message: "", retryInSeconds: 0 });
+    await queue.settle(await queue.claim(), complete);
+    expect(await took()).toMatchObject([
+      { measure: "processing", jobs: 1, atMost: 0.05 },
+      { measure: "processing", jobs: 3, atMost: 10, seconds: 21 },
+      { measure: "waiting", jobs: 3, atMost: 0.05 },
+      { measure: "waiting", jobs: 1 },
+    ]);
+  });
+
+  test("begins when a delayed job is due, not when it was enqueued", async () => {
+    const due = await makeOlder(queue, await queue.enqueueOne({ delaySeconds: 60 }), 2);
+    await makeOlder(queue, await queue.enqueueOne(), 3);
+    await queue.query("update sluice.scheduled set run_at = now() - interval '20 s'");
+    await queue.query("update sluice.job set scheduled_at = now() - interval '20 s' where id = $1", [due]);
+    const jobs = await queue.claim();
+    expect(jobs).toHaveLength(2);
+    await db.run(extend(jobs.slice(1), { seconds: 600 }));
+    await queue.settle(jobs, complete);
+    expect((await took()).filter(({ measure }) => measure === "waiting")).toMatchObject([
+      { jobs: 1, atMost: 30, seconds: 20 },
+      { jobs: 1, atMost: undefined },
+    ]);
+  });
+});
+
 test("enqueue errors are summed by the minute for an hour, and pruned", async () => {
   await db.run(recordEnqueueErrors(2));
   await db.run(recordEnqueueErrors(3));
@@ -200,4 +246,15 @@ test("enqueue errors are summed by the minute for an hour, and pruned", async ()
   expect((await look()).enqueueErrors).toMatchObject([{ errors: 5 }]);
   await db.run(prune({ limit: 10 }));
   expect(await queue.count("enqueue_error")).toBe(3);
+});
+
+test("with a day of minutes and a week of rounds behind it, it reads the totals, an hour, and the latest rounds", async () => {
+  await queue.enqueue(...times(12, (n) => ({ type: `type-${n}` })));
+  const client = await db.pool.connect();
+  await fillBooks(client, { ledgerRows: 1000 });
+  await client.query("analyze");
+  const { buffers } = await measure(client, "select * from sluice.snapshot()");
+  client.release();
+  expect(await queue.count("tally")).toBe(12 * 25 * 60);
+  expect(buffers).toBeLessThan(3_000);
 });
