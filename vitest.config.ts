@@ -23,6 +23,8 @@ export default defineConfig({
             wrangler: { configPath: "./wrangler.toml" },
             miniflare: {
               cf: false,
+              // Beside that of wrangler.toml, whose number is more than a test can send.
+              ratelimits: { TIGHT_RATE_LIMITER: { namespace_id: "1", simple: { limit: 3, period: 10 } } },
               bindings: {
                 DATABASE_URL: inject("workerDatabaseUrl"),
                 SLUICE_NEON_ENDPOINT: inject("neonEndpoint"),
