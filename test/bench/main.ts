@@ -1,5 +1,5 @@
 // `npm run bench`: Sluice and its peers in one run. Starts what it needs and takes it down again, Ctrl-C included.
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stopAllGuarded } from "../../infra/local/guard.ts";
@@ -10,7 +10,7 @@ import { summarize } from "./report/summary.ts";
 import { table } from "./report/table.ts";
 import { writeResults } from "./report/write.ts";
 import { runBench } from "./run.ts";
-import { openStage } from "./stage.ts";
+import { openStage, type Stage } from "./stage.ts";
 
 const choices = { workloads, systems: Object.keys(systems) };
 const flags = parseFlags(process.argv.slice(2), choices);
@@ -25,20 +25,26 @@ if (typeof flags === "string") {
 
 async function bench(flags: Flags): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "sluice-bench-"));
+  chmodSync(directory, 0o755); // root runs Postgres as nobody, who has to get in
+  process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
   let isStopping = false;
   const log = (line: string) => {
     if (!isStopping) console.log(line);
   };
+  let stage: Stage | undefined;
   const stop = async (exitCode: number) => {
     if (isStopping) return;
     isStopping = true;
-    await stopAllGuarded();
-    rmSync(directory, { recursive: true, force: true });
+    await stage?.close();
+    await stopAllGuarded(); // a PostgreSQL that was just starting
     process.exit(exitCode);
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => void stop(130));
   try {
-    const failures = await measure(flags, directory, log);
+    if (flags.systems.some((name) => name !== "sluice")) installPeers(log);
+    log("starting PostgreSQL, with fsync and synchronous_commit on");
+    stage = await openStage(directory);
+    const failures = await measure(flags, stage, log);
     await stop(failures.length > 0 ? 1 : 0);
   } catch (error) {
     if (!isStopping) console.error((error as Error).message);
@@ -46,11 +52,9 @@ async function bench(flags: Flags): Promise<void> {
   }
 }
 
-async function measure(flags: Flags, directory: string, log: (line: string) => void) {
-  if (flags.systems.some((name) => name !== "sluice")) installPeers(log);
-  log("starting PostgreSQL, with fsync and synchronous_commit on");
+async function measure(flags: Flags, stage: Stage, log: (line: string) => void) {
   const results = await runBench({
-    stage: await openStage(directory),
+    stage,
     systems: Object.entries(systems).flatMap(([name, make]) =>
       flags.systems.includes(name) ? [make()] : [],
     ),
@@ -59,6 +63,7 @@ async function measure(flags: Flags, directory: string, log: (line: string) => v
     log,
   });
   log(`\n${table(results, summarize(results))}\n`);
+  if (flags.size === "quick") log("a quick run is rough: the bars are those of a full one");
   writeResults(flags.out, results);
   log(`written to ${flags.out}`);
   for (const { workload, message } of results.failures) log(`${workload} failed: ${message}`);

@@ -30,18 +30,21 @@ export async function startWorkerd(options: {
 }): Promise<Workerd> {
   const worker = await bundle(options.worker);
   const notOurs = new Set(workerdsOf(process.pid));
-  const miniflare = new Miniflare(
-    convertV4MiniflareOptions({
-      name: "sluice",
-      modules: true,
-      script: worker,
-      compatibilityDate,
-      bindings: options.bindings,
-      serviceBindings: { SELF: kCurrentWorker },
-      cf: false,
-      log: new Log(LogLevel.NONE),
-      handleStructuredLogs: () => {},
-    }),
+  const miniflare = keepingSignals(
+    () =>
+      new Miniflare(
+        convertV4MiniflareOptions({
+          name: "sluice",
+          modules: true,
+          script: worker,
+          compatibilityDate,
+          bindings: options.bindings,
+          serviceBindings: { SELF: kCurrentWorker },
+          cf: false,
+          log: new Log(LogLevel.NONE),
+          handleStructuredLogs: () => {},
+        }),
+      ),
   );
   const url = String(await miniflare.ready);
   let killed = Promise.withResolvers<false>();
@@ -79,6 +82,18 @@ export async function startWorkerd(options: {
     },
     stop: () => miniflare.dispose(),
   };
+}
+
+/** Where a signal is handled already, Miniflare must not end the process before that handler is through. */
+function keepingSignals<T>(start: () => T): T {
+  const handled = (["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    .map((signal) => ({ signal, listeners: new Set(process.listeners(signal)) }))
+    .filter(({ listeners }) => listeners.size > 0);
+  const started = start();
+  for (const { signal, listeners } of handled)
+    for (const listener of process.listeners(signal))
+      if (!listeners.has(listener)) process.off(signal, listener);
+  return started;
 }
 
 async function bundle(entry: string): Promise<string> {

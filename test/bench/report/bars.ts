@@ -1,6 +1,7 @@
 // The bars that Sluice is held to, each beside the row that it is about: ratios within one run, counts, and the few
 // times that a user was promised.
 import type { PinPoint } from "../workloads/workload.ts";
+import { numberText } from "./number-text.ts";
 import { ratio, type SummaryRow } from "./summary.ts";
 
 export interface Verdict {
@@ -49,12 +50,12 @@ function timesBestPeer(least: number) {
 
 function atMost(most: number, unit: string) {
   return ({ cells }: Row): Verdict | undefined =>
-    compare(cells.sluice?.median, `at most ${most} ${unit}`, most, "less");
+    compare(cells.sluice?.median, `at most ${numberText(most)} ${unit}`, most, "less");
 }
 
 function atLeast(least: number, unit: string) {
   return ({ cells }: Row): Verdict | undefined =>
-    compare(cells.sluice?.median, `at least ${least} ${unit}`, least, "more");
+    compare(cells.sluice?.median, `at least ${numberText(least)} ${unit}`, least, "more");
 }
 
 function compare(
@@ -64,7 +65,7 @@ function compare(
   better: "more" | "less",
 ): Verdict | undefined {
   if (value === undefined) return undefined;
-  return { bar, reached: value.toPrecision(3), isMet: ratio(value, limit, better) >= 1 };
+  return { bar, reached: numberText(value), isMet: ratio(value, limit, better) >= 1 };
 }
 
 function enqueueBar({ cells, better }: Row): Verdict | undefined {

@@ -1,5 +1,6 @@
 // The rows as text: for the terminal, and as Markdown.
 import type { Results } from "../run.ts";
+import { numberText } from "./number-text.ts";
 import type { Cell, SummaryRow } from "./summary.ts";
 
 export function table(results: Results, rows: readonly SummaryRow[]): string {
@@ -55,8 +56,4 @@ function cellText(cell: Cell | undefined): string {
   if (!cell) return "";
   const spread = ((cell.highest - cell.lowest) / 2 / cell.median) * 100;
   return numberText(cell.median) + (spread >= 0.5 ? ` ±${spread.toFixed(0)} %` : "");
-}
-
-function numberText(value: number): string {
-  return value.toLocaleString("en", { maximumFractionDigits: value < 1 ? 3 : value < 100 ? 1 : 0 });
 }

@@ -5,7 +5,7 @@ import { type RunLog, until } from "./run-log.ts";
 const perCall = 1_000;
 /** A connection's first calls compile and plan, which a worker does once in its life. */
 const warmUpBatches = 3;
-const mostWarmUpJobs = 8_000;
+const mostWarmUpJobs = 4_000;
 
 export async function fill(
   queue: OpenQueue,
@@ -30,7 +30,7 @@ export async function drainRate(
   options: { jobs: number } & Pick<WorkOptions, "batch" | "connections">,
 ): Promise<number> {
   const { jobs, batch, connections } = options;
-  const warmUp = Math.min(warmUpBatches * batch * connections, mostWarmUpJobs);
+  const warmUp = Math.max(batch * connections, Math.min(warmUpBatches * batch * connections, mostWarmUpJobs));
   await fill(queue, log, { jobs: jobs + warmUp });
   const warmAt = log.completed() + warmUp;
   let warmMs = 0;

@@ -11,7 +11,7 @@ import { type Bench, inTurns, type PinPoint, type Trial, type Workload } from ".
 
 const sizes = {
   full: { jobs: 500_000, mark: 50_000, seconds: 90, recovery: 10_000 },
-  quick: { jobs: 40_000, mark: 5_000, seconds: 8, recovery: 2_000 },
+  quick: { jobs: 20_000, mark: 4_000, seconds: 5, recovery: 1_000 },
   smoke: { jobs: 2_000, mark: 1_000, seconds: 5, recovery: 500 },
 };
 const load = { batch: 100, connections: 2, backlog: 1_500 };
@@ -23,7 +23,12 @@ export const pin: Workload = {
     await inTurns(bench, { name: "pin", rounds: 1 }, async (trial) => {
       const { jobs, mark, seconds, recovery } = sizes[bench.size];
       const log = createRunLog();
-      await churn(trial, log, { jobs: mark, mark, giveUpMs: Number.POSITIVE_INFINITY }, () => {}); // warm
+      await churn(
+        trial,
+        log,
+        { jobs: recovery, mark: recovery, giveUpMs: Number.POSITIVE_INFINITY },
+        () => {},
+      ); // warm
       const costBefore = await ownCost(trial);
       const release = await holdSnapshot(trial.url);
       const giveUpMs = performance.now() + seconds * 1000;

@@ -3,13 +3,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../systems/connections.ts";
 import { flow } from "./fill-and-drain.ts";
-import { createRunLog } from "./run-log.ts";
+import { createRunLog, type RunLog } from "./run-log.ts";
 import { inTurns, type Trial, type Workload } from "./workload.ts";
 
 const readerCount = 4;
 const sizes = {
   full: { rounds: 3, seconds: 5, holdMs: 1_500 },
-  quick: { rounds: 1, seconds: 2, holdMs: 500 },
+  quick: { rounds: 1, seconds: 1.5, holdMs: 500 },
   smoke: { rounds: 1, seconds: 0.3, holdMs: 50 },
 };
 const load = { batch: 100, connections: 4, backlog: 2_000 };
@@ -20,10 +20,11 @@ export const readers: Workload = {
   async run(bench) {
     const { rounds, seconds, holdMs } = sizes[bench.size];
     await inTurns(bench, { name: "readers", rounds }, async (trial) => {
-      await flowRate(trial, seconds / 3); // warm
-      const clean = await flowRate(trial, seconds);
+      const log = createRunLog();
+      await flowRate(trial, log, seconds / 3); // warm
+      const clean = await flowRate(trial, log, seconds);
       const stop = startReaders(trial, holdMs);
-      const read = await flowRate(trial, seconds).finally(stop);
+      const read = await flowRate(trial, log, seconds).finally(stop);
       const common = { workload: "readers", better: "more", system: trial.system.name } as const;
       bench.record({ ...common, what: "in and out, no readers", unit: "jobs/s", value: clean });
       bench.record({ ...common, what: "in and out, four readers", unit: "jobs/s", value: read });
@@ -38,15 +39,14 @@ export const readers: Workload = {
   },
 };
 
-async function flowRate({ queue }: Trial, seconds: number): Promise<number> {
-  const log = createRunLog();
-  const startedMs = performance.now();
-  const endMs = startedMs + seconds * 1000;
+async function flowRate({ queue }: Trial, log: RunLog, seconds: number): Promise<number> {
+  const before = log.completed();
+  const endMs = performance.now() + seconds * 1000;
   let ran = 0;
   await flow(queue, log, {
     ...load,
     isOver() {
-      if (performance.now() < endMs) ran = log.completed();
+      if (performance.now() < endMs) ran = log.completed() - before;
       return performance.now() >= endMs;
     },
   });
