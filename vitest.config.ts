@@ -17,7 +17,7 @@ export default defineConfig({
       {
         test: {
           name: "postgres",
-          include: ["test/{sql,queue,model,faults,client}/**/*.test.ts"],
+          include: ["test/{sql,queue,model,faults,client,bench}/**/*.test.ts"],
           exclude: ["**/*.long.test.ts"],
           isolate: false,
           testTimeout: 120_000,
