@@ -80,9 +80,12 @@ export interface AlarmState extends AlarmKey {
 }
 
 /** What a target has to be told of. */
-export interface Notice extends AlarmKey {
+export interface Notice {
   kind: "firing" | "resolved" | "test";
   at: Date;
+  alarm: AlarmName | "test";
+  queue: string | null;
+  jobType: string | null;
   severity: Severity;
   value: number | null;
   threshold: number | null;

@@ -1,6 +1,6 @@
 // read alarms, change alarms, silence alarm. See migrations/functions/alarms.sql.
 import { sql } from "drizzle-orm";
-import type { AlarmName, AlarmState, Notice, Severity, TargetHealth } from "../alarm.ts";
+import type { AlarmKey, AlarmName, AlarmState, Severity, TargetHealth } from "../alarm.ts";
 import type { Statement } from "./statement.ts";
 
 /** An alarm as it was read: a change applies to this version alone. */
@@ -57,7 +57,7 @@ export interface TargetKey {
 export function changeAlarms(
   changes: readonly AlarmChange[],
   targets: readonly TargetKey[],
-): Statement<Pick<Notice, "alarm" | "queue" | "jobType">> {
+): Statement<AlarmKey> {
   return {
     name: "change alarms",
     isRepeatable: true, // the second time the versions are no longer those
