@@ -155,7 +155,8 @@ create table idempotency (
 create index idempotency_by_expiry on idempotency (expires_at);
 
 -- The books: each statement that moves jobs appends one row for each lane, so that nobody waits for a counter and a
--- rollback takes its entries along. The reaper folds them into `tally`, a row for each minute and lane.
+-- rollback takes its entries along. They are folded into `tally`: a row for each lane with all there ever was, and one
+-- for each minute of the last day.
 create table ledger (
   at        timestamptz not null default now(),
   lane      int not null,
@@ -166,10 +167,11 @@ create table ledger (
   failed    int, -- attempts, not jobs
   dead      int,
   discarded int,
-  cancelled int
+  cancelled int,
+  expired   int -- buried because their time had passed; among the dead too
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 create table tally (
-  minute    timestamptz not null, -- '-infinity': all that is older than a day
+  minute    timestamptz not null, -- '-infinity': all there ever was
   lane      int not null,
   enqueued  bigint not null,
   pending   bigint not null,
@@ -179,6 +181,7 @@ create table tally (
   dead      bigint not null,
   discarded bigint not null,
   cancelled bigint not null,
+  expired   bigint not null,
   primary key (minute, lane)
 );
 

@@ -32,8 +32,16 @@ create table round (
   failed     int not null default 0,
   released   int not null default 0,
   lost       int not null default 0, -- settled too late: the lease had run out
+  claim_ms   float8, -- how long a claim of it took, on the average; null: it made none
   reason     text not null, -- why it ended: empty, time, subrequests, error; done
   message    text, -- of an error
   check (ended_at >= started_at)
 );
 create index round_by_kind on round (kind, id);
+
+-- Enqueues over HTTP that were answered with a 5xx or refused for depth: each isolate writes its count now and then.
+create table enqueue_error (
+  at     timestamptz not null default now(),
+  errors int not null check (errors > 0)
+);
+create index enqueue_error_in_order on enqueue_error (at);

@@ -92,9 +92,9 @@ begin
         select id, 'dead', 'expired', now(), lane, attempt, strikes from claimed where is_expired
       ),
       booked as (
-        insert into ledger (lane, pending, leased, dead)
+        insert into ledger (lane, pending, leased, dead, expired)
         select lane, -count(*), nullif(count(*) filter (where not is_expired), 0),
-               nullif(count(*) filter (where is_expired), 0)
+               nullif(count(*) filter (where is_expired), 0), nullif(count(*) filter (where is_expired), 0)
         from claimed group by lane
       )
       select claimed.id, named.type, claimed.payload, (claimed.attempt + 1)::smallint, claimed.max_attempts,

@@ -95,7 +95,8 @@ begin
 end $$;
 
 -- What is past its time, in bounded number: closed jobs, finished jobs of the default partitions, what hung on the jobs
--- of dropped days, idempotency keys, and the records of rounds. A job goes together with what says its state.
+-- of dropped days, idempotency keys, minutes of the books, and the records of rounds and enqueue errors. A job goes
+-- together with what says its state.
 create or replace function prune(
   p_limit int, p_keep interval default interval '7 days', p_keep_dead interval default interval '30 days'
 ) returns int
@@ -141,6 +142,13 @@ begin
 
   delete from round
   where id = any(array(select id from round where ended_at <= now() - p_keep order by id limit p_limit));
+  delete from enqueue_error
+  where ctid = any(array(select ctid from enqueue_error where at <= now() - p_keep order by at limit p_limit));
+  delete from tally
+  where (minute, lane) in (
+    select minute, lane from tally
+    where minute > '-infinity' and minute < now() - interval '25 hours'
+    order by minute limit p_limit);
   return v_keys + forget_jobs(v_closed || v_done) + prune_dropped_day(p_limit);
 end $$;
 

@@ -87,7 +87,8 @@ begin
     select id, 'dead', 'expired', now(), lane, attempt, strikes from gone
   ),
   booked as (
-    insert into ledger (lane, pending, dead) select lane, -count(*), count(*) from gone group by lane
+    insert into ledger (lane, pending, dead, expired)
+    select lane, -count(*), count(*), count(*) from gone group by lane
   )
   select count(*) into v_buried from gone;
   return v_buried;

@@ -12,6 +12,8 @@ export interface Snapshot {
   minutes: readonly Minute[];
   /** The newest of each kind; a kind that never ran is left out. */
   rounds: readonly LastRound[];
+  /** The latest few of each kind, newest first, with all that is known of them. */
+  recentRounds: readonly RecentRound[];
   /** When the first round of any kind was recorded: what grace at the start is counted from. */
   runningSince: Date | null;
   openBreakers: readonly { type: string; openedAt: Date }[];
@@ -65,6 +67,20 @@ export interface LastRound {
   kind: RoundKind;
   endedAt: Date;
   hasFailed: boolean;
+}
+
+export interface RecentRound {
+  kind: RoundKind;
+  queue: string | null;
+  startedAt: Date;
+  endedAt: Date;
+  claimed: number;
+  completed: number;
+  failed: number;
+  released: number;
+  lost: number;
+  reason: string;
+  message: string | null;
 }
 
 export interface OldestTransaction {

@@ -22,6 +22,8 @@ const patienceMs = 100;
 export interface DrainReport extends SettledCounts {
   queue: string;
   claimed: number;
+  /** How long a claim took, on the average; null: there was none. */
+  claimMs: number | null;
   end: DrainEnd;
 }
 
@@ -42,6 +44,7 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
   const flights = createFlights(queue, startedMs + budget.hardEndMs);
   const settling = createSettling(queue, { name, spent, isOver: () => elapsedMs() >= budget.hardEndMs });
   let claimed = 0;
+  const claims = { count: 0, ms: 0 };
   let end: DrainEnd | null = null;
   let last: Pace | null = null;
   let extendAtMs = Number.POSITIVE_INFINITY;
@@ -54,7 +57,8 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
     if (end) onClaimed?.();
     if (flights.size() === 0) start(suspects.splice(0));
     if (flights.size() + flights.landed() + settling.waiting() === 0) {
-      if (end) return { queue: name, claimed, ...settling.counts, end };
+      const claimMs = claims.count > 0 ? claims.ms / claims.count : null;
+      if (end) return { queue: name, claimed, ...settling.counts, claimMs, end };
       continue;
     }
     await waitForLanding();
@@ -91,6 +95,8 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
           ...(options.worker ? { worker: options.worker } : {}),
         }),
       );
+      claims.count++;
+      claims.ms += queue.clock.nowMs() - beganMs;
       const jobs = rows.map((row) => row.job);
       claimed += jobs.length;
       suspects.push(...jobs.filter(isSuspect));

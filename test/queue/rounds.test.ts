@@ -48,6 +48,7 @@ describe("a drain round (S3)", () => {
         failed: 0,
         released: 0,
         lost: 0,
+        claimMs: null,
         end: "empty",
       } as const;
     };

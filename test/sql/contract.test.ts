@@ -116,7 +116,6 @@ const examples = {
   findJob: [statements.findJob(id)],
   findKey: [statements.findKey("ab".repeat(32))],
   foldLedger: [statements.foldLedger({ limit: 1 })],
-  foldTally: [statements.foldTally({ limit: 1 })],
   lastRounds: [statements.lastRounds({ ofEach: 1 })],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
   listBreakers: [statements.listBreakers()],
@@ -138,6 +137,7 @@ const examples = {
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
   readAlarms: [statements.readAlarms()],
   recentAttempts: [statements.recentAttempts("a")],
+  recordEnqueueErrors: [statements.recordEnqueueErrors(1)],
   recordRound: [
     statements.recordRound({ kind: "drain", queue: "q", ms: 1.5, report: { claimed: 1, end: "empty" } }),
     statements.recordRound({ kind: "reap", ms: 0, report: {} }),

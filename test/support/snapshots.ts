@@ -15,6 +15,7 @@ export function snapshotOf(seen: Partial<Snapshot> = {}): Snapshot {
       endedAt: minutesAgo(1),
       hasFailed: false,
     })),
+    recentRounds: [],
     runningSince: minutesAgo(24 * 60),
     openBreakers: [],
     liveWorkers: 0,

@@ -11,6 +11,7 @@ export const booked = [
   "dead",
   "discarded",
   "cancelled",
+  "expired",
 ] as const;
 
 export type Books = { queue: string; type: string; priority: number } & Record<
@@ -23,7 +24,7 @@ export function books(): Statement<Books> {
     name: "books",
     isRepeatable: true,
     build: (schema) => sql`
-      select queue, type, priority, enqueued, pending, leased, completed, failed, dead, discarded, cancelled
+      select queue, type, priority, enqueued, pending, leased, completed, failed, dead, discarded, cancelled, expired
       from ${schema}.books`,
     decode: (row) => ({
       queue: row.queue as string,

@@ -8,6 +8,7 @@ export { cancel, discard, replay } from "./close.ts";
 export { countDeadLetters, discardAs, replayAs, replayManyAs } from "./dead-letters.ts";
 export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { enqueue } from "./enqueue.ts";
+export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { extend } from "./extend.ts";
 export { findJob, listDeadLetters, listJobs } from "./find-job.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
@@ -19,7 +20,6 @@ export {
   advanceCursors,
   dropOldestDay,
   foldLedger,
-  foldTally,
   prune,
   reapExpired,
   reapLeases,

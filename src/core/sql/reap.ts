@@ -29,10 +29,6 @@ export function foldLedger({ limit }: { limit: number }): Statement<number> {
   return count("fold ledger", (schema) => sql`select ${schema}.fold_ledger(${limit}::int) as count`);
 }
 
-export function foldTally({ limit }: { limit: number }): Statement<number> {
-  return count("fold tally", (schema) => sql`select ${schema}.fold_tally(${limit}::int) as count`);
-}
-
 export function addPartitions(): Statement<number> {
   return count("add partitions", (schema) => sql`select ${schema}.add_partitions() as count`);
 }

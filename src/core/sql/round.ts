@@ -1,8 +1,7 @@
 // record round, backlog. See migrations/functions/rounds.sql.
 import { sql } from "drizzle-orm";
+import type { RoundKind } from "../snapshot.ts";
 import type { Statement } from "./statement.ts";
-
-export type RoundKind = "drain" | "nudge" | "reap" | "watch";
 
 export interface RoundRecord {
   kind: RoundKind;

@@ -1,21 +1,78 @@
-// snapshot: what the watch round looks at.
+// snapshot: a look at the whole queue. See migrations/functions/snapshot.sql.
 import { sql } from "drizzle-orm";
-import type { Statement } from "./statement.ts";
-
-export interface Snapshot {
-  oldestDueSeconds: number;
-  expiredLeaseSeconds: number;
-}
+import type {
+  Group,
+  LastRound,
+  OldestTransaction,
+  RecentRound,
+  RoundKind,
+  Snapshot,
+  TableHealth,
+} from "../snapshot.ts";
+import type { Row, Statement } from "./statement.ts";
 
 export function snapshot(): Statement<Snapshot> {
   return {
     name: "snapshot",
     isRepeatable: true,
     build: (schema) => sql`
-      select oldest_due_seconds, expired_lease_seconds from ${schema}.snapshot()`,
-    decode: (row) => ({
-      oldestDueSeconds: Number(row.oldest_due_seconds),
-      expiredLeaseSeconds: Number(row.expired_lease_seconds),
-    }),
+      select at, groups, minutes, rounds, running_since, open_breakers, live_workers, expired_lease_seconds,
+             oldest_transaction, tables, claim_ms, enqueue_errors
+      from ${schema}.snapshot()`,
+    decode: decodeSnapshot,
   };
+}
+
+/** Times inside of JSON are text. */
+type Listed<T> = {
+  [Field in keyof T]: T[Field] extends Date
+    ? string
+    : T[Field] extends Date | null
+      ? string | null
+      : T[Field];
+};
+
+function decodeSnapshot(row: Row): Snapshot {
+  const recentRounds = listOf<RecentRound>(row.rounds).map((round) => ({
+    ...round,
+    startedAt: new Date(round.startedAt),
+    endedAt: new Date(round.endedAt),
+  }));
+  return {
+    at: row.at as Date,
+    groups: listOf<Group>(row.groups),
+    minutes: listOf<Snapshot["minutes"][number]>(row.minutes).map(withMinute),
+    rounds: newestOfEach(recentRounds),
+    recentRounds,
+    runningSince: row.running_since as Date | null,
+    openBreakers: listOf<Snapshot["openBreakers"][number]>(row.open_breakers).map((breaker) => ({
+      ...breaker,
+      openedAt: new Date(breaker.openedAt),
+    })),
+    liveWorkers: Number(row.live_workers),
+    expiredLeaseSeconds: Number(row.expired_lease_seconds),
+    oldestTransaction: row.oldest_transaction as OldestTransaction | null,
+    tables: listOf<TableHealth>(row.tables).map(({ vacuumedAt, ...table }) => ({
+      ...table,
+      vacuumedAt: vacuumedAt === null ? null : new Date(vacuumedAt),
+    })),
+    claimMs: row.claim_ms === null ? null : Number(row.claim_ms),
+    enqueueErrors: listOf<Snapshot["enqueueErrors"][number]>(row.enqueue_errors).map(withMinute),
+  };
+}
+
+function listOf<T>(json: unknown): Listed<T>[] {
+  return (json as Listed<T>[] | null) ?? [];
+}
+
+function withMinute<T extends { minute: string }>(entry: T): Omit<T, "minute"> & { minute: Date } {
+  return { ...entry, minute: new Date(entry.minute) };
+}
+
+/** They come newest first. */
+function newestOfEach(rounds: readonly RecentRound[]): LastRound[] {
+  const newest = new Map<RoundKind, LastRound>();
+  for (const { kind, endedAt, reason } of rounds)
+    if (!newest.has(kind)) newest.set(kind, { kind, endedAt, hasFailed: reason === "error" });
+  return [...newest.values()];
 }

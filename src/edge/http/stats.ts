@@ -23,7 +23,7 @@ stats.get("/", async (context) => {
   const body: StatsResponse = {
     totals: totalOf(rows),
     books: byQueueAndType(rows),
-    oldest_due_seconds: now?.oldestDueSeconds ?? 0,
+    oldest_due_seconds: Math.max(0, ...(now?.groups ?? []).map((group) => group.oldestDueSeconds ?? 0)),
     expired_lease_seconds: now?.expiredLeaseSeconds ?? 0,
     rounds: rounds.map(roundOf),
   };

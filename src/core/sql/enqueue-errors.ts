@@ -1,0 +1,12 @@
+// record enqueue errors. See migrations/functions/snapshot.sql.
+import { sql } from "drizzle-orm";
+import type { Statement } from "./statement.ts";
+
+export function recordEnqueueErrors(errors: number): Statement<null> {
+  return {
+    name: "record enqueue errors",
+    isRepeatable: false, // counted twice, they would be twice as many
+    build: (schema) => sql`select ${schema}.record_enqueue_errors(${errors}::int)`,
+    decode: () => null,
+  };
+}

@@ -1,0 +1,203 @@
+// snapshot: the whole queue in one row, the same as its books and its tables say.
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Group, Snapshot } from "../../src/core/snapshot.ts";
+import {
+  books,
+  foldLedger,
+  openBreaker,
+  prune,
+  reapExpired,
+  recordEnqueueErrors,
+  recordRound,
+  replay,
+  snapshot,
+} from "../../src/core/sql/index.ts";
+import { makeOlder } from "../support/old-jobs.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, only, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const look = async (): Promise<Snapshot> => only(await db.run(snapshot()));
+const oldestDue = async (): Promise<number | null> => only((await look()).groups).oldestDueSeconds;
+const watched = () => db.run(recordRound({ kind: "watch", ms: 0, report: {} }));
+
+test("of an empty queue is empty", async () => {
+  expect(await look()).toMatchObject({
+    ...{ groups: [], minutes: [], rounds: [], recentRounds: [], runningSince: null, openBreakers: [] },
+    ...{ liveWorkers: 0, expiredLeaseSeconds: 0, claimMs: null, enqueueErrors: [] },
+  });
+});
+
+describe("its groups", () => {
+  const withoutAge = ({ oldestDueSeconds: _, ...group }: Group) => group;
+
+  test("are the books, with entries folded, in part or not at all", async () => {
+    await queue.enqueue(
+      ...times(12, (n) => ({ type: n % 2 ? "a" : "b", queue: n % 3 ? "default" : "heavy", priority: n % 4 })),
+      { type: "a", expiresAt: new Date(Date.now() - 1000) },
+    );
+    const jobs = await queue.claim({ types: ["a", "b"], limit: 5 });
+    await queue.settle(jobs.slice(0, 2), complete);
+    await queue.settle(jobs.slice(2, 3), { kind: "bury", message: "" });
+    await db.run(reapExpired({ limit: 10 }));
+    for (const limit of [0, 3, 1000]) {
+      await db.run(foldLedger({ limit }));
+      const { groups } = await look();
+      expect(groups.map(withoutAge)).toEqual(expect.arrayContaining(await db.run(books())));
+      expect(groups).toHaveLength((await db.run(books())).length);
+      for (const { enqueued, pending, leased, completed, dead, discarded, cancelled } of groups)
+        expect(enqueued).toBe(pending + leased + completed + dead + discarded + cancelled);
+      expect(groups.reduce((sum, group) => sum + group.expired, 0)).toBe(1);
+    }
+  });
+});
+
+describe("the oldest due job", () => {
+  test("waits from its creation on", async () => {
+    await makeOlder(queue, await queue.enqueueOne(), 2);
+    expect(await oldestDue()).toBeCloseTo(2 * 86_400, -2);
+  });
+
+  test("is none while all are scheduled, being processed or done", async () => {
+    await queue.enqueue({}, { delaySeconds: 60 });
+    await queue.claim();
+    expect(await oldestDue()).toBeNull();
+  });
+
+  test("is also one whose time came while no claim looked", async () => {
+    await queue.enqueueOne({ delaySeconds: 60 });
+    await queue.query("update sluice.scheduled set run_at = now() - interval '10 minutes'");
+    expect(await oldestDue()).toBeCloseTo(600, 0);
+  });
+
+  test("waits from its scheduled time on once a claim has promoted it", async () => {
+    await watched();
+    const later = await queue.enqueueOne({ delaySeconds: 60 });
+    await queue.query("update sluice.scheduled set run_at = now() - interval '10 minutes'");
+    await queue.query("update sluice.job set scheduled_at = now() - interval '10 minutes' where id = $1", [
+      later,
+    ]);
+    await queue.query(
+      "update sluice.round set ended_at = ended_at - interval '1 hour', started_at = started_at - interval '1 hour'",
+    );
+    await queue.settle(await queue.claim(), { kind: "release" });
+    expect(await oldestDue()).toBeCloseTo(600, 0);
+  });
+
+  test.each(["retried", "replayed"])("that was %s waits no longer than since it came back", async (how) => {
+    const id = await queue.enqueueOne();
+    const job = await queue.claimOne();
+    if (how === "replayed") await queue.settle([job], { kind: "bury", message: "" });
+    const old = await makeOlder(queue, id, 2);
+    await watched();
+    if (how === "replayed") await db.run(replay([old]));
+    else await queue.settle([{ ...job, id: old }], { kind: "retry", message: "", retryInSeconds: 0 });
+    expect(await oldestDue()).toBeLessThan(10);
+    await watched();
+    expect(await oldestDue()).toBeLessThan(10);
+  });
+
+  test("is found in each queue, type and priority", async () => {
+    for (const [priority, days] of [
+      [9, 1],
+      [1, 3],
+    ] as const)
+      await makeOlder(queue, await queue.enqueueOne({ priority }), days);
+    const { groups } = await look();
+    expect(
+      groups.map(({ priority, oldestDueSeconds }) => [
+        priority,
+        Math.round((oldestDueSeconds ?? 0) / 86_400),
+      ]),
+    ).toEqual([
+      [1, 3],
+      [9, 1],
+    ]);
+  });
+});
+
+test("its minutes are what happened in the last hour, folded or not", async () => {
+  const minute = (ago: number) => new Date((Math.floor(Date.now() / 60_000) - ago) * 60_000);
+  const [longAgo, first, second] = [minute(62), minute(20), minute(15)];
+  await queue.enqueue(...times(3, () => ({})), { type: "other" });
+  await queue.settle(await queue.claim(), complete);
+  await queue.query("update sluice.ledger set at = $1", [first]);
+  await queue.query("update sluice.ledger set at = $1 where completed > 0", [second]);
+  await queue.query("insert into sluice.ledger (at, lane, failed) select $1, lane, 7 from sluice.lane", [
+    longAgo,
+  ]);
+  const expected = [
+    { minute: first, type: "echo", enqueued: 3, completed: 0, failed: 0 },
+    { minute: first, type: "other", enqueued: 1, completed: 0, failed: 0 },
+    { minute: second, type: "echo", enqueued: 0, completed: 3, failed: 0 },
+  ].map((entry) => ({ ...entry, queue: "default", expired: 0 }));
+  expect((await look()).minutes).toEqual(expected);
+  await db.run(foldLedger({ limit: 100 }));
+  expect((await look()).minutes).toEqual(expected);
+});
+
+test("it knows the newest round of each kind, and the latest five", async () => {
+  for (let n = 0; n < 7; n++)
+    await db.run(recordRound({ kind: "drain", queue: "default", ms: 5, report: { claimed: n } }));
+  await db.run(recordRound({ kind: "reap", ms: 5, report: { end: "error", message: "no" } }));
+  await queue.query(
+    "update sluice.round set ended_at = now() - interval '3 minutes', started_at = now() - interval '4 minutes' where claimed = 0 and kind = 'drain'",
+  );
+  const { at, rounds, recentRounds, runningSince } = await look();
+  expect(rounds).toMatchObject([
+    { kind: "reap", hasFailed: true },
+    { kind: "drain", hasFailed: false },
+  ]);
+  expect(recentRounds.map(({ kind, claimed }) => [kind, claimed])).toEqual([
+    ["reap", 0],
+    ["drain", 6],
+    ["drain", 5],
+    ["drain", 4],
+    ["drain", 3],
+    ["drain", 2],
+  ]);
+  expect(at.getTime() - (runningSince?.getTime() ?? 0)).toBeCloseTo(180_000, -3);
+});
+
+test("a claim's time is the median of the rounds of the last five minutes", async () => {
+  for (const claimMs of [1000, 4, 8, 100, null])
+    await db.run(recordRound({ kind: claimMs === 4 ? "nudge" : "drain", ms: 5, report: { claimMs } }));
+  await queue.query(
+    "update sluice.round set started_at = now() - interval '1 hour', ended_at = now() - interval '10 minutes' where claim_ms = 1000",
+  );
+  expect((await look()).claimMs).toBe(8);
+});
+
+test("a worker counts once while it holds a live lease, and a lease that ran out is overdue", async () => {
+  await queue.enqueue(...times(5, () => ({})));
+  for (const worker of ["a", "a", "b"]) await queue.claimOne({ worker });
+  await queue.claimOne({ worker: "gone", leaseSeconds: -30 });
+  const { liveWorkers, expiredLeaseSeconds } = await look();
+  expect(liveWorkers).toBe(2);
+  expect(expiredLeaseSeconds).toBeCloseTo(30, 0);
+});
+
+test("it names the open breakers and the health of each table, a day's partitions under their table's name", async () => {
+  await db.run(openBreaker("mail"));
+  const { openBreakers, tables, at } = await look();
+  expect(openBreakers).toEqual([{ type: "mail", openedAt: expect.any(Date) }]);
+  expect(at.getTime() - (openBreakers[0]?.openedAt.getTime() ?? 0)).toBeLessThan(5_000);
+  const names = tables.map(({ table }) => table);
+  expect(names).toEqual(expect.arrayContaining(["job", "done", "ready", "lease", "ledger"]));
+  expect(names.filter((name) => /\d/.test(name))).toEqual([]);
+  expect(new Set(names).size).toBe(names.length);
+});
+
+test("enqueue errors are summed by the minute for an hour, and pruned", async () => {
+  await db.run(recordEnqueueErrors(2));
+  await db.run(recordEnqueueErrors(3));
+  await queue.query(
+    "insert into sluice.enqueue_error (at, errors) values (now() - interval '2 hours', 9), (now() - interval '8 days', 9)",
+  );
+  expect((await look()).enqueueErrors).toMatchObject([{ errors: 5 }]);
+  await db.run(prune({ limit: 10 }));
+  expect(await queue.count("enqueue_error")).toBe(3);
+});
