@@ -8,14 +8,13 @@
 -- meet a new (queue, type, priority) at once each make a lane of their own rather than wait for each other;
 -- both are good, and later jobs use the older one. `solo` lanes hold jobs that were abandoned: one is claimed alone.
 create table lane (
-  lane            int generated always as identity primary key,
-  queue           text not null check (queue ~ '^[a-z][a-z0-9_.-]{0,62}$'),
-  type            text not null check (type ~ '^[a-z][a-z0-9_.-]{0,62}$'),
-  priority        smallint not null check (priority between 0 and 9),
-  solo            boolean not null default false,
-  cursor_sequence regclass -- a sequence that holds the lane's cursor; made when the cursor first moves
+  lane     int generated always as identity primary key,
+  queue    text not null check (queue ~ '^[a-z][a-z0-9_.-]{0,62}$'),
+  type     text not null check (type ~ '^[a-z][a-z0-9_.-]{0,62}$'),
+  priority smallint not null check (priority between 0 and 9),
+  solo     boolean not null default false
 );
-create index lane_by_name on lane (queue, type, priority, solo);
+create index lane_by_name on lane (queue, priority, type, solo);
 
 -- What a job is: written once by the enqueue. One partition a day by id, so that old days are dropped, not deleted.
 create table job (
@@ -58,8 +57,6 @@ create table scheduled (
 ) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index scheduled_in_order on scheduled (run_at);
 create unique index scheduled_by_id on scheduled (id);
--- The cursor of `scheduled`: microseconds since 1970, nothing that is due lies before it.
-create sequence scheduled_cursor minvalue 0 start 0;
 
 -- processing: one row for each claimed batch and lane. The generation fences every later write; it comes from one
 -- sequence, so that it rises for ever, replay included. Extending some of a lease's jobs splits them off under the
@@ -193,23 +190,23 @@ create table pause (
   primary key (kind, name)
 );
 
--- What the last advance of the cursors saw: the newest row counts.
-create table cursor_sighting (
-  id       bigint generated always as identity primary key,
-  seq      bigint not null, -- the last seq that was given out
-  at       timestamptz not null,
-  holders  text[] not null, -- transactions that may hold back rows up to there
-  lanes    int[] not null,
-  lows     bigint[] not null -- where the cursor of each lane stood; lane 0 is the schedule
-);
--- The generation at the last advance: how many claims were made since then.
-create sequence advanced_generation minvalue 0 start 0;
--- A transaction that the cursor of a lane has passed while it was still open; lane 0 is the schedule.
+-- Where the cursors stand, and what was seen when they were last moved. The newest row counts: an advance writes the
+-- next one and removes the one that it read. So nobody updates a row that every claim reads, and what a pinned
+-- snapshot keeps of it lies to the left.
+create table cursors (
+  id            bigint generated always as identity primary key,
+  lows          bigint[] not null, -- of each lane, by its number; past the end: 0
+  scheduled_low timestamptz not null,
+  seq           bigint not null, -- the last one given out
+  at            timestamptz not null,
+  holders       text[] not null, -- transactions that may hold back rows up to there
+  generation    bigint not null -- of the last lease: tells how many claims were made since
+) with (toast_tuple_target = 8160); -- hundreds of lanes stay in the row
+-- A transaction that cursors have passed while it was open: where they stood before.
 create table cursor_gap (
-  holder   text not null,
-  lane     int not null,
-  from_seq bigint not null, -- for the schedule: microseconds since 1970
-  primary key (holder, lane)
+  holder        text primary key,
+  lows          bigint[] not null,
+  scheduled_low timestamptz not null
 );
 
 -- What a producer asks for; null is the default of each field.

@@ -26,6 +26,7 @@ as $$
 #variable_conflict use_column
 declare
   c_tries constant int := 20;
+  v_cursors    cursors%rowtype; -- an old one is as good: it stands further to the left
   v_tids       tid[];
   v_ids        uuid[];
   v_is_probe   boolean;
@@ -35,19 +36,18 @@ declare
 begin
   -- Cursors are moved by those who make them lag, once in about 400 claimed jobs. It comes first: an advance does
   -- nothing in a transaction that has written.
-  if p_limit * (coalesce(pg_sequence_last_value('lease_generation'), 0)
-                - coalesce(pg_sequence_last_value('advanced_generation'), 0)) >= 400 then
-    perform advance_cursors(array(
-      select lane from lane where queue = p_queue and type = any(p_types) order by random() limit 32));
+  select * into v_cursors from cursors order by id desc limit 1;
+  if p_limit * (pg_sequence_last_value('lease_generation') - coalesce(v_cursors.generation, 0)) >= 400 then
+    perform advance_cursors();
   end if;
   if random() < p_limit / 5000.0 then
     perform fold_ledger(20000);
   end if;
-  perform promote_due(greatest(2 * p_limit, 100));
+  perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_low);
 
   for n in 1 .. c_tries loop
     select tids, ids, is_probe, more into v_tids, v_ids, v_is_probe, v_more
-    from choose_jobs(p_queue, p_types, p_limit, p_limits);
+    from choose_jobs(p_queue, p_types, p_limit, p_limits, v_cursors.lows);
     exit when v_ids = '{}';
     v_generation := nextval('lease_generation');
     v_sorted := array(select unnest(v_ids) order by 1);
@@ -114,16 +114,15 @@ begin
 end $$;
 
 -- What has become due moves from `scheduled` to the end of its lane, in bounded number, the longest due first.
-create or replace function promote_due(p_limit int) returns void
+create or replace function promote_due(p_limit int, p_low timestamptz) returns void
 language plpgsql as $$
 declare
-  v_low timestamptz := time_of_micros(coalesce(pg_sequence_last_value('scheduled_cursor'), 0));
-  v_now timestamptz := clock_timestamp();
+  v_now timestamptz := clock_timestamp(); -- a value: the clock itself is no bound to stop at
 begin
   with due as materialized (
     select ctid as tid
     from scheduled
-    where run_at >= v_low and run_at <= v_now
+    where run_at >= coalesce(p_low, '-infinity') and run_at <= v_now
     order by run_at
     limit p_limit
     for update skip locked

@@ -2,7 +2,7 @@
 -- advisory lock that lasts as long as the claim; the others leave the type out rather than wait.
 
 create or replace function quota_of(
-  p_type text, p_is_guarded boolean, p_limits jsonb,
+  p_type text, p_limits jsonb,
   out quota int, -- null: no limit
   out is_probe boolean
 )
@@ -13,7 +13,7 @@ declare
   v_limit jsonb := p_limits -> p_type;
 begin
   is_probe := false;
-  if not p_is_guarded then
+  if v_limit is null and not exists (select from breaker where type = p_type and closed_at is null) then
     return;
   end if;
   if not pg_try_advisory_xact_lock(hashtextextended(format('sluice.type.%s.%s', current_schema(), p_type), 0)) then

@@ -27,13 +27,14 @@ as $$
   with promoted_soon as (
     select lane, count(*) as jobs
     from (select lane from scheduled
-          where run_at >= time_of_micros(coalesce(pg_sequence_last_value('scheduled_cursor'), 0)) and run_at <= now()
+          where run_at >= coalesce((select scheduled_low from cursors order by id desc limit 1), '-infinity')
+            and run_at <= now()
           order by run_at limit p_cap) as due
     group by lane
   )
   select lanes.queue, sum(waiting.jobs + coalesce(promoted_soon.jobs, 0))::bigint
   from (
-    select lane, queue, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low
+    select lane, queue, coalesce((select lows from cursors order by id desc limit 1)[lane], 0) as low
     from lane
     where type = any(p_types)
       and type <> all(array(select name from pause where kind = 'type'))

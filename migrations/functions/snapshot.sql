@@ -33,9 +33,11 @@ as $$
     ) as entries
     group by lane
   ),
-  cursors as ( -- where the unclaimed part of each lane, and of the schedule, begins
-    select lane, coalesce(pg_sequence_last_value(cursor_sequence), 0) as low,
-           time_of_micros(coalesce(pg_sequence_last_value('scheduled_cursor'), 0)) as scheduled_low
+  newest_cursors as materialized (
+    select lows, scheduled_low from cursors order by id desc limit 1
+  ),
+  starts as ( -- where the unclaimed part of each lane begins
+    select lane, coalesce((select lows from newest_cursors)[lane], 0) as low
     from lane
     offset 0 -- a fence: the cursor has to be a value to seek by
   ),
@@ -46,13 +48,13 @@ as $$
   waiting as (
     -- A job waits from its creation or its scheduled time on. One that came back by a retry, a snooze or a replay is
     -- younger than that: it became ready after the last watch round before the transaction that made it so.
-    select cursors.lane,
+    select starts.lane,
            greatest(coalesce(job.scheduled_at, time_of_id(oldest.id)),
                     times[width_bucket(oldest.age, ages) + 1]) as since
-    from cursors
+    from starts
     cross join lateral (
       select id, age(ready.xmin)::bigint as age from ready
-      where ready.lane = cursors.lane and seq >= cursors.low
+      where ready.lane = starts.lane and seq >= starts.low
       order by seq limit 1
     ) as oldest
     cross join lateral (select scheduled_at from job where job.id = oldest.id offset 0) as job
@@ -62,7 +64,7 @@ as $$
     select lane, run_at
     from (
       select scheduled.lane, run_at from scheduled
-      where run_at >= (select min(scheduled_low) from cursors) and run_at <= now()
+      where run_at >= coalesce((select scheduled_low from newest_cursors), '-infinity') and run_at <= now()
       order by run_at limit 1000
     ) as due
   ),
@@ -92,7 +94,7 @@ as $$
     ) as entries
     join lane using (lane)
     group by minute, queue, type
-    having coalesce(sum(enqueued), sum(completed), sum(failed), sum(expired)) is not null
+    having greatest(sum(enqueued), sum(completed), sum(failed), sum(expired)) > 0
     order by minute, queue, type
   ),
   latest as (

@@ -11,6 +11,7 @@ import { watch } from "../queue/watch.ts";
 import { consoleLog } from "./console-log.ts";
 import { type Settings, settingsOf } from "./env.ts";
 import { app } from "./http/app.ts";
+import { writeEnqueueErrors } from "./http/enqueue-errors.ts";
 import { problemResponse } from "./http/problem.ts";
 import { createNeonDatabase } from "./neon-database.ts";
 import { nudge } from "./nudge.ts";
@@ -100,6 +101,7 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
       const waitUntil = (work: Promise<unknown>) => context.waitUntil(work);
       const url = settings.heartbeatUrls[round.kind];
       await withHeartbeat({ url, sender, log: queue.log, waitUntil }, () => round.run(invocation));
+      await writeEnqueueErrors(queue, settings);
     },
   };
 }

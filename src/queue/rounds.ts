@@ -47,7 +47,9 @@ export async function drainRound(
   { kind, ...options }: { kind: "drain" | "nudge" } & Omit<DrainOptions, "worker">,
 ): Promise<DrainReport> {
   const startedMs = queue.clock.nowMs();
-  const report = await drain(queue, { ...options, worker: `${kind}-${startedMs}` });
+  // Several drains may start in one millisecond, and each is a worker of its own.
+  const worker = `${kind}-${startedMs}-${Math.floor(queue.random() * 1e9)}`;
+  const report = await drain(queue, { ...options, worker });
   if (kind === "drain" || report.claimed > 0) {
     await queue.db.run(
       recordRound({ kind, queue: options.name, ms: queue.clock.nowMs() - startedMs, report }),

@@ -144,7 +144,7 @@ describe("a handler", () => {
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(50);
     expect(seen.indexed).toEqual(new Set(["r1"]));
     await db.pool.query("update sluice.scheduled set run_at = now()");
-    await db.pool.query("select setval('sluice.scheduled_cursor', 0)");
+    await db.pool.query("select sluice.reset_cursors()");
     await drainDefault();
     expect(await lookAt(db, job.id)).toMatchObject({ status: "completed", attempts: 2 });
   });

@@ -109,7 +109,7 @@ describe("a circuit breaker (D6)", () => {
     state.works = true;
     await probeIsDue();
     await db.pool.query("update sluice.scheduled set run_at = now()");
-    await db.pool.query("select setval('sluice.scheduled_cursor', 0)");
+    await db.pool.query("select sluice.reset_cursors()");
     await drainDefault();
     expect(queue.events.map(({ event }) => event)).toContain("breaker closed");
     await drainDefault();

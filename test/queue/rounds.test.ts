@@ -83,6 +83,16 @@ describe("a drain round (S3)", () => {
     ]);
   });
 
+  test("records how long its claims took, if it made any", async () => {
+    await drainAll(queue, options);
+    await enqueue(queue, newJob());
+    await drainAll(queue, options);
+    const { rows } = await db.pool.query(
+      "select claim_ms between 0 and 60000 as known from sluice.round order by id",
+    );
+    expect(rows).toEqual([{ known: null }, { known: true }]);
+  });
+
   test("with nothing to do is recorded too: it is the sign that the cron lives", async () => {
     await drainAll(queue, options);
     expect(await rounds()).toMatchObject([{ kind: "drain", queue: null, claimed: 0, reason: "empty" }]);

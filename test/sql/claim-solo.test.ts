@@ -19,8 +19,8 @@ async function abandon(count: number, fields = {}): Promise<string[]> {
 
 async function makeReady() {
   await queue.query("update sluice.scheduled set run_at = now() - interval '1 second'");
-  await queue.query("select setval('sluice.scheduled_cursor', 0)");
-  await queue.query("select sluice.promote_due(1000)");
+  await queue.query("select sluice.reset_cursors()");
+  await queue.query("select sluice.promote_due(1000, null)");
 }
 
 /** The size of each claim and its jobs' strikes, until a claim says that there is no more, or finds none. */

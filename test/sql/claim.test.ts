@@ -82,7 +82,7 @@ describe("what is due", () => {
 
   async function makeDue() {
     await queue.query("update sluice.scheduled set run_at = run_at - interval '1 hour'");
-    await queue.query("select setval('sluice.scheduled_cursor', 0)");
+    await queue.query("select sluice.reset_cursors()");
   }
 });
 

@@ -122,7 +122,7 @@ describe("a transaction that stays open while others come and go", () => {
       await churn();
       await churn();
       const passed = await queue.query(
-        "select pg_sequence_last_value(cursor_sequence) > $1::bigint as passed from sluice.lane",
+        "select lows[lane] > $1::bigint as passed from sluice.lane cross join sluice.cursors",
         [rows[0].seq],
       );
       expect(passed).toEqual([{ passed: true }]);
@@ -137,12 +137,12 @@ describe("a transaction that stays open while others come and go", () => {
     await inSession(db.pool, async (late) => {
       await late.query("begin");
       const id = await enqueueWith(late, "enqueue('echo', delay_seconds => 0.001)");
-      const { rows } = await late.query("select sluice.micros_of(run_at) as due from sluice.scheduled");
-      await until(db.pool, `select sluice.micros_of(clock_timestamp()) > ${rows[0].due} as reached`);
+      const { rows } = await late.query("select run_at::text as due from sluice.scheduled");
+      await until(db.pool, `select clock_timestamp() > '${rows[0].due}' as reached`);
       await churn();
       await churn();
       const passed = await queue.query(
-        "select last_value > $1::bigint as passed from sluice.scheduled_cursor",
+        "select scheduled_low > $1::timestamptz as passed from sluice.cursors",
         [rows[0].due],
       );
       expect(passed).toEqual([{ passed: true }]);

@@ -111,7 +111,7 @@ describe("list", () => {
         (job) => job.id,
       );
       await queue.query("update sluice.scheduled set run_at = now() - interval '1 second'");
-      await queue.query("select setval('sluice.scheduled_cursor', 0)");
+      await queue.query("select sluice.reset_cursors()");
       if (filter.status && filter.status !== "pending") {
         const claimed = await queue.claim({ limit: 250 });
         if (filter.status === "completed") await queue.settle(claimed, complete);

@@ -12,6 +12,8 @@ import {
   replay,
   snapshot,
 } from "../../src/core/sql/index.ts";
+import { fillBooks } from "../support/busy-books.ts";
+import { measure } from "../support/explain.ts";
 import { makeOlder } from "../support/old-jobs.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, only, times, verbsOf } from "../support/verbs.ts";
@@ -200,4 +202,15 @@ test("enqueue errors are summed by the minute for an hour, and pruned", async ()
   expect((await look()).enqueueErrors).toMatchObject([{ errors: 5 }]);
   await db.run(prune({ limit: 10 }));
   expect(await queue.count("enqueue_error")).toBe(3);
+});
+
+test("with a day of minutes and a week of rounds behind it, it reads the totals, an hour, and the latest rounds", async () => {
+  await queue.enqueue(...times(12, (n) => ({ type: `type-${n}` })));
+  const client = await db.pool.connect();
+  await fillBooks(client, { ledgerRows: 1000 });
+  await client.query("analyze");
+  const { buffers } = await measure(client, "select * from sluice.snapshot()");
+  client.release();
+  expect(await queue.count("tally")).toBe(12 * 25 * 60);
+  expect(buffers).toBeLessThan(3_000);
 });

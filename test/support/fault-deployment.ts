@@ -19,5 +19,5 @@ export function startFaultDeployment(db: TestDatabase): Promise<Workerd> {
 /** Retries wait for half a minute and more: now they are due. */
 export async function bringForward(db: TestDatabase): Promise<void> {
   await db.pool.query("update sluice.scheduled set run_at = now() where run_at > now()");
-  await db.pool.query("select setval('sluice.scheduled_cursor', 0)");
+  await db.pool.query("select sluice.reset_cursors()");
 }

@@ -6,7 +6,7 @@ import { emptyQueue } from "./test-database.ts";
 const runsPerTruncate = 25;
 const tables =
   "lane job ready scheduled lease done output closed failed_attempt job_tag expiry idempotency ledger tally pause " +
-  "cursor_sighting cursor_gap";
+  "cursors cursor_gap";
 const deleteAll = tables
   .split(" ")
   .map((table) => `delete from sluice.${table}`)

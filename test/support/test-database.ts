@@ -51,7 +51,7 @@ export async function emptyQueue(pool: pg.Pool): Promise<void> {
   await pool.query(`
     truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
       sluice.closed, sluice.failed_attempt, sluice.job_tag, sluice.expiry, sluice.idempotency, sluice.ledger,
-      sluice.tally, sluice.pause, sluice.dropped_day, sluice.cursor_sighting, sluice.cursor_gap, sluice.limit_state,
+      sluice.tally, sluice.pause, sluice.dropped_day, sluice.cursors, sluice.cursor_gap, sluice.limit_state,
       sluice.breaker, sluice.round, sluice.enqueue_error, sluice.alarm, sluice.delivery, sluice.alarm_target,
       sluice.alarm_silence`);
 }

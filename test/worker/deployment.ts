@@ -90,7 +90,7 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
     },
     async bringForward() {
       await query("update sluice.scheduled set run_at = now()");
-      await query("select setval('sluice.scheduled_cursor', 0)");
+      await query("select sluice.reset_cursors()");
     },
     quiet,
   };
@@ -103,6 +103,6 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
 
 const emptyQueue = `
   truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
-    sluice.closed, sluice.failed_attempt, sluice.ledger, sluice.tally, sluice.cursor_sighting, sluice.cursor_gap,
+    sluice.closed, sluice.failed_attempt, sluice.ledger, sluice.tally, sluice.cursors, sluice.cursor_gap,
     sluice.limit_state, sluice.breaker, sluice.round, sluice.enqueue_error, sluice.idempotency, sluice.job_tag,
     sluice.expiry, sluice.alarm, sluice.delivery, sluice.alarm_target, sluice.alarm_silence`;

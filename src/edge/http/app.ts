@@ -9,6 +9,7 @@ import { admin } from "./admin.ts";
 import type { Caller } from "./auth.ts";
 import { docs } from "./docs.ts";
 import { drains } from "./drains.ts";
+import { countEnqueueErrors } from "./enqueue-errors.ts";
 import { health } from "./health.ts";
 import { jobs } from "./jobs.ts";
 import { onError, problemResponse } from "./problem.ts";
@@ -27,6 +28,7 @@ export interface AppEnv {
 }
 
 export const app = new Hono<AppEnv>()
+  .use(countEnqueueErrors)
   .route("/v1/jobs", jobs)
   .route("/v1/jobs", held)
   .route("/v1/claims", claims)

@@ -21,7 +21,7 @@ export async function passTime(model: QueueModel, db: TestDatabase, ticks: numbe
     update sluice.lease set deadline = greatest(deadline - ${passed}, now() - interval '59 minutes');
     update sluice.expiry set expires_at = expires_at - ${passed};
     update sluice.job set expires_at = expires_at - ${passed} where expires_at is not null;
-    select setval('sluice.scheduled_cursor', 0)`);
+    select sluice.reset_cursors()`);
   model.now += ticks;
 }
 

@@ -1,0 +1,136 @@
+// The oldest transaction (A7): whatever keeps dead rows alive, seen by the owner of the database who is no superuser, as a
+// hosted Postgres has it. A server of its own, since replication and prepared transactions are switched off elsewhere.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type PostgresServer, startPostgres } from "../../infra/local/postgres.ts";
+import { migrate } from "../../src/cli/migrate.ts";
+import { recordRound, snapshot } from "../../src/core/sql/index.ts";
+import { until } from "../support/sessions.ts";
+import { startStandby } from "../support/standby-feedback.ts";
+import { createPgDatabase } from "../support/test-database.ts";
+import { only } from "../support/verbs.ts";
+
+let server: PostgresServer;
+let owner: pg.Pool;
+let admin: pg.Pool;
+const open: pg.Client[] = [];
+const directory = mkdtempSync(join(tmpdir(), "sluice-test-"));
+
+beforeAll(async () => {
+  const settings = { max_prepared_transactions: "5", wal_level: "logical" };
+  server = await startPostgres({ directory: join(directory, "postgres"), ephemeral: true, settings });
+  const first = new pg.Client({ connectionString: server.url("postgres") });
+  await first.connect();
+  for (const text of [
+    "create role owner login",
+    "create role app login",
+    "create database queue owner owner",
+  ])
+    await first.query(text);
+  await first.end();
+  admin = new pg.Pool({ connectionString: server.url("queue") });
+  owner = new pg.Pool({ connectionString: urlAs("owner") });
+  for (const pool of [admin, owner]) pool.on("error", () => {}); // the server stops under them
+  await migrate({ databaseUrl: urlAs("owner") });
+}, 60_000);
+afterEach(async () => {
+  for (const client of open.splice(0)) await client.end();
+  await admin.query("truncate sluice.round");
+});
+afterAll(async () => {
+  await owner?.end();
+  await admin?.end();
+  await server?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const urlAs = (role: string) => server.url("queue").replace("sluice:sluice@", `${role}@`);
+const look = async () => only(await createPgDatabase(owner).run(snapshot())).oldestTransaction;
+
+async function connectAs(role: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: urlAs(role) });
+  await client.connect();
+  open.push(client);
+  return client;
+}
+
+/** A watch round that ended so many seconds ago, by a transaction of right now. */
+async function watchedAgo(seconds: number): Promise<void> {
+  const [id] = await createPgDatabase(owner).run(recordRound({ kind: "watch", ms: 0, report: {} }));
+  await admin.query(
+    `update sluice.round set started_at = now() - make_interval(secs => $2), ended_at = now() - make_interval(secs => $2)
+     where id = $1`,
+    [id, seconds],
+  );
+}
+
+test("is none when nothing but the look itself is going on", async () => {
+  expect(await look()).toBeNull();
+});
+
+test("is a session's, from its transaction's begin on, whether it holds a snapshot or an id", async () => {
+  for (const text of ["select count(*) from sluice.ready", "select pg_current_xact_id()"]) {
+    const client = await connectAs("owner");
+    await client.query(`begin isolation level repeatable read; ${text}`);
+    const { rows } = await client.query(
+      "select extract(epoch from clock_timestamp() - now())::float8 as seconds",
+    );
+    expect(await look()).toMatchObject({ source: "session" });
+    expect((await look())?.seconds).toBeGreaterThanOrEqual(rows[0].seconds);
+    await client.query("rollback");
+    await client.query("begin");
+    expect(await look()).toBeNull(); // it holds nothing yet
+    await client.query("rollback");
+  }
+});
+
+test("is seen when another role's, by the id that it holds", async () => {
+  await watchedAgo(7200);
+  await watchedAgo(3600);
+  const client = await connectAs("app");
+  await client.query("begin isolation level repeatable read; select 1");
+  await watchedAgo(60);
+  const seen = await look();
+  expect(seen).toMatchObject({ source: "session" });
+  expect(seen?.seconds).toBeCloseTo(3600, -1);
+});
+
+test("is a prepared one's", async () => {
+  const client = await connectAs("owner");
+  await client.query(
+    "begin; insert into sluice.pause values ('queue', 'x'); prepare transaction 'forgotten'",
+  );
+  expect(await look()).toMatchObject({ source: "prepared" });
+  await client.query("rollback prepared 'forgotten'");
+  expect(await look()).toBeNull();
+});
+
+test("is a replication slot's, as old as the last round before the id that it holds", async () => {
+  await watchedAgo(900);
+  await admin.query("select pg_create_logical_replication_slot('forgotten', 'pgoutput')");
+  await watchedAgo(30);
+  const seen = await look();
+  expect(seen).toMatchObject({ source: "slot" });
+  expect(seen?.seconds).toBeCloseTo(900, -1);
+  await admin.query("select pg_drop_replication_slot('forgotten')");
+});
+
+test("is a standby's that feeds back", async () => {
+  await watchedAgo(1800);
+  const { rows } = await admin.query(
+    "select pg_current_xact_id()::text::int as xmin, pg_current_wal_lsn() as lsn",
+  );
+  await watchedAgo(30);
+  const standby = await startStandby(server.port, { user: "sluice", ...rows[0] });
+  await until(
+    admin,
+    "select count(*) > 0 as reached from pg_stat_replication where backend_xmin is not null",
+  );
+  const seen = await look();
+  standby.stop();
+  expect(seen).toMatchObject({ source: "standby" });
+  expect(seen?.seconds).toBeCloseTo(1800, -1);
+});
