@@ -123,6 +123,9 @@ describe("a role may do what is its own, and nothing else", () => {
     ["POST /v1/admin/keys", admins, { name: "x", role: "viewer" }],
     [`DELETE /v1/admin/keys/${unknownId}`, admins, undefined],
     ["GET /v1/admin/audit", lookers, undefined],
+    ["GET /v1/admin/alarms", lookers, undefined],
+    ["POST /v1/admin/alarms/test", admins, undefined],
+    ["POST /v1/admin/alarms/silences", admins, { alarm: "dead_letters", until: "2026-01-01T00:00:00Z" }],
     ["POST /internal/drains/quiet", admins, undefined],
   ])("%s", async (request, allowed, body) => {
     const given = body ? { body } : {};
