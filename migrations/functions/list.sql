@@ -14,8 +14,10 @@ declare
   c_last   constant uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
   v_before uuid := coalesce(p_before, c_last);
   v_lanes  int[] := array(
-    select lane from lane where (p_type is null or type = p_type) and (p_queue is null or queue = p_queue));
-  v_any    boolean := p_type is null and p_queue is null;
+    select lane from lane
+    where (p_type is null or type = p_type)
+      and (queue = p_queue or p_queue is null and (p_type is not null or queue <> 'sluice'))); -- the canary's, unless asked for
+  v_any    boolean := p_type is null and p_queue is null and not exists (select from lane where queue = 'sluice');
   v_ids    uuid[] := '{}';
   v_batch  record;
 begin

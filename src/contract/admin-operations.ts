@@ -19,6 +19,13 @@ import {
   replayRequest,
   statsResponse,
 } from "./admin.ts";
+import {
+  alarmsResponse,
+  silenceRequest,
+  silenceResponse,
+  testNoticeRequest,
+  testNoticeResponse,
+} from "./alarms.ts";
 import { jobResponse } from "./jobs.ts";
 import type { Operation } from "./operation.ts";
 
@@ -149,6 +156,31 @@ export const adminOperations: readonly Operation[] = [
     roles: ["viewer"],
     query: auditQuery,
     answers: { 200: auditPage },
+  },
+  {
+    ...run,
+    method: "get",
+    path: "/v1/admin/alarms",
+    summary: "Alarms and their states, rules, silences, and how the targets fare",
+    roles: ["viewer"],
+    answers: { 200: alarmsResponse },
+  },
+  {
+    ...run,
+    method: "post",
+    path: "/v1/admin/alarms/test",
+    summary: "Send a test notice at once, to one target or to all",
+    body: testNoticeRequest,
+    answers: { 200: testNoticeResponse },
+    problems: [404],
+  },
+  {
+    ...run,
+    method: "post",
+    path: "/v1/admin/alarms/silences",
+    summary: "Silence an alarm until a time; a time that is past ends it",
+    body: silenceRequest,
+    answers: { 200: silenceResponse },
   },
   {
     ...run,

@@ -1,5 +1,6 @@
 // The OpenAPI document (3.1), made from the same schemas that check the requests.
 import * as z from "zod";
+import { noticeBody } from "./alarms.ts";
 import type { Operation } from "./operation.ts";
 import { operations } from "./operations.ts";
 import { problem } from "./problem.ts";
@@ -34,6 +35,15 @@ export function openapiDocument({ version }: { version: string }): object {
       schemas: { Problem: schemaOf(problem, "output") },
     },
     paths,
+    webhooks: {
+      alarm: {
+        post: {
+          summary: "A notice to an alarm target of the format generic, signed by the Standard Webhooks rules",
+          requestBody: { required: true, content: contentOf(schemaOf(noticeBody, "output")) },
+          responses: { "2XX": { description: "taken" }, 410: { description: "send me no more" } },
+        },
+      },
+    },
   };
 }
 

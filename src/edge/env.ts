@@ -1,8 +1,12 @@
 // The Worker's settings. A missing or bad one is a single clear error that names it, and nothing runs on
 // settings that do not hold.
 import * as z from "zod";
-import { SluiceError } from "../core/errors.ts";
+import type { AlarmRule } from "../core/alarm.ts";
+import { type Fault, SluiceError } from "../core/errors.ts";
+import { refusalOf } from "../core/policy/outgoing-target.ts";
 import { faultsOf } from "../jobs/faults.ts";
+import type { AlarmTarget } from "../queue/notify.ts";
+import { alarmRuleSettings, alarmTargets, type HeartbeatUrls, heartbeatUrls } from "./alarm-settings.ts";
 
 const settingsSchema = z.object({
   DATABASE_URL: z.url({
@@ -29,6 +33,11 @@ const settingsSchema = z.object({
     .min(1, "is less than 1")
     .default(100_000),
   SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'is neither "true" nor "false"').default("false"),
+  SLUICE_ALARM_TARGETS: alarmTargets.prefault([]),
+  SLUICE_ALARM_RULES: alarmRuleSettings.prefault({}),
+  SLUICE_HEARTBEAT_URL: heartbeatUrls.prefault({}),
+  /** Where this Worker answers: notices link to it. */
+  SLUICE_PUBLIC_URL: z.url({ protocol: /^https?$/, error: "is not an http(s) URL" }).optional(),
 });
 
 export interface Settings {
@@ -43,6 +52,10 @@ export interface Settings {
   /** Past so many waiting jobs a queue takes no more over HTTP. */
   maxDepth: number;
   allowPrivateTargets: boolean;
+  alarmTargets: readonly AlarmTarget[];
+  alarmRules: readonly AlarmRule[];
+  heartbeatUrls: HeartbeatUrls;
+  publicUrl: string | undefined;
 }
 
 const parsedSettings = new WeakMap<object, Settings>();
@@ -57,6 +70,11 @@ export function settingsOf(env: object): Settings {
 export function parseSettings(env: object): Settings {
   const parsed = settingsSchema.safeParse(env);
   if (!parsed.success) throw settingsError(parsed.error, env);
+  const allowPrivateTargets = parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true";
+  parsed.data.SLUICE_ALARM_TARGETS.forEach(({ url }, index) => {
+    const refusal = refusalOf(url, { allowPrivate: allowPrivateTargets });
+    if (refusal) throw refusedSettings([{ path: `SLUICE_ALARM_TARGETS.${index}.url`, message: refusal }]);
+  });
   return {
     databaseUrl: parsed.data.DATABASE_URL,
     adminKey: parsed.data.SLUICE_ADMIN_KEY,
@@ -65,16 +83,25 @@ export function parseSettings(env: object): Settings {
     plan: parsed.data.SLUICE_PLAN,
     maxDrains: parsed.data.SLUICE_MAX_DRAINS,
     maxDepth: parsed.data.SLUICE_MAX_DEPTH,
-    allowPrivateTargets: parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true",
+    allowPrivateTargets,
+    alarmTargets: parsed.data.SLUICE_ALARM_TARGETS,
+    alarmRules: parsed.data.SLUICE_ALARM_RULES,
+    heartbeatUrls: parsed.data.SLUICE_HEARTBEAT_URL,
+    publicUrl: parsed.data.SLUICE_PUBLIC_URL,
   };
 }
 
 function settingsError(error: z.ZodError, env: object): SluiceError {
   const given = new Set(Object.keys(env));
-  const faults = faultsOf(error).map(({ path, message }) => ({
-    path,
-    message: given.has(path) ? message : "is not set",
-  }));
+  return refusedSettings(
+    faultsOf(error).map(({ path, message }) => ({
+      path,
+      message: given.has(path.split(".")[0] ?? "") ? message : "is not set",
+    })),
+  );
+}
+
+function refusedSettings(faults: Fault[]): SluiceError {
   const list = faults.map(({ path, message }) => `${path} ${message}`).join("; ");
   return new SluiceError("settings_invalid", `the Worker's settings do not hold: ${list}`, {
     faults,

@@ -1,8 +1,10 @@
 // sluice({ jobs }): a deployment, as the platform wants it. It binds the ports to what an invocation was given.
 import { defaultFanOut } from "../core/policy/fan-out.ts";
+import { canaryJob } from "../jobs/canary.ts";
 import type { JobDefinition } from "../jobs/define.ts";
 import { createRegistry } from "../jobs/registry.ts";
-import type { Queue } from "../queue/ports.ts";
+import { withHeartbeat } from "../queue/heartbeat.ts";
+import type { Queue, Sender } from "../queue/ports.ts";
 import { reap } from "../queue/reap.ts";
 import { drainAll, recorded, type StartDrain } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
@@ -13,6 +15,7 @@ import { writeEnqueueErrors } from "./http/enqueue-errors.ts";
 import { problemResponse } from "./http/problem.ts";
 import { createNeonDatabase } from "./neon-database.ts";
 import { nudge } from "./nudge.ts";
+import { createSender } from "./webhook-sender.ts";
 
 export interface SluiceOptions {
   jobs: readonly JobDefinition[];
@@ -43,16 +46,20 @@ export interface SluiceWorker {
     env: object,
     context: { waitUntil(work: Promise<unknown>): void },
   ): Promise<Response>;
-  scheduled(controller: { cron: string }, env: object, context: object): Promise<void>;
+  scheduled(
+    controller: { cron: string },
+    env: object,
+    context: { waitUntil(work: Promise<unknown>): void },
+  ): Promise<void>;
 }
 
 export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
-  const registry = createRegistry(jobs);
+  const registry = createRegistry([...jobs, canaryJob]);
   const { drain: drainCron, reap: reapCron, watch: watchCron } = { ...defaultCrons, ...crons };
-  const rounds = new Map<string, Round>([
-    [drainCron, drainStep],
-    [reapCron, ({ queue }) => recorded(queue, "reap", () => reap(queue))],
-    [watchCron, ({ queue }) => recorded(queue, "watch", () => watch(queue))],
+  const rounds = new Map<string, { kind: keyof Crons; run: Round }>([
+    [drainCron, { kind: "drain", run: drainStep }],
+    [reapCron, { kind: "reap", run: ({ queue }) => recorded(queue, "reap", () => reap(queue)) }],
+    [watchCron, { kind: "watch", run: watchStep }],
   ]);
 
   function bind(env: object, { timeoutMs }: { timeoutMs: number }): Invocation {
@@ -65,16 +72,18 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
       registry,
       env,
     };
-    return { env, settings, queue };
+    const sender = createSender({ allowPrivate: settings.allowPrivateTargets });
+    return { env, settings, queue, sender };
   }
 
   return {
     async fetch(request, env, context) {
       try {
-        const { settings, queue } = bind(env, { timeoutMs: requestTimeoutMs });
+        const { settings, queue, sender } = bind(env, { timeoutMs: requestTimeoutMs });
         const bindings = {
           settings,
           queue,
+          sender,
           registry,
           nudge: (name: string) =>
             nudge({ queue, name, plan: settings.plan, waitUntil: (work) => context.waitUntil(work) }),
@@ -84,12 +93,15 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
         return problemResponse(error);
       }
     },
-    async scheduled(controller, env) {
+    async scheduled(controller, env, context) {
       const round = rounds.get(controller.cron);
       if (!round) throw new Error(`no round is set for the cron "${controller.cron}": see sluice({ crons })`);
       const invocation = bind(env, { timeoutMs: roundTimeoutMs });
-      await round(invocation);
-      await writeEnqueueErrors(invocation.queue, invocation.settings);
+      const { sender, queue, settings } = invocation;
+      const waitUntil = (work: Promise<unknown>) => context.waitUntil(work);
+      const url = settings.heartbeatUrls[round.kind];
+      await withHeartbeat({ url, sender, log: queue.log, waitUntil }, () => round.run(invocation));
+      await writeEnqueueErrors(queue, settings);
     },
   };
 }
@@ -98,6 +110,7 @@ interface Invocation {
   env: object;
   settings: Settings;
   queue: Queue;
+  sender: Sender;
 }
 
 type Round = (invocation: Invocation) => Promise<object>;
@@ -108,6 +121,17 @@ const drainStep: Round = ({ env, settings, queue }) =>
     fanOut: { ...defaultFanOut, maxDrains: settings.maxDrains },
     startDrain: startDrainBy(env, settings),
   });
+
+const watchStep: Round = ({ settings, queue, sender }) =>
+  recorded(queue, "watch", () =>
+    watch(queue, {
+      rules: settings.alarmRules,
+      targets: settings.alarmTargets,
+      sender,
+      publicUrl: settings.publicUrl,
+      plan: settings.plan,
+    }),
+  );
 
 /** Through the Worker's binding to itself, where it has one: each drain then is an invocation with its own budget. */
 function startDrainBy(env: object, settings: Settings): StartDrain | undefined {

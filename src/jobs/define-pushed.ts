@@ -3,6 +3,7 @@
 import { FatalError, RetryableError } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
 import { refusalOf } from "../core/policy/outgoing-target.ts";
+import { readAtMost, retryAfterSeconds } from "../queue/answer.ts";
 import type { HandlerContext } from "../queue/ports.ts";
 import { signWebhook, type WebhookSecret } from "../queue/webhook.ts";
 import { defineJob, type JobDefinition, type PayloadOptions, type PayloadSchema } from "./define.ts";
@@ -90,29 +91,6 @@ async function outputOf(response: Response): Promise<Json> {
   } catch {
     return null;
   }
-}
-
-/** An endpoint may answer without end: what is past the limit is not read. */
-async function readAtMost(response: Response, bytes: number): Promise<string> {
-  const reader = response.body?.getReader();
-  if (!reader) return "";
-  const decoder = new TextDecoder();
-  let text = "";
-  for (let read = 0; read < bytes; ) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    read += value.byteLength;
-    text += decoder.decode(value, { stream: true });
-  }
-  await reader.cancel();
-  return text.slice(0, bytes);
-}
-
-/** Seconds, or a date. */
-export function retryAfterSeconds(header: string | null, nowMs: number): number | undefined {
-  if (!header) return undefined;
-  const seconds = /^\d+$/.test(header.trim()) ? Number(header) : (Date.parse(header) - nowMs) / 1000;
-  return Number.isFinite(seconds) ? Math.min(Math.max(seconds, 0), 86_400) : undefined;
 }
 
 function allowsPrivate(env: unknown): boolean {

@@ -21,6 +21,27 @@ export interface Log {
   error(event: string, fields?: Record<string, unknown>): void;
 }
 
+export interface OutgoingRequest {
+  method: "GET" | "POST";
+  url: string;
+  headers?: Record<string, string>;
+  body?: string;
+  timeoutMs: number;
+}
+
+export interface Answer {
+  status: number;
+  /** When it wants to be asked again (Retry-After). */
+  retryInSeconds: number | undefined;
+  /** The beginning of what it said, where that was no success. */
+  said: string;
+}
+
+/** Sends to where the deployment's settings say, never to where a payload does. Rejects when there is no answer. */
+export interface Sender {
+  send(request: OutgoingRequest): Promise<Answer>;
+}
+
 export interface HandlerContext<Env = unknown> {
   readonly jobId: string;
   readonly attempt: number;

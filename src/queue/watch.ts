@@ -1,21 +1,61 @@
-// The watch round: looks at the queue from outside the drain and says aloud when work is not being done.
+// The watch round: looks at the queue from outside the drain, changes the alarms by what it saw, sends a canary on its
+// way, and delivers notices. Each step stands alone: one that fails does not stop the others, and the round fails at its end.
+import { type AlarmRule, canary } from "../core/alarm.ts";
+import type { Plan } from "../core/policy/drain-budget.ts";
 import type { Snapshot } from "../core/snapshot.ts";
-import { snapshot } from "../core/sql/index.ts";
-import type { Queue } from "./ports.ts";
+import { readAlarms, snapshot } from "../core/sql/index.ts";
+import { deliver } from "./deliver.ts";
+import { enqueue } from "./enqueue.ts";
+import { type AlarmTarget, keyTargets } from "./notify.ts";
+import type { Queue, Sender } from "./ports.ts";
+import { raise } from "./raise.ts";
 
-/** Drains run every minute and reapers every second one: past this, one of them is not doing its work. */
-const overdueSeconds = 300;
+export interface WatchOptions {
+  rules: readonly AlarmRule[];
+  targets: readonly AlarmTarget[];
+  sender: Sender;
+  /** Where this deployment answers, if it knows: notices link to it. */
+  publicUrl: string | undefined;
+  plan: Plan;
+}
 
-export async function watch(queue: Queue): Promise<Snapshot | undefined> {
-  const [seen] = await queue.db.run(snapshot());
-  const oldestDueSeconds = Math.max(0, ...(seen?.groups ?? []).map((group) => group.oldestDueSeconds ?? 0));
-  if (oldestDueSeconds > overdueSeconds) {
-    queue.log.error("due jobs are not drained", { oldestDueSeconds });
+/** Three passes of it, and the statements of the round, fit into a plan's subrequests. */
+const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
+/** Enough that one that is held up does not stop the beat, and few enough that a stopped drain leaves no heap. */
+const maxCanaries = 3;
+
+export async function watch(queue: Queue, options: WatchOptions): Promise<object> {
+  const { rules, sender, publicUrl, plan } = options;
+  const targets = await keyTargets(options.targets);
+  const look = async () => {
+    const [[seen], [known]] = await Promise.all([queue.db.run(snapshot()), queue.db.run(readAlarms())]);
+    if (!seen || !known) throw new Error("a look at the queue returned nothing");
+    return { seen, known };
+  };
+  const looked = look();
+  const steps = {
+    raise: async () => raise(queue, { ...(await looked), rules, targets, publicUrl }),
+    canary: async () => sendCanary(queue, (await looked).seen, rules),
+    deliver: () => deliver(queue, { targets, sender, batch: deliveriesAtOnce[plan] }),
+  };
+  const failed: unknown[] = [];
+  for (const [step, run] of Object.entries(steps)) {
+    try {
+      await run();
+    } catch (error) {
+      queue.log.error("a watch step failed", { step, message: (error as Error).message });
+      failed.push(error);
+    }
   }
-  if (seen && seen.expiredLeaseSeconds > overdueSeconds) {
-    queue.log.error("expired leases are not reaped", {
-      expiredLeaseSeconds: seen.expiredLeaseSeconds,
-    });
-  }
-  return seen;
+  if (failed.length > 0)
+    throw new AggregateError(failed, `${failed.length} of the watch round's steps failed`);
+  return {};
+}
+
+async function sendCanary(queue: Queue, { groups }: Snapshot, rules: readonly AlarmRule[]): Promise<void> {
+  const isWatched = rules.some(({ isEnabled, jobType }) => isEnabled && jobType === canary.type);
+  const waiting = groups
+    .filter(({ queue: name, type }) => name === canary.queue && type === canary.type)
+    .reduce((sum, { pending, leased }) => sum + pending + leased, 0);
+  if (isWatched && waiting < maxCanaries) await enqueue(queue, { ...canary, payload: {} });
 }

@@ -5,7 +5,6 @@ import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { reap } from "../../src/queue/reap.ts";
 import { drainAll, recorded } from "../../src/queue/rounds.ts";
-import { watch } from "../../src/queue/watch.ts";
 import { newJob } from "../support/jobs.ts";
 import { createTestQueue, lookAt } from "../support/queue.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -120,14 +119,5 @@ describe("the other rounds", () => {
   test("a round that fails is recorded as failed", async () => {
     await expect(recorded(queue, "watch", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
     expect(await rounds()).toMatchObject([{ kind: "watch", reason: "error" }]);
-  });
-
-  test("watching says aloud that leases that ran out are not reaped", async () => {
-    await enqueue(queue, newJob());
-    await watch(queue);
-    expect(queue.events).toEqual([]);
-    await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: -600 }));
-    await watch(queue);
-    expect(queue.events).toMatchObject([{ level: "error", event: "expired leases are not reaped" }]);
   });
 });

@@ -2,6 +2,7 @@
 
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { AlarmState } from "../../src/core/alarm.ts";
 import type { NewJob } from "../../src/core/job.ts";
 import * as statements from "../../src/core/sql/index.ts";
 import { compile, type Statement } from "../../src/core/sql/statement.ts";
@@ -26,6 +27,24 @@ const fullJob: NewJob = {
 };
 const { idempotencyKey: _key, partitionKey: _partition, ...manyOptions } = fullJob;
 
+const alarmState: AlarmState = {
+  alarm: "dead_letters",
+  queue: null,
+  jobType: "a",
+  phase: "firing",
+  since: new Date(),
+  changedAt: new Date(),
+  recent: [true, false],
+  clearRounds: 0,
+  told: "firing",
+  toldAt: null,
+  severity: "warning",
+  value: 1.5,
+  threshold: 0,
+  summary: "s",
+};
+const answer = { target: "ops", urlHash: "h", status: 200, error: null, retryInSeconds: 1.5 };
+
 type Name = keyof typeof statements;
 const examples = {
   addKey: [
@@ -46,9 +65,20 @@ const examples = {
   ],
   addPartitions: [statements.addPartitions()],
   advanceCursors: [statements.advanceCursors()],
+  auditTestNotice: [statements.auditTestNotice("me", [{ target: "ops", status: 200 }])],
   backlog: [statements.backlog({ types: ["a"], cap: 10 })],
   books: [statements.books()],
   cancel: [statements.cancel(id)],
+  changeAlarms: [
+    statements.changeAlarms([], []),
+    statements.changeAlarms(
+      [
+        { state: alarmState, version: undefined, notice: { type: "alarm.firing" } },
+        { state: { ...alarmState, queue: "q" }, version: 1, notice: null },
+      ],
+      [{ name: "ops", urlHash: "h" }],
+    ),
+  ],
   claim: [
     statements.claim({ queue: "q", types: ["a", "b"], limit: 1, leaseSeconds: 0.5 }),
     statements.claim({ queue: "q", types: [], limit: 1, leaseSeconds: 60, worker: "w" }),
@@ -62,6 +92,9 @@ const examples = {
       leaseSeconds: 60,
       maxBytes: 1,
     }),
+  ],
+  claimDeliveries: [
+    statements.claimDeliveries({ targets: [{ name: "ops", urlHash: "h" }], limit: 1, leaseSeconds: 60 }),
   ],
   closeBreaker: [statements.closeBreaker("a")],
   completeOne: [statements.completeOne(held, null), statements.completeOne(held, { a: [1] })],
@@ -100,6 +133,8 @@ const examples = {
   pauseAs: [statements.pauseAs("me", { queue: "q" }), statements.pauseAs("me", { type: "a" })],
   ping: [statements.ping()],
   prune: [statements.prune({ limit: 1 })],
+  pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
+  readAlarms: [statements.readAlarms()],
   recentAttempts: [statements.recentAttempts("a")],
   recordEnqueueErrors: [statements.recordEnqueueErrors(1)],
   recordRound: [
@@ -133,6 +168,14 @@ const examples = {
       { job: held, outcome: { kind: "release" } },
     ]),
   ],
+  settleDeliveries: [
+    statements.settleDeliveries([]),
+    statements.settleDeliveries([
+      { delivery: { id, tries: 1 }, ...answer, outcome: "delivered" },
+      { delivery: null, ...answer, outcome: "off" },
+    ]),
+  ],
+  silenceAlarmAs: [statements.silenceAlarmAs("me", { alarm: "dead_letters", until: new Date() })],
   snapshot: [statements.snapshot()],
 } satisfies Record<Name, Statement<unknown>[]>;
 

@@ -55,6 +55,15 @@ describe("find", () => {
 });
 
 describe("list", () => {
+  test("leaves out the canaries, unless they are asked for", async () => {
+    const own = await queue.enqueueOne();
+    const canary = await queue.enqueueOne({ queue: "sluice", type: "sluice.canary" });
+    expect(await list()).toEqual([own]);
+    expect(await list({ status: "pending" })).toEqual([own]);
+    expect(await list({ queue: "sluice" })).toEqual([canary]);
+    expect(await list({ type: "sluice.canary" })).toEqual([canary]);
+  });
+
   test("by status", async () => {
     const jobs = await oneOfEach({ tags: ["x"] });
     for (const [status, ids] of Object.entries(jobs)) {

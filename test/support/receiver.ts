@@ -1,5 +1,6 @@
-// An endpoint as a user of pushed jobs has one: real HTTP on loopback. It answers as the path tells it to, keeps every
-// request, and checks signatures by an implementation of its own. Tests in workerd ask it over HTTP what it got.
+// An endpoint as a user of pushed jobs or alarms has one: real HTTP on loopback. It answers as the path tells it to,
+// keeps every request, and checks signatures by an implementation of its own. Tests in workerd ask it over HTTP what it
+// got. An inbox (/inbox/<name>/…) answers as it was last switched to, 200 at first; /switch/<name>?status=0 never does.
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,6 +10,8 @@ export interface Receiver {
   url: string;
   close(): Promise<void>;
 }
+
+const inboxes = new Map<string, { status: number; retryAfter: string | null }>();
 
 type Answer = (response: ServerResponse, url: URL) => void;
 
@@ -36,6 +39,14 @@ const answers: Record<string, Answer> = {
   /** Begins its answer and never ends it. */
   stall: (response) => void response.writeHead(200, { "content-type": "application/json" }).write('{"half":'),
   hang: () => {},
+  inbox(response, url) {
+    const { status, retryAfter } = inboxes.get(url.pathname.split("/")[2] ?? "") ?? {
+      status: 200,
+      retryAfter: null,
+    };
+    if (status === 0) return;
+    response.writeHead(status, retryAfter ? { "retry-after": retryAfter } : {}).end();
+  },
 };
 
 export async function startReceiver(): Promise<Receiver> {
@@ -43,11 +54,19 @@ export async function startReceiver(): Promise<Receiver> {
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? "/", "http://receiver");
     const kind = url.pathname.split("/")[1] ?? "";
+    const name = url.pathname.split("/")[2] ?? "";
     if (kind === "requests") {
-      const id = url.pathname.split("/")[2];
-      const ofJob = received.filter(({ headers }) => headers["webhook-id"] === id);
+      const wanted = received.filter(
+        ({ headers, path }) => headers["webhook-id"] === name || path.split(/[/?]/)[2] === name,
+      );
       const secret = url.searchParams.get("secret") ?? "";
-      response.end(JSON.stringify(ofJob.map((one) => ({ ...one, expectedSignature: sign(one, secret) }))));
+      response.end(JSON.stringify(wanted.map((one) => ({ ...one, expectedSignature: sign(one, secret) }))));
+      return;
+    }
+    if (kind === "switch") {
+      const status = Number(url.searchParams.get("status"));
+      inboxes.set(name, { status, retryAfter: url.searchParams.get("retry-after") });
+      response.end();
       return;
     }
     const body = await readBody(request);

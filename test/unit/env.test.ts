@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { SluiceError } from "../../src/core/errors.ts";
+import { alarmRules } from "../../src/core/policy/alarm-defaults.ts";
 import { parseSettings, settingsOf } from "../../src/edge/env.ts";
 
 const good = { DATABASE_URL: "postgresql://u:p@db.example.com/app", SLUICE_ADMIN_KEY: "sk_0123456789abcdef" };
@@ -24,6 +25,10 @@ test("the two required settings are enough", () => {
     maxDrains: 4,
     maxDepth: 100_000,
     allowPrivateTargets: false,
+    alarmTargets: [],
+    alarmRules: alarmRules(),
+    heartbeatUrls: {},
+    publicUrl: undefined,
   });
 });
 

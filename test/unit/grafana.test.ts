@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { metricsOf } from "../../src/core/metrics.ts";
-import { fullSnapshot } from "../support/some-snapshot.ts";
+import { fullSnapshot } from "../support/full-snapshot.ts";
 
 const folder = join(import.meta.dirname, "../../infra/grafana");
 const alerts = readFileSync(join(folder, "alerts.yaml"), "utf8");

@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { maxPairs, metricsOf } from "../../src/core/metrics.ts";
 import { toText } from "../../src/core/prometheus-text.ts";
 import type { Snapshot } from "../../src/core/snapshot.ts";
+import { fullSnapshot as full } from "../support/full-snapshot.ts";
 import { parseMetrics } from "../support/prometheus-lint.ts";
-import { fullSnapshot as full, someGroup, someSnapshot } from "../support/some-snapshot.ts";
+import { groupOf, snapshotOf } from "../support/snapshots.ts";
 
 const read = (snapshot: Snapshot) => parseMetrics(toText(metricsOf(snapshot)));
 const samplesOf = (snapshot: Snapshot, name: string) =>
@@ -16,7 +17,7 @@ const valuesOf = (snapshot: Snapshot, name: string) =>
 describe("the page of metrics", () => {
   test.each([
     ["a full snapshot", full],
-    ["an empty one", someSnapshot()],
+    ["an empty one", snapshotOf({ rounds: [] })],
   ])("of %s breaks no rule of the format", (_, snapshot) => {
     expect(read(snapshot).faults).toEqual([]);
   });
@@ -83,12 +84,12 @@ describe("the page of metrics", () => {
 
 describe("labels", () => {
   const crowd = Array.from({ length: 3 * maxPairs }, (_, n) =>
-    someGroup({ type: `type-${n}`, priority: n % 10, enqueued: n + 1, pending: n + 1, oldestDueSeconds: n }),
+    groupOf({ type: `type-${n}`, priority: n % 10, enqueued: n + 1, pending: n + 1, oldestDueSeconds: n }),
   );
   const durations = crowd.map(({ queue, type }) => ({
     ...{ queue, type, measure: "waiting" as const, bucket: 0, jobs: 1, seconds: 1 },
   }));
-  const crowded = someSnapshot({ groups: crowd, durations });
+  const crowded = snapshotOf({ groups: crowd, durations });
 
   test("are of the types with the most jobs, and the rest is one sum", () => {
     const enqueued = samplesOf(crowded, "sluice_enqueued_jobs_total");

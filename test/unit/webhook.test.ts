@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
-import { retryAfterSeconds } from "../../src/jobs/define-pushed.ts";
+import { retryAfterSeconds } from "../../src/queue/answer.ts";
 import { signWebhook } from "../../src/queue/webhook.ts";
 
 const secretOf = (text: string) => `whsec_${Buffer.from(text).toString("base64")}`;

@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../src/index.ts";
-import { useDeployment } from "./deployment.ts";
+import { openInbox } from "../support/inbox.ts";
+import { bindings, crons, useDeployment } from "./deployment.ts";
 
 const freePlanSubrequests = 50;
 const { fire, enqueueMany, enqueue, query, quiet, databaseUrl } = useDeployment(
@@ -61,6 +62,22 @@ describe("on the free plan, a round in one invocation keeps within 50 subrequest
     expect(await subrequestsOf(() => fire())).toBeLessThanOrEqual(freePlanSubrequests);
     expect(await completed()).toBe(52);
   });
+});
+
+test("on the free plan, a watch round with many notices keeps within 50 subrequests: the rest is left to the next", async () => {
+  for (let n = 0; n < 40; n++) await enqueueMany("echo", numbers(1), { queue: `queue-${n}` });
+  const inbox = openInbox(bindings.RECEIVER_URL, "many");
+  const settings = {
+    SLUICE_ALARM_RULES: JSON.stringify({ queue_length_high: { above: 0, for_rounds: 1 } }),
+    SLUICE_ALARM_TARGETS: JSON.stringify([{ name: "chat", url: inbox.url, format: "slack" }]),
+    SLUICE_HEARTBEAT_URL: `${inbox.url}/beat`,
+  };
+  const spent = await subrequestsOf(() => fire(crons.watch, settings));
+  expect(spent).toBeLessThanOrEqual(freePlanSubrequests);
+  await fire(crons.watch, settings);
+  const told = (await inbox.requests()).filter(({ method }) => method === "POST");
+  expect(new Set(told.map(({ body }) => body)).size).toBe(40);
+  expect(told).toHaveLength(40);
 });
 
 test("on the free plan, an enqueue and all that its nudge does keep within 50 subrequests", async () => {

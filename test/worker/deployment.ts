@@ -6,6 +6,7 @@ import { neon, neonConfig } from "@neondatabase/serverless";
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
 import { type JobDefinition, sluice } from "../../src/index.ts";
+import { emptyQueue } from "../support/empty-queue.ts";
 
 export const adminKey = "sk_the_key_of_the_worker_tests";
 export const crons = { drain: "* * * * *", reap: "*/2 * * * *", watch: "1-59/2 * * * *" };
@@ -45,7 +46,8 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
   neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
 
   beforeAll(() => neon(url("postgres")).query(`create database ${name} template sluice_template`));
-  beforeEach(() => neon(url(name)).query(emptyQueue));
+  // What a test left running would be in the way of the emptying.
+  beforeEach(() => quiet().then(() => neon(url(name)).query(emptyQueue)));
   afterAll(() => neon(url("postgres")).query(`drop database ${name} with (force)`));
 
   const query: Deployment["query"] = async (text, values = []) =>
@@ -66,8 +68,11 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
     async fire(cron = crons.drain, over = {}) {
       const context = createExecutionContext();
       const controller = createScheduledController({ cron });
-      await worker.scheduled(controller as never, { ...env, ...over }, context as never);
-      await waitOnExecutionContext(context);
+      try {
+        await worker.scheduled(controller as never, { ...env, ...over }, context as never);
+      } finally {
+        await waitOnExecutionContext(context);
+      }
     },
     async enqueue(job, over = {}) {
       const response = await call("/v1/jobs", { method: "POST", body: JSON.stringify(job) }, over);
@@ -88,15 +93,11 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
       await query("update sluice.scheduled set run_at = now()");
       await query("select sluice.reset_cursors()");
     },
-    async quiet() {
-      for (let context = contexts.pop(); context; context = contexts.pop())
-        await waitOnExecutionContext(context);
-    },
+    quiet,
   };
-}
 
-const emptyQueue = `
-  truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
-    sluice.closed, sluice.failed_attempt, sluice.ledger, sluice.tally, sluice.cursors, sluice.cursor_gap,
-    sluice.limit_state, sluice.breaker, sluice.round, sluice.enqueue_error, sluice.duration, sluice.idempotency,
-    sluice.job_tag, sluice.expiry`;
+  async function quiet() {
+    for (let context = contexts.pop(); context; context = contexts.pop())
+      await waitOnExecutionContext(context);
+  }
+}

@@ -49,6 +49,7 @@ test("the docs page names every operation and loads nothing from elsewhere", asy
 
 const adminBodies: Record<string, object> = {
   "post /v1/admin/dlq/replay": { type: "print" },
+  "post /v1/admin/alarms/silences": { alarm: "dead_letters", until: "2026-01-01T00:00:00Z" },
   "post /v1/admin/keys": { name: "shop", role: "producer" },
 };
 

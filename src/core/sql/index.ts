@@ -1,10 +1,12 @@
 // Every statement that Sluice runs, by name.
+export { auditTestNotice, changeAlarms, readAlarms, silenceAlarmAs } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
 export { books, depths } from "./books.ts";
 export { closeBreaker, openBreaker, recentAttempts } from "./breaker.ts";
 export { claim } from "./claim.ts";
 export { cancel, discard, replay } from "./close.ts";
 export { countDeadLetters, discardAs, replayAs, replayManyAs } from "./dead-letters.ts";
+export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { enqueue } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { extend } from "./extend.ts";

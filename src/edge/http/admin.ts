@@ -1,5 +1,6 @@
 // The admin's routes: each kind of thing in a file of its own. An admin may do everything here, a viewer may look.
 import { Hono } from "hono";
+import { alarms } from "./alarms.ts";
 import type { AppEnv } from "./app.ts";
 import { audit } from "./audit.ts";
 import { requireAdmin } from "./auth.ts";
@@ -15,4 +16,5 @@ admin
   .route("/job-types", jobTypes)
   .route("/queues", queues)
   .route("/keys", keys)
-  .route("/audit", audit);
+  .route("/audit", audit)
+  .route("/alarms", alarms);

@@ -3,7 +3,7 @@
 import { Hono } from "hono";
 import { SluiceError } from "../../core/errors.ts";
 import type { JobRegistry } from "../../jobs/registry.ts";
-import type { Queue } from "../../queue/ports.ts";
+import type { Queue, Sender } from "../../queue/ports.ts";
 import type { Settings } from "../env.ts";
 import { admin } from "./admin.ts";
 import type { Caller } from "./auth.ts";
@@ -19,7 +19,13 @@ import { claims, held, settlements } from "./work.ts";
 
 export interface AppEnv {
   Variables: { caller: Caller };
-  Bindings: { settings: Settings; queue: Queue; registry: JobRegistry; nudge(queueName: string): void };
+  Bindings: {
+    settings: Settings;
+    queue: Queue;
+    sender: Sender;
+    registry: JobRegistry;
+    nudge(queueName: string): void;
+  };
 }
 
 export const app = new Hono<AppEnv>()

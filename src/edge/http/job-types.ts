@@ -1,6 +1,7 @@
 // The registered job types: how each is set and how it is doing; pause and resume (D7).
 import { type Context, Hono } from "hono";
 import type { JobTypeResponse, PausedTypeResponse } from "../../contract/admin.ts";
+import { canary } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { books, listBreakers, listPauses, pauseAs, resumeAs } from "../../core/sql/index.ts";
 import type { OpenBreaker } from "../../core/sql/place.ts";
@@ -17,7 +18,8 @@ jobTypes.get("/", async (context) => {
     queue.db.run(listPauses()),
     queue.db.run(listBreakers()),
   ]);
-  const job_types = registry.all().map((definition): JobTypeResponse => {
+  const own = registry.all().filter(({ type }) => type !== canary.type); // it is Sluice's, not theirs
+  const job_types = own.map((definition): JobTypeResponse => {
     const { type } = definition;
     return {
       ...optionsOf(definition),

@@ -3,6 +3,7 @@
 import { type Context, Hono } from "hono";
 import type { PausedQueueResponse, QueueResponse } from "../../contract/admin.ts";
 import { name } from "../../contract/jobs.ts";
+import { canary } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { books, listPauses, pauseAs, resumeAs } from "../../core/sql/index.ts";
 import type { AppEnv } from "./app.ts";
@@ -18,6 +19,7 @@ queues.get("/", async (context) => {
     ...rows.map((row) => row.queue),
     ...pauses.filter(({ kind }) => kind === "queue").map((pause) => pause.name),
   ]);
+  names.delete(canary.queue); // it is Sluice's, not theirs
   const found = [...names].toSorted().map(
     (known): QueueResponse => ({
       queue: known,

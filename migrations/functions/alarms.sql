@@ -1,0 +1,93 @@
+-- Alarms: what is known of them, and how a watcher changes that.
+
+-- One row: the alarms, how the targets fare, and the silences that have not ended.
+create or replace function read_alarms(out alarms jsonb, out targets jsonb, out silences jsonb)
+language sql stable
+set search_path from current
+as $$
+  select
+    (select coalesce(jsonb_agg(to_jsonb(known) order by alarm, queue, job_type), '[]') from alarm as known),
+    (select coalesce(jsonb_agg(to_jsonb(target) order by name), '[]')
+     from (select name, url_hash, off_since, failing_since, delivered_at, alarm_target.status, alarm_target.error,
+                  coalesce(pending, 0) as pending
+           from alarm_target
+           full join (select target as name, count(*) as pending from delivery where state = 'pending' group by target)
+             as waiting using (name)) as target),
+    (select coalesce(jsonb_agg(to_jsonb(alarm_silence) order by alarm), '[]') from alarm_silence where until > now())
+$$;
+
+-- Applies what a watcher made of what it had read, and writes a delivery for each notice and each target that is on.
+-- Another watcher may have been faster: a change applies only to the version that it was made from, and what did not
+-- apply tells nobody anything. Returned are the keys of those that did.
+create or replace function change_alarms(p_changes jsonb, p_targets jsonb)
+returns table (alarm text, queue text, job_type text)
+language plpgsql
+set search_path from current
+as $$
+#variable_conflict use_column
+begin
+  -- One at a time, so that two who change the same alarms in another order do not lock each other out. The statement
+  -- below sees what the one before has committed.
+  perform pg_advisory_xact_lock(hashtextextended('sluice.alarms.' || current_schema(), 0));
+  return query
+  with change as materialized (
+    select *
+    from jsonb_to_recordset(p_changes) as change(
+      alarm text, queue text, job_type text, version bigint, phase text, since timestamptz, changed_at timestamptz,
+      recent boolean[], clear_rounds int, told text, told_at timestamptz, severity text, value float8, threshold float8,
+      summary text, notice jsonb)
+  ),
+  added as (
+    insert into alarm (alarm, queue, job_type, version, phase, since, changed_at, recent, clear_rounds, told, told_at,
+                       severity, value, threshold, summary)
+    select alarm, queue, job_type, 1, phase, since, changed_at, recent, clear_rounds, told, told_at,
+           severity, value, threshold, summary
+    from change where version is null
+    on conflict do nothing
+    returning alarm, queue, job_type
+  ),
+  changed as (
+    update alarm as known
+    set version = known.version + 1, phase = change.phase, since = change.since, changed_at = change.changed_at,
+        recent = change.recent, clear_rounds = change.clear_rounds, told = change.told, told_at = change.told_at,
+        severity = change.severity, value = change.value, threshold = change.threshold, summary = change.summary
+    from change
+    where known.alarm = change.alarm
+      and known.queue is not distinct from change.queue
+      and known.job_type is not distinct from change.job_type
+      and known.version = change.version
+    returning known.alarm, known.queue, known.job_type
+  ),
+  applied as (
+    select * from added union all select * from changed
+  ),
+  delivered_later as (
+    insert into delivery (id, target, about, notice)
+    select new_id(), target.name, concat_ws('/', change.alarm, coalesce(change.queue, ''), coalesce(change.job_type, '')),
+           change.notice
+    from applied
+    join change on change.alarm = applied.alarm
+      and change.queue is not distinct from applied.queue
+      and change.job_type is not distinct from applied.job_type
+    cross join jsonb_to_recordset(p_targets) as target(name text, url_hash text)
+    where jsonb_typeof(change.notice) = 'object'
+      and not exists (
+        select from alarm_target as known
+        where known.name = target.name and known.url_hash = target.url_hash and known.off_since is not null)
+  )
+  select * from applied;
+end $$;
+
+-- Until a time; one that is past ends the silence.
+create or replace function silence_alarm_as(p_actor text, p_alarm text, p_until timestamptz) returns void
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_before timestamptz := (select until from alarm_silence where alarm = p_alarm and until > now());
+begin
+  insert into alarm_silence as known (alarm, until) values (p_alarm, p_until)
+  on conflict (alarm) do update set until = excluded.until;
+  perform write_audit(p_actor, 'silence', 'alarm ' || p_alarm,
+                      jsonb_build_object('until', v_before), jsonb_build_object('until', p_until));
+end $$;

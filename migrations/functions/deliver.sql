@@ -1,0 +1,101 @@
+-- deliver: notices on their way to their targets.
+
+-- Deliveries that are due, of targets that are on. Each is held for a time: whoever took it and died leaves it to the
+-- next. Of several about one thing the target gets the oldest first, or a "resolved" could overtake its "firing".
+create or replace function claim_deliveries(p_targets jsonb, p_limit int, p_lease_seconds float8)
+returns table (id uuid, target text, notice jsonb, tries int)
+language sql
+set search_path from current
+as $$
+  with switched_on as materialized (
+    select name from jsonb_to_recordset(p_targets) as target(name text, url_hash text)
+    where not exists (
+      select from alarm_target as known
+      where known.name = target.name and known.url_hash = target.url_hash and known.off_since is not null)
+  ),
+  due as materialized (
+    select seq
+    from delivery
+    where state = 'pending' and next_try_at <= now()
+      and target = any(array(select name from switched_on))
+      and not exists (
+        select from delivery as earlier
+        where earlier.state = 'pending' and earlier.target = delivery.target and earlier.about = delivery.about
+          and earlier.seq < delivery.seq)
+    order by next_try_at
+    limit p_limit
+    for update skip locked -- another deliverer has it
+  )
+  update delivery
+  set tries = tries + 1, next_try_at = now() + make_interval(secs => p_lease_seconds)
+  where seq = any(array(select seq from due))
+  returning id, target, notice, tries
+$$;
+
+-- How tries ended, and what that says of their targets. An older try than the latest says nothing of the delivery. A
+-- result without an id is that of a test notice. `off`: the delivery waits until the target has another URL.
+create or replace function settle_deliveries(p_results jsonb) returns int
+language sql
+set search_path from current
+as $$
+  with result as materialized (
+    select *
+    from rows from (jsonb_to_recordset(p_results) as (
+      id uuid, tries int, target text, url_hash text, outcome text, status int, error text, retry_in_seconds float8
+    )) with ordinality as result(id, tries, target, url_hash, outcome, status, error, retry_in_seconds, place)
+  ),
+  settled as (
+    update delivery
+    set state = case outcome when 'delivered' then 'delivered' else 'pending' end,
+        ended_at = case outcome when 'delivered' then now() end,
+        next_try_at = now() + make_interval(secs => coalesce(retry_in_seconds, 0)),
+        status = result.status,
+        error = left(result.error, 1000)
+    from result
+    where delivery.id = result.id and delivery.tries = result.tries and delivery.state = 'pending'
+    returning delivery.id
+  ),
+  latest as ( -- what a target answered last; a 410 counts whenever it came
+    select distinct on (target) target, url_hash, outcome, status, error
+    from result
+    order by target, outcome = 'off' desc, place desc
+  ),
+  known as (
+    insert into alarm_target as known (name, url_hash, off_since, failing_since, delivered_at, status, error)
+    select target, url_hash, case outcome when 'off' then now() end, case outcome when 'retry' then now() end,
+           case outcome when 'delivered' then now() end, status, left(error, 1000)
+    from latest
+    order by target
+    on conflict (name) do update
+    set url_hash = excluded.url_hash,
+        off_since = excluded.off_since,
+        failing_since = case when excluded.failing_since is not null and known.url_hash = excluded.url_hash
+                             then coalesce(known.failing_since, excluded.failing_since)
+                             else excluded.failing_since end,
+        delivered_at = coalesce(excluded.delivered_at, known.delivered_at),
+        status = excluded.status,
+        error = excluded.error
+  )
+  select count(*)::int from settled
+$$;
+
+-- Gives up what could not be delivered for so many days, and forgets what ended long ago.
+create or replace function prune_deliveries(p_give_up_days int, p_keep_days int, p_limit int, out given_up int, out pruned int)
+language plpgsql
+set search_path from current
+as $$
+begin
+  with too_old as materialized (
+    select seq from delivery
+    where state = 'pending' and created_at < now() - make_interval(days => p_give_up_days)
+    order by seq limit p_limit for update skip locked
+  )
+  update delivery set state = 'given_up', ended_at = now() where seq = any(array(select seq from too_old));
+  get diagnostics given_up = row_count;
+  delete from delivery
+  where seq = any(array(
+    select seq from delivery
+    where state <> 'pending' and ended_at < now() - make_interval(days => p_keep_days)
+    order by ended_at limit p_limit for update skip locked));
+  get diagnostics pruned = row_count;
+end $$;

@@ -1,0 +1,69 @@
+// The bodies of a notice in each target's format. Only the generic one is signed; PagerDuty knows its sender by a key in
+// the body, Slack by the URL.
+import { curlOf, type NoticeBody } from "./notice.ts";
+
+export const targetFormats = ["generic", "slack", "pagerduty"] as const;
+export type TargetFormat = (typeof targetFormats)[number];
+
+/** What PagerDuty takes at most. */
+const maxSummary = 1024;
+const maxDedupKey = 255;
+
+export function formatNotice(
+  notice: NoticeBody,
+  target: { format: TargetFormat; secrets: readonly string[] },
+): object {
+  switch (target.format) {
+    case "generic":
+      return notice;
+    case "slack":
+      return slack(notice);
+    case "pagerduty":
+      return pagerduty(notice, target.secrets[0] ?? "");
+    default:
+      return target.format satisfies never;
+  }
+}
+
+const verbs = { "alarm.firing": "Firing", "alarm.resolved": "Resolved", "alarm.test": "Test" } as const;
+
+function slack({ type, data }: NoticeBody): object {
+  const title = `${verbs[type]}: ${data.alarm} (${data.severity})`;
+  const numbers = data.value === null ? "" : `value ${data.value}, threshold ${data.threshold}, `;
+  const lines = [
+    `*${escapeSlack(title)}*`,
+    escapeSlack(data.summary),
+    escapeSlack(`${numbers}since ${data.since}`),
+    `\`${escapeSlack(curlOf(data.link))}\``,
+    escapeSlack(`Runbook: ${data.runbook}`),
+  ];
+  return {
+    text: escapeSlack(`${title}: ${data.summary}`),
+    blocks: [{ type: "section", text: { type: "mrkdwn", text: lines.join("\n") } }],
+  };
+}
+
+function escapeSlack(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+/** A resolution has the key of what it resolves. */
+function pagerduty({ type, timestamp, data }: NoticeBody, routingKey: string): object {
+  const subject = [data.alarm, data.queue ?? "", data.job_type ?? ""].join("/");
+  const isUrl = /^https?:/.test(data.link);
+  return {
+    routing_key: routingKey,
+    event_action: type === "alarm.resolved" ? "resolve" : "trigger",
+    dedup_key: `sluice/${subject}`.slice(0, maxDedupKey),
+    payload: {
+      summary: `${data.alarm}: ${data.summary}`.slice(0, maxSummary),
+      source: "sluice",
+      severity: type === "alarm.test" ? "info" : data.severity,
+      timestamp,
+      component: data.queue ?? "sluice",
+      class: data.alarm,
+      custom_details: { ...data, look: curlOf(data.link) },
+    },
+    ...(isUrl ? { links: [{ href: data.link, text: "Look closer" }] } : {}),
+  };
+}

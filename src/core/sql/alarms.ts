@@ -1,0 +1,157 @@
+// read alarms, change alarms, silence alarm. See migrations/functions/alarms.sql.
+import { sql } from "drizzle-orm";
+import type { AlarmKey, AlarmName, AlarmState, Severity, TargetHealth } from "../alarm.ts";
+import type { Statement } from "./statement.ts";
+
+/** An alarm as it was read: a change applies to this version alone. */
+export interface KnownAlarm extends AlarmState {
+  version: number;
+}
+
+export interface KnownTarget extends TargetHealth {
+  /** Null: nothing was ever sent to it. */
+  urlHash: string | null;
+  deliveredAt: Date | null;
+  /** Of its last answer. */
+  status: number | null;
+  error: string | null;
+  pending: number;
+}
+
+export interface Alarms {
+  alarms: KnownAlarm[];
+  targets: KnownTarget[];
+  silences: { alarm: string; until: Date }[];
+}
+
+export function readAlarms(): Statement<Alarms> {
+  return {
+    name: "read alarms",
+    isRepeatable: true,
+    build: (schema) => sql`select alarms, targets, silences from ${schema}.read_alarms()`,
+    decode: (row) => ({
+      alarms: rowsOf(row.alarms).map(alarmOf),
+      targets: rowsOf(row.targets).map(targetOf),
+      silences: rowsOf(row.silences).map((silence) => ({
+        alarm: String(silence.alarm),
+        until: new Date(String(silence.until)),
+      })),
+    }),
+  };
+}
+
+export interface AlarmChange {
+  state: AlarmState;
+  /** Undefined: there was none. */
+  version: number | undefined;
+  /** What every target has to be told; null: nothing. */
+  notice: object | null;
+}
+
+export interface TargetKey {
+  name: string;
+  urlHash: string;
+}
+
+/** The keys of those that applied: the others were changed by somebody else since they were read. */
+export function changeAlarms(
+  changes: readonly AlarmChange[],
+  targets: readonly TargetKey[],
+): Statement<AlarmKey> {
+  return {
+    name: "change alarms",
+    isRepeatable: true, // the second time the versions are no longer those
+    build: (schema) => sql`
+      select alarm, queue, job_type
+      from ${schema}.change_alarms(
+        ${JSON.stringify(changes.map(rowOf))}::jsonb,
+        ${JSON.stringify(targets.map(({ name, urlHash }) => ({ name, url_hash: urlHash })))}::jsonb
+      )`,
+    decode: (row) => ({
+      alarm: row.alarm as AlarmName,
+      queue: row.queue as string | null,
+      jobType: row.job_type as string | null,
+    }),
+  };
+}
+
+export function silenceAlarmAs(
+  actor: string,
+  { alarm, until }: { alarm: AlarmName; until: Date },
+): Statement<void> {
+  return {
+    name: "silence alarm",
+    isRepeatable: false, // it would be audited twice
+    build: (schema) => sql`
+      select ${schema}.silence_alarm_as(${actor}::text, ${alarm}::text, ${until.toISOString()}::timestamptz)`,
+    decode: () => undefined,
+  };
+}
+
+/** Who sent a test notice to whom, and how that went. */
+export function auditTestNotice(actor: string, results: readonly object[]): Statement<void> {
+  return {
+    name: "audit test notice",
+    isRepeatable: false,
+    build: (schema) => sql`
+      select ${schema}.write_audit(
+        ${actor}::text, 'test alarms', 'alarms', null, ${JSON.stringify({ targets: results })}::jsonb)`,
+    decode: () => undefined,
+  };
+}
+
+type JsonRow = Record<string, unknown>;
+
+function rowsOf(value: unknown): JsonRow[] {
+  return (value ?? []) as JsonRow[];
+}
+
+function alarmOf(row: JsonRow): KnownAlarm {
+  return {
+    alarm: row.alarm as AlarmName,
+    queue: row.queue as string | null,
+    jobType: row.job_type as string | null,
+    version: Number(row.version),
+    phase: row.phase as AlarmState["phase"],
+    since: new Date(String(row.since)),
+    changedAt: new Date(String(row.changed_at)),
+    recent: row.recent as boolean[],
+    clearRounds: Number(row.clear_rounds),
+    told: row.told as AlarmState["told"],
+    toldAt: dateOf(row.told_at),
+    severity: row.severity as Severity,
+    value: row.value as number | null,
+    threshold: Number(row.threshold),
+    summary: String(row.summary),
+  };
+}
+
+function targetOf(row: JsonRow): KnownTarget {
+  return {
+    name: String(row.name),
+    urlHash: row.url_hash as string | null,
+    offSince: dateOf(row.off_since),
+    failingSince: dateOf(row.failing_since),
+    deliveredAt: dateOf(row.delivered_at),
+    status: row.status as number | null,
+    error: row.error as string | null,
+    pending: Number(row.pending),
+  };
+}
+
+function rowOf({ state, version, notice }: AlarmChange): JsonRow {
+  const { jobType, changedAt, clearRounds, toldAt, ...rest } = state;
+  return {
+    ...rest,
+    job_type: jobType,
+    changed_at: changedAt,
+    clear_rounds: clearRounds,
+    told_at: toldAt,
+    version: version ?? null,
+    notice,
+  };
+}
+
+function dateOf(value: unknown): Date | null {
+  return value ? new Date(String(value)) : null;
+}

@@ -1,0 +1,79 @@
+// claim deliveries, settle deliveries, prune deliveries. See migrations/functions/deliver.sql.
+import { sql } from "drizzle-orm";
+import type { Json } from "../job.ts";
+import type { Statement } from "./statement.ts";
+
+export interface ClaimedDelivery {
+  /** The webhook-id. */
+  id: string;
+  target: string;
+  notice: Json;
+  tries: number;
+}
+
+export function claimDeliveries(options: {
+  targets: readonly { name: string; urlHash: string }[];
+  limit: number;
+  leaseSeconds: number;
+}): Statement<ClaimedDelivery> {
+  const targets = options.targets.map(({ name, urlHash }) => ({ name, url_hash: urlHash }));
+  return {
+    name: "claim deliveries",
+    isRepeatable: true, // what was claimed and not answered comes back when its lease is over
+    build: (schema) => sql`
+      select id, target, notice, tries
+      from ${schema}.claim_deliveries(
+        ${JSON.stringify(targets)}::jsonb, ${options.limit}::int, ${options.leaseSeconds}::float8)`,
+    decode: (row) => ({
+      id: String(row.id),
+      target: String(row.target),
+      notice: row.notice as Json,
+      tries: Number(row.tries),
+    }),
+  };
+}
+
+export interface DeliveryResult {
+  /** Null: a test notice, which is no delivery. */
+  delivery: { id: string; tries: number } | null;
+  target: string;
+  urlHash: string;
+  /** `off`: the target is gone (410). */
+  outcome: "delivered" | "retry" | "off";
+  status: number | null;
+  error: string | null;
+  retryInSeconds: number | null;
+}
+
+/** How many deliveries were settled by that. */
+export function settleDeliveries(results: readonly DeliveryResult[]): Statement<number> {
+  const rows = results.map(({ delivery, urlHash, retryInSeconds, ...rest }) => ({
+    ...rest,
+    id: delivery?.id ?? null,
+    tries: delivery?.tries ?? null,
+    url_hash: urlHash,
+    retry_in_seconds: retryInSeconds,
+  }));
+  return {
+    name: "settle deliveries",
+    isRepeatable: true,
+    build: (schema) => sql`select ${schema}.settle_deliveries(${JSON.stringify(rows)}::jsonb) as settled`,
+    decode: (row) => Number(row.settled),
+  };
+}
+
+export function pruneDeliveries(options: {
+  giveUpDays: number;
+  keepDays: number;
+  limit: number;
+}): Statement<{ givenUp: number; pruned: number }> {
+  return {
+    name: "prune deliveries",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select given_up, pruned
+      from ${schema}.prune_deliveries(
+        ${options.giveUpDays}::int, ${options.keepDays}::int, ${options.limit}::int)`,
+    decode: (row) => ({ givenUp: Number(row.given_up), pruned: Number(row.pruned) }),
+  };
+}

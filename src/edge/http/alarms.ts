@@ -1,0 +1,124 @@
+// The alarms (A9): their states, rules and silences, how the targets fare, and a test notice on demand.
+import { type Context, Hono } from "hono";
+import {
+  type AlarmsResponse,
+  silenceRequest,
+  type TestNoticeResponse,
+  testNoticeRequest,
+} from "../../contract/alarms.ts";
+import type { AlarmRule } from "../../core/alarm.ts";
+import { SluiceError } from "../../core/errors.ts";
+import { linkOf, noticeBody, runbookOf } from "../../core/notice.ts";
+import type { KnownAlarm, KnownTarget } from "../../core/sql/alarms.ts";
+import { auditTestNotice, readAlarms, settleDeliveries, silenceAlarmAs } from "../../core/sql/index.ts";
+import { type KeyedTarget, keyTargets, notify } from "../../queue/notify.ts";
+import type { AppEnv } from "./app.ts";
+import { readBody } from "./body.ts";
+import { readOptionalBody } from "./optional-body.ts";
+
+const maxBytes = 4096;
+
+export const alarms = new Hono<AppEnv>();
+
+alarms.get("/", async (context) => {
+  const { queue, settings } = context.env;
+  const [known] = await queue.db.run(readAlarms());
+  const targets = await keyTargets(settings.alarmTargets);
+  const body: AlarmsResponse = {
+    alarms: (known?.alarms ?? []).map((alarm) => alarmResponse(alarm, settings.publicUrl)),
+    rules: settings.alarmRules.map(ruleResponse),
+    silences: (known?.silences ?? []).map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
+    targets: targets.map((target) => targetResponse(target, known?.targets ?? [])),
+  };
+  return context.json(body);
+});
+
+/** The answers of the targets are its result, and what they say of the targets is kept. */
+alarms.post("/test", async (context) => {
+  const { queue, settings } = context.env;
+  const { target: wanted } = await readOptionalBody(context, testNoticeRequest, { maxBytes });
+  const targets = (await keyTargets(settings.alarmTargets)).filter(({ name }) => !wanted || name === wanted);
+  if (wanted && targets.length === 0) throw new SluiceError("not_found", `there is no target "${wanted}"`);
+  const results = await Promise.all(targets.map((target) => sendTest(context, target)));
+  await queue.db.run(settleDeliveries(results.map(({ settled }) => settled)));
+  const body: TestNoticeResponse = { targets: results.map(({ answer }) => answer) };
+  await queue.db.run(auditTestNotice(context.get("caller").actor, body.targets));
+  return context.json(body);
+});
+
+alarms.post("/silences", async (context) => {
+  const { alarm, until } = await readBody(context, silenceRequest, { maxBytes });
+  const silence = { alarm, until: new Date(until) };
+  await context.env.queue.db.run(silenceAlarmAs(context.get("caller").actor, silence));
+  return context.json({ alarm, until: silence.until.toISOString() });
+});
+
+async function sendTest(context: Context<AppEnv>, target: KeyedTarget) {
+  const { queue, sender, settings } = context.env;
+  const startedMs = queue.clock.nowMs();
+  const at = new Date(startedMs);
+  const summary = `a test notice for the target ${target.name}: nothing is wrong`;
+  const about = {
+    alarm: "test",
+    queue: null,
+    jobType: null,
+    severity: "info",
+    value: null,
+    threshold: null,
+  } as const;
+  const notice = noticeBody({ ...about, kind: "test", at, since: at, summary }, settings.publicUrl);
+  const { outcome, status, error } = await notify(queue, target, { id: crypto.randomUUID(), notice, sender });
+  const { name, urlHash } = target;
+  return {
+    settled: { delivery: null, target: name, urlHash, outcome, status, error, retryInSeconds: null },
+    answer: {
+      ...{ target: name, delivered: outcome === "delivered", status, error },
+      ms: queue.clock.nowMs() - startedMs,
+    },
+  };
+}
+
+function alarmResponse(known: KnownAlarm, publicUrl: string | undefined): AlarmsResponse["alarms"][number] {
+  const { alarm, queue, jobType, phase, severity, value, threshold, since, changedAt, summary } = known;
+  return {
+    ...{ alarm, queue, job_type: jobType, state: phase, severity, value, threshold, summary },
+    since: since.toISOString(),
+    changed_at: changedAt.toISOString(),
+    link: linkOf(known, publicUrl),
+    runbook: runbookOf(alarm),
+  };
+}
+
+function ruleResponse(rule: AlarmRule): AlarmsResponse["rules"][number] {
+  return {
+    ...{ alarm: rule.alarm, queue: rule.queue, job_type: rule.jobType, enabled: rule.isEnabled },
+    threshold: rule.threshold,
+    window_minutes: rule.windowMinutes,
+    for_rounds: rule.forRounds,
+    of_rounds: rule.ofRounds,
+    clear_rounds: rule.clearRounds,
+    severity: rule.severity,
+    repeat_minutes: rule.repeatMinutes,
+    silenced_until: rule.silencedUntil?.toISOString() ?? null,
+  };
+}
+
+/** What is known of another URL does not count. */
+function targetResponse(
+  target: KeyedTarget,
+  known: readonly KnownTarget[],
+): AlarmsResponse["targets"][number] {
+  const sameName = known.find(({ name }) => name === target.name);
+  const current = sameName?.urlHash === target.urlHash ? sameName : undefined;
+  return {
+    name: target.name,
+    format: target.format,
+    state: current?.offSince ? "off" : current?.failingSince ? "failing" : "ok",
+    off_since: current?.offSince?.toISOString() ?? null,
+    failing_since: current?.failingSince?.toISOString() ?? null,
+    delivered_at: current?.deliveredAt?.toISOString() ?? null,
+    status: current?.status ?? null,
+    error: current?.error ?? null,
+    pending_deliveries: sameName?.pending ?? 0,
+  };
+}

@@ -1,0 +1,46 @@
+// The dead man's switch: somebody outside hears of every round, and misses it when it does not come. Pings of one round
+// carry one id. They never delay or fail the round: they run beside it and after it, each for a short time at most.
+import type { Log, Sender } from "./ports.ts";
+
+export interface Heartbeat {
+  /** Undefined: nobody listens to this kind of round. */
+  url: string | undefined;
+  sender: Sender;
+  log: Log;
+  waitUntil(work: Promise<unknown>): void;
+}
+
+const timeoutMs = 5000;
+
+export async function withHeartbeat<T>(heartbeat: Heartbeat, run: () => Promise<T>): Promise<T> {
+  const { url, waitUntil } = heartbeat;
+  if (!url) return run();
+  const id = crypto.randomUUID();
+  const started = ping(heartbeat, pingUrl(url, "/start", id));
+  // In this order, or a late "start" would look like a round that never ended.
+  const end = (suffix: string) => waitUntil(started.then(() => ping(heartbeat, pingUrl(url, suffix, id))));
+  try {
+    const result = await run();
+    end("");
+    return result;
+  } catch (error) {
+    end("/fail");
+    throw error;
+  }
+}
+
+function pingUrl(url: string, suffix: string, id: string): string {
+  const target = new URL(url);
+  target.pathname = `${target.pathname.replace(/\/$/, "")}${suffix}`;
+  target.searchParams.set("rid", id);
+  return target.href;
+}
+
+async function ping({ sender, log }: Heartbeat, url: string): Promise<void> {
+  try {
+    const { status } = await sender.send({ method: "GET", url, timeoutMs });
+    if (status >= 300) log.warn("heartbeat not taken", { status });
+  } catch (error) {
+    log.warn("heartbeat failed", { message: (error as Error).message });
+  }
+}

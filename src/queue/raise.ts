@@ -1,0 +1,75 @@
+// raise and clear: what a round saw becomes changes of alarms, and notices of them. Another watcher may have been
+// faster; what it changed is left as it made it.
+import type { AlarmKey, AlarmRule, AlarmState, Notice, Observation } from "../core/alarm.ts";
+import { noticeBody } from "../core/notice.ts";
+import { observe } from "../core/policy/alarm-rules.ts";
+import { advance } from "../core/policy/alarm-state.ts";
+import type { Snapshot } from "../core/snapshot.ts";
+import type { Alarms, KnownAlarm } from "../core/sql/alarms.ts";
+import { changeAlarms } from "../core/sql/index.ts";
+import type { KeyedTarget } from "./notify.ts";
+import type { Queue } from "./ports.ts";
+
+export interface Raising {
+  seen: Snapshot;
+  known: Alarms;
+  rules: readonly AlarmRule[];
+  targets: readonly KeyedTarget[];
+  publicUrl: string | undefined;
+}
+
+interface Change {
+  state: AlarmState;
+  version: number | undefined;
+  notice: Notice | null;
+}
+
+/** Returns the notices that are on their way by that. */
+export async function raise(queue: Queue, raising: Raising): Promise<Notice[]> {
+  const changes = changesOf(raising);
+  if (changes.length === 0) return [];
+  const rows = changes.map(({ notice, ...change }) => ({
+    ...change,
+    notice: notice && noticeBody(notice, raising.publicUrl),
+  }));
+  const applied = await queue.db.run(changeAlarms(rows, raising.targets));
+  const keys = new Set(applied.map(keyOf));
+  const notices = changes.flatMap(({ state, notice }) => (notice && keys.has(keyOf(state)) ? [notice] : []));
+  for (const { kind, at: _, ...fields } of notices) {
+    if (kind === "firing") queue.log.error("alarm firing", fields);
+    else queue.log.info("alarm resolved", fields);
+  }
+  return notices;
+}
+
+function changesOf({ seen, known, rules, targets }: Raising): Change[] {
+  const current = known.targets.filter(({ name, urlHash }) =>
+    targets.some((target) => target.name === name && target.urlHash === urlHash),
+  );
+  const observations = byKey<Observation>(observe({ snapshot: seen, targets: current }, rules));
+  const alarms = byKey<KnownAlarm>(known.alarms);
+  return [...new Set([...alarms.keys(), ...observations.keys()])].flatMap((key) => {
+    const { version, ...state } = alarms.get(key) ?? { version: undefined };
+    const observation = observations.get(key);
+    const step = advance(version === undefined ? undefined : (state as AlarmState), observation, {
+      at: seen.at,
+      silencedUntil: silenceOf(known, observation?.rule, key),
+    });
+    return step ? [{ ...step, version }] : [];
+  });
+}
+
+/** The later of the rule's own and the one that somebody set by hand. */
+function silenceOf(known: Alarms, rule: AlarmRule | undefined, key: string): Date | null {
+  const byHand = known.silences.find(({ alarm }) => key.startsWith(`${alarm}/`))?.until ?? null;
+  const byRule = rule?.silencedUntil ?? null;
+  return byHand && byRule ? (byHand > byRule ? byHand : byRule) : (byHand ?? byRule);
+}
+
+function byKey<T extends AlarmKey>(keyed: readonly T[]): Map<string, T> {
+  return new Map(keyed.map((one) => [keyOf(one), one]));
+}
+
+function keyOf({ alarm, queue, jobType }: AlarmKey): string {
+  return `${alarm}/${queue ?? ""}/${jobType ?? ""}`;
+}

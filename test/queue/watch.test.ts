@@ -1,0 +1,295 @@
+// The watch round on a real Postgres, with notices over real HTTP: who is told of what, how often and in which shape.
+import { beforeEach, describe, expect, inject, test } from "vitest";
+import { noticeBody } from "../../src/contract/alarms.ts";
+import type { AlarmRule } from "../../src/core/alarm.ts";
+import { alarmRules } from "../../src/core/policy/alarm-defaults.ts";
+import { claim, silenceAlarmAs } from "../../src/core/sql/index.ts";
+import { createSender } from "../../src/edge/webhook-sender.ts";
+import { enqueue } from "../../src/queue/enqueue.ts";
+import type { AlarmTarget } from "../../src/queue/notify.ts";
+import type { Sender } from "../../src/queue/ports.ts";
+import { type WatchOptions, watch } from "../../src/queue/watch.ts";
+import { type Inbox, openInbox } from "../support/inbox.ts";
+import { newJob } from "../support/jobs.ts";
+import { createTestQueue } from "../support/queue.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const queue = createTestQueue(db, []);
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const nextSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+const sender = createSender({ allowPrivate: true });
+/** A queue with a job in it is too long. */
+const tooLong = { queue_length_high: [{ threshold: 0, forRounds: 1 }] };
+let ops: Inbox;
+let other: Inbox;
+
+beforeEach(async () => {
+  await emptyQueue(db.pool);
+  queue.events.length = 0;
+  ops = openInbox(inject("receiverUrl"), "ops");
+  other = openInbox(inject("receiverUrl"), "other");
+});
+
+const targetAt = (inbox: Inbox, fields: Partial<AlarmTarget> = {}): AlarmTarget => ({
+  name: "ops",
+  url: inbox.url,
+  format: "generic",
+  secrets: [secret],
+  ...fields,
+});
+
+const watchBy = (options: Partial<WatchOptions> = {}) =>
+  watch(queue, {
+    rules: alarmRules(tooLong),
+    targets: [targetAt(ops)],
+    sender,
+    publicUrl: "https://sluice.example/",
+    plan: "paid",
+    ...options,
+  });
+const makeItTooLong = () => enqueue(queue, newJob());
+const makeItEmpty = () =>
+  db.pool.query(
+    "with gone as (delete from sluice.ready returning lane) insert into sluice.ledger (lane, pending, cancelled) select lane, -1, 1 from gone",
+  );
+const bringForward = () =>
+  db.pool.query("update sluice.delivery set next_try_at = now() where state = 'pending'");
+const bodies = async (inbox = ops) =>
+  (await inbox.requests()).map(({ body }) => noticeBody.parse(JSON.parse(body)));
+const told = async (inbox = ops) => (await bodies(inbox)).map(({ type, data }) => `${type} ${data.alarm}`);
+const canaries = async () =>
+  (
+    await db.pool.query(
+      "select count(*)::int as jobs from sluice.jobs where type = 'sluice.canary' and queue = 'sluice'",
+    )
+  ).rows[0].jobs;
+
+describe("a canary", () => {
+  test("is sent each round, but a stopped drain does not heap them up", async () => {
+    const seen: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      await watchBy();
+      seen.push(await canaries());
+    }
+    expect(seen).toEqual([1, 2, 3, 3, 3]);
+    await db.run(claim({ queue: "sluice", types: [{ type: "sluice.canary" }], limit: 3, leaseSeconds: 60 }));
+    await watchBy();
+    expect(await canaries()).toBe(3);
+  });
+
+  test("is not sent where nobody watches it", async () => {
+    await watchBy({ rules: alarmRules({ completion_rate_low: [{ isEnabled: false }] }) });
+    expect(await canaries()).toBe(0);
+  });
+});
+
+describe("a notice", () => {
+  test("says what was seen, the threshold, since when and where to look, signed under each secret", async () => {
+    await makeItTooLong();
+    await watchBy({ targets: [targetAt(ops, { secrets: [secret, nextSecret] })] });
+    const [request, ...more] = await ops.requests(secret);
+    const [again] = await ops.requests(nextSecret);
+    expect(more).toEqual([]);
+    expect(request?.headers["webhook-signature"]).toBe(
+      `${request?.expectedSignature} ${again?.expectedSignature}`,
+    );
+    expect(JSON.parse(request?.body ?? "")).toEqual({
+      type: "alarm.firing",
+      timestamp: expect.any(String),
+      data: {
+        alarm: "queue_length_high",
+        severity: "warning",
+        queue: "default",
+        job_type: null,
+        value: 1,
+        threshold: 0,
+        since: expect.any(String),
+        summary: "queue default: 1 job waiting; more than 0 is too much",
+        link: "https://sluice.example/v1/jobs?status=pending&queue=default",
+        runbook: "docs/alarms.md#queue_length_high",
+      },
+    });
+    expect(queue.events).toMatchObject([{ level: "error", event: "alarm firing" }]);
+  });
+
+  test("is sent once for a change, by two watchers at once too, and the resolution once", async () => {
+    await makeItTooLong();
+    await Promise.all(Array.from({ length: 5 }, () => watchBy()));
+    await watchBy();
+    expect(await told()).toEqual(["alarm.firing queue_length_high"]);
+    await makeItEmpty();
+    await Promise.all(Array.from({ length: 5 }, () => watchBy()));
+    await watchBy();
+    expect(await told()).toEqual(["alarm.firing queue_length_high", "alarm.resolved queue_length_high"]);
+  });
+
+  test("that nobody gets is in the log", async () => {
+    await makeItTooLong();
+    await watchBy({ targets: [] });
+    expect(queue.events).toMatchObject([
+      { level: "error", event: "alarm firing", fields: { alarm: "queue_length_high", queue: "default" } },
+    ]);
+  });
+
+  test("is kept back by a silence that somebody set, and sent when that is over", async () => {
+    const silence = (until: Date) => db.run(silenceAlarmAs("me", { alarm: "queue_length_high", until }));
+    await silence(new Date(Date.now() + 60_000));
+    await makeItTooLong();
+    await watchBy();
+    expect(await told()).toEqual([]);
+    await silence(new Date(0));
+    await watchBy();
+    expect(await told()).toEqual(["alarm.firing queue_length_high"]);
+  });
+
+  test("in Slack's shape has the numbers and the command, escaped", async () => {
+    await makeItTooLong();
+    await watchBy({ targets: [targetAt(ops, { format: "slack", secrets: [] })] });
+    const [request] = await ops.requests();
+    expect(request?.headers["webhook-signature"]).toBeUndefined();
+    const { text, blocks } = JSON.parse(request?.body ?? "");
+    expect(text).toBe(
+      "Firing: queue_length_high (warning): queue default: 1 job waiting; more than 0 is too much",
+    );
+    expect(blocks[0].text.text).toContain("value 1, threshold 0, since 20");
+    expect(blocks[0].text.text).toContain("/v1/jobs?status=pending&amp;queue=default'`");
+  });
+
+  test("in PagerDuty's shape triggers and resolves under one key", async () => {
+    const targets = [targetAt(ops, { format: "pagerduty", secrets: ["R0UT1NG"] })];
+    await makeItTooLong();
+    await watchBy({ targets });
+    await makeItEmpty();
+    await watchBy({ targets });
+    const events = (await ops.requests()).map(({ body }) => JSON.parse(body));
+    const key = { routing_key: "R0UT1NG", dedup_key: "sluice/queue_length_high/default/" };
+    expect(events).toMatchObject([
+      { ...key, event_action: "trigger", payload: { source: "sluice", severity: "warning" } },
+      { ...key, event_action: "resolve" },
+    ]);
+  });
+});
+
+describe("a target", () => {
+  test("that is down for a while gets its notices later, each once, in order and under its id", async () => {
+    await ops.answer(503);
+    await makeItTooLong();
+    await watchBy();
+    await watchBy(); // its next try is not due yet
+    expect(await ops.requests()).toHaveLength(1);
+    await makeItEmpty();
+    await bringForward();
+    await watchBy();
+    await ops.answer(200);
+    await bringForward();
+    await watchBy();
+    await watchBy();
+    const requests = await ops.requests(secret);
+    expect(requests.map(({ body }) => JSON.parse(body).type)).toEqual([
+      ...["alarm.firing", "alarm.firing", "alarm.firing", "alarm.resolved"],
+    ]);
+    expect(new Set(requests.map(({ headers }) => headers["webhook-id"])).size).toBe(2);
+    for (const { headers, expectedSignature } of requests)
+      expect(headers["webhook-signature"]).toBe(expectedSignature);
+  });
+
+  test("says when it wants to be asked again", async () => {
+    await ops.answer(429, { retryAfter: 600 });
+    await makeItTooLong();
+    await watchBy();
+    const { rows } = await db.pool.query(
+      "select extract(epoch from next_try_at - now())::int as seconds, status, error from sluice.delivery",
+    );
+    expect(rows).toEqual([
+      { seconds: expect.toSatisfy((s: number) => s > 590 && s <= 600), status: 429, error: "answered 429" },
+    ]);
+  });
+
+  test("that does not answer holds back no other", async () => {
+    const impatient: Sender = { send: (request) => sender.send({ ...request, timeoutMs: 200 }) };
+    await ops.answer(0);
+    await makeItTooLong();
+    await watchBy({
+      sender: impatient,
+      targets: [targetAt(ops), targetAt(other, { name: "other" })],
+    });
+    expect(await told(other)).toEqual(["alarm.firing queue_length_high"]);
+  });
+
+  test("that is gone (410) is switched off, the others are told, and with another URL it is on again", async () => {
+    const targets = [targetAt(ops), targetAt(other, { name: "other" })];
+    await ops.answer(410);
+    await makeItTooLong();
+    await watchBy({ targets });
+    await watchBy({ targets });
+    expect(await ops.requests()).toHaveLength(1);
+    expect(await told(other)).toEqual(["alarm.firing queue_length_high", "alarm.firing target_failing"]);
+    expect((await bodies(other))[1]?.data.summary).toContain("ops is off (410)");
+    expect(queue.events).toContainEqual({
+      level: "error",
+      event: "notice not delivered",
+      fields: { target: "ops", outcome: "off", error: "answered 410" },
+    });
+    const moved = openInbox(inject("receiverUrl"), "moved");
+    await watchBy({ targets: [targetAt(moved), targetAt(other, { name: "other" })] });
+    expect(await told(moved)).toContain("alarm.firing queue_length_high");
+    expect(await told(other)).toContain("alarm.resolved target_failing");
+  });
+
+  test("that fails for long is an alarm for the others", async () => {
+    const targets = [targetAt(ops), targetAt(other, { name: "other" })];
+    await ops.answer(500);
+    await makeItTooLong();
+    await watchBy({ targets });
+    await db.pool.query(
+      "update sluice.alarm_target set failing_since = now() - interval '16 min' where name = 'ops'",
+    );
+    await watchBy({ targets });
+    expect(await told(other)).toEqual(["alarm.firing queue_length_high", "alarm.firing target_failing"]);
+  });
+});
+
+describe("a watcher that dies", () => {
+  test("between raising and delivering loses no notice: the next round delivers it, once", async () => {
+    const dying: Sender = { send: () => Promise.withResolvers<never>().promise };
+    await makeItTooLong();
+    void watchBy({ sender: dying }); // never ends
+    const claimed = async () => (await db.pool.query("select tries from sluice.delivery")).rows;
+    await expect.poll(claimed).toEqual([{ tries: 1 }]);
+    await watchBy();
+    expect(await told()).toEqual([]); // it may yet be alive
+    await bringForward();
+    await watchBy();
+    await watchBy();
+    expect(await told()).toEqual(["alarm.firing queue_length_high"]);
+  });
+
+  test("a round whose canary cannot be sent still raises and delivers, and fails at its end", async () => {
+    await makeItTooLong();
+    const broken = {
+      ...queue,
+      db: {
+        run: ((statement) =>
+          statement.name === "enqueue"
+            ? Promise.reject(new Error("no"))
+            : db.run(statement)) as typeof db.run,
+      },
+    };
+    const rules: AlarmRule[] = alarmRules(tooLong);
+    const options = { rules, targets: [targetAt(ops)], sender, publicUrl: undefined, plan: "free" } as const;
+    await expect(watch(broken, options)).rejects.toThrow("1 of the watch round's steps failed");
+    expect(await told()).toEqual(["alarm.firing queue_length_high"]);
+  });
+});
+
+test("leases that ran out and are not reaped are an overdue round", async () => {
+  await enqueue(queue, newJob());
+  await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: -600 }));
+  await watchBy({ rules: alarmRules({ round_overdue: [{ forRounds: 1 }] }) });
+  expect((await bodies())[0]?.data).toMatchObject({
+    alarm: "round_overdue",
+    severity: "critical",
+    summary: "leases that ran out wait for the reaper for 600 s",
+  });
+});

@@ -1,0 +1,258 @@
+import { describe, expect, test } from "vitest";
+import type { AlarmName, TargetHealth } from "../../src/core/alarm.ts";
+import type { ActiveHours } from "../../src/core/policy/active-hours.ts";
+import { type AlarmOverrides, alarmRules } from "../../src/core/policy/alarm-defaults.ts";
+import { observe } from "../../src/core/policy/alarm-rules.ts";
+import type { Snapshot } from "../../src/core/snapshot.ts";
+import { at, groupOf, minuteOf, minutesAgo, snapshotOf } from "../support/snapshots.ts";
+
+const canary = { queue: "sluice", type: "sluice.canary" };
+const beat = [minuteOf(1, { ...canary, completed: 1 }), minuteOf(3, { ...canary, completed: 1 })];
+
+interface Looked {
+  seen?: Partial<Snapshot>;
+  overrides?: AlarmOverrides;
+  targets?: TargetHealth[];
+}
+
+function look({ seen = {}, overrides = {}, targets = [] }: Looked) {
+  return observe({ snapshot: snapshotOf({ minutes: beat, ...seen }), targets }, alarmRules(overrides));
+}
+
+/** What is bad, as "alarm queue/type". */
+function bad(looked: Looked): string[] {
+  return look(looked)
+    .filter(({ isBad }) => isBad)
+    .map(({ alarm, queue, jobType }) => `${alarm} ${queue ?? "*"}/${jobType ?? "*"}`);
+}
+
+const of = (alarm: AlarmName, looked: Looked) => look(looked).find((seen) => seen.alarm === alarm);
+
+describe("by default", () => {
+  test("a place that works raises nothing, however idle it is", () => {
+    const groups = [groupOf({ completed: 1000 }), groupOf({ ...canary, completed: 9 })];
+    expect(bad({ seen: { groups } })).toEqual([]);
+    expect(bad({})).toEqual([]);
+  });
+
+  test.each<[string, Looked, string[]]>([
+    ["the canary is not completed", { seen: { minutes: [] } }, ["completion_rate_low sluice/sluice.canary"]],
+    [
+      "a queue is too long",
+      { seen: { groups: [groupOf({ pending: 10_001 })] } },
+      ["queue_length_high default/*"],
+    ],
+    [
+      "a queue grows",
+      {
+        seen: {
+          groups: [groupOf({ pending: 1200, oldestDueSeconds: 60 })],
+          minutes: [...beat, minuteOf(4, { enqueued: 1500, completed: 300 })],
+        },
+      },
+      ["queue_growing default/*"],
+    ],
+    [
+      "a job waits for too long",
+      { seen: { groups: [groupOf({ pending: 1, oldestDueSeconds: 901 })] } },
+      ["oldest_pending_high default/*"],
+    ],
+    [
+      "a single job expired",
+      {
+        seen: {
+          groups: [groupOf({ dead: 1, expired: 1 })],
+          minutes: [...beat, minuteOf(2, { expired: 1 })],
+        },
+      },
+      ["job_expired default/echo"],
+    ],
+    [
+      "there is a dead letter of a type",
+      { seen: { groups: [groupOf({ type: "a" }), groupOf({ type: "b", dead: 1 })] } },
+      ["dead_letters default/b"],
+    ],
+    [
+      "an expired job was left dead",
+      { seen: { groups: [groupOf({ dead: 1, expired: 1 })] } },
+      ["dead_letters default/echo"],
+    ],
+    [
+      "a breaker is open",
+      { seen: { openBreakers: [{ type: "mail", openedAt: at }] } },
+      ["breaker_open */mail"],
+    ],
+    [
+      "a transaction is open for too long",
+      { seen: { oldestTransaction: { seconds: 1801, source: "slot" } } },
+      ["oldest_transaction */*"],
+    ],
+    [
+      "drains do not come",
+      { seen: { rounds: [{ kind: "reap", endedAt: at, hasFailed: false }] } },
+      ["round_overdue */*"],
+    ],
+    [
+      "a reap fails",
+      {
+        seen: {
+          rounds: [
+            { kind: "drain", endedAt: at, hasFailed: false },
+            { kind: "reap", endedAt: at, hasFailed: true },
+          ],
+        },
+      },
+      ["round_overdue */*"],
+    ],
+    ["leases that ran out are not reaped", { seen: { expiredLeaseSeconds: 361 } }, ["round_overdue */*"]],
+    [
+      "enqueues fail",
+      { seen: { enqueueErrors: [{ minute: minutesAgo(3), errors: 11 }] } },
+      ["enqueue_errors */*"],
+    ],
+    [
+      "the books are off",
+      { seen: { groups: [groupOf({ enqueued: 5, pending: 1, completed: 3 })] } },
+      ["books_unbalanced */*"],
+    ],
+    [
+      "an alarm's target is gone",
+      { targets: [{ name: "ops", offSince: at, failingSince: null }] },
+      ["target_failing */*"],
+    ],
+    [
+      "an alarm's target fails for long",
+      { targets: [{ name: "ops", offSince: null, failingSince: minutesAgo(16) }] },
+      ["target_failing */*"],
+    ],
+  ])("%s: exactly its alarm", (_, looked, alarms) => {
+    expect(bad(looked)).toEqual(alarms);
+  });
+
+  test("work that is put off is no growth, and a burst that was drained is none either", () => {
+    const minutes = [...beat, minuteOf(4, { enqueued: 5000 })];
+    expect(bad({ seen: { groups: [groupOf({ pending: 5000 })], minutes } })).toEqual([]);
+    expect(bad({ seen: { groups: [groupOf({ pending: 3, oldestDueSeconds: 1 })], minutes } })).toEqual([]);
+  });
+
+  test("the canary's own queue is watched by its completions alone", () => {
+    const groups = [groupOf({ ...canary, pending: 20_000, dead: 3, oldestDueSeconds: 9999 })];
+    expect(bad({ seen: { groups } })).toEqual([]);
+  });
+
+  test("the higher its priority, the sooner a job's waiting is trouble", () => {
+    const waiting = (priority: number, oldestDueSeconds: number) =>
+      bad({ seen: { groups: [groupOf({ pending: 1, priority, oldestDueSeconds })] } }).length;
+    expect([waiting(9, 301), waiting(5, 301), waiting(5, 901), waiting(0, 901), waiting(0, 3601)]).toEqual([
+      1, 0, 1, 0, 1,
+    ]);
+  });
+
+  test("a deployment that has just started is given the time of a window", () => {
+    const seen = { minutes: [], rounds: [] };
+    expect(bad({ seen: { ...seen, runningSince: minutesAgo(2) } })).toEqual([]);
+    expect(bad({ seen: { ...seen, runningSince: null } })).toEqual([]);
+    expect(bad({ seen: { ...seen, runningSince: minutesAgo(6) } })).toEqual([
+      "completion_rate_low sluice/sluice.canary",
+      "round_overdue */*",
+    ]);
+  });
+});
+
+describe("a rule of one's own", () => {
+  const lowWatermark = { queue: "default", threshold: 1, windowMinutes: 1, forRounds: 1 };
+
+  test("a low watermark on a queue stands beside the canary's, and works with a window of a minute", () => {
+    const overrides = { completion_rate_low: [lowWatermark] };
+    expect(bad({ overrides })).toEqual(["completion_rate_low default/*"]);
+    const completed = (ago: number) =>
+      bad({ overrides, seen: { minutes: [...beat, minuteOf(ago, { completed: 1 })] } });
+    expect([completed(0), completed(1), completed(2)]).toEqual([[], [], ["completion_rate_low default/*"]]);
+  });
+
+  test("it resolves after as many good rounds as it took to fire, unless it says otherwise", () => {
+    const ruleOf = (rule: object) =>
+      alarmRules({ queue_length_high: [rule] }).find((one) => one.alarm === "queue_length_high");
+    expect(ruleOf({ forRounds: 4 })).toMatchObject({ forRounds: 4, ofRounds: 4, clearRounds: 4 });
+    expect(ruleOf({ forRounds: 2, ofRounds: 5, clearRounds: 1 })).toMatchObject({
+      ofRounds: 5,
+      clearRounds: 1,
+    });
+  });
+
+  test("one without a scope changes the default", () => {
+    expect(
+      of("queue_length_high", {
+        overrides: { queue_length_high: [{ threshold: 5 }] },
+        seen: { groups: [groupOf({ pending: 6 })] },
+      }),
+    ).toMatchObject({ isBad: true, value: 6, threshold: 5 });
+    expect(
+      of("completion_rate_low", { overrides: { completion_rate_low: [{ isEnabled: false }] } }),
+    ).toBeUndefined();
+  });
+
+  test("a queue's own takes the place of the general one, also to switch it off", () => {
+    const groups = [groupOf({ pending: 60 }), groupOf({ queue: "bulk", pending: 60 })];
+    const rules = (bulk: object) => ({ queue_length_high: [{ threshold: 50 }, { queue: "bulk", ...bulk }] });
+    expect(bad({ overrides: rules({ threshold: 100 }), seen: { groups } })).toEqual([
+      "queue_length_high default/*",
+    ]);
+    expect(bad({ overrides: rules({ isEnabled: false }), seen: { groups } })).toEqual([
+      "queue_length_high default/*",
+    ]);
+    expect(bad({ overrides: rules({ threshold: 10 }), seen: { groups } })).toHaveLength(2);
+  });
+
+  test("a type's own counts that type alone", () => {
+    const groups = [groupOf({ pending: 40 }), groupOf({ type: "other", pending: 40 })];
+    const overrides = { queue_length_high: [{ jobType: "echo", threshold: 30 }] };
+    expect(bad({ overrides, seen: { groups } })).toEqual(["queue_length_high default/echo"]);
+  });
+
+  test("one threshold for the waiting time holds for all priorities, but those with their own", () => {
+    const overrides = { oldest_pending_high: [{ threshold: 10, thresholdByPriority: { 0: 1000 } }] };
+    const waiting = (priority: number) =>
+      bad({ overrides, seen: { groups: [groupOf({ pending: 1, priority, oldestDueSeconds: 20 })] } }).length;
+    expect([waiting(9), waiting(5), waiting(0)]).toEqual([1, 1, 0]);
+  });
+
+  test.each<[string, Partial<ActiveHours>, boolean]>([
+    ["within the hours", { from: "08:00", to: "18:00" }, true],
+    ["before them, by another clock", { from: "08:00", to: "18:00", timeZone: "America/New_York" }, false],
+    ["after them", { from: "08:00", to: "10:00" }, false],
+    ["over midnight, outside", { from: "22:00", to: "06:00" }, false],
+    ["over midnight, inside, begun the day before", { from: "22:00", to: "11:00", days: ["tue"] }, true],
+    ["over midnight, begun on another day", { from: "22:00", to: "11:00", days: ["wed"] }, false],
+    ["on another day", { from: "00:00", to: "24:00", days: ["sat", "sun"] }, false],
+    ["on this day", { from: "00:00", to: "24:00", days: ["wed"] }, true],
+  ])("is watched in its active hours: %s", (_, hours, isWatched) => {
+    const days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+    const activeHours = { from: "00:00", to: "24:00", timeZone: "UTC", days, ...hours };
+    const overrides = { completion_rate_low: [{ ...lowWatermark, activeHours }] };
+    expect(bad({ overrides })).toEqual(isWatched ? ["completion_rate_low default/*"] : []);
+  });
+});
+
+describe("what is said", () => {
+  test.each<[AlarmName, Looked, string]>([
+    [
+      "completion_rate_low",
+      { seen: { minutes: [] } },
+      "type sluice.canary in queue sluice: 0 jobs completed in 5 min; fewer than 0.2 a minute is too few",
+    ],
+    [
+      "oldest_pending_high",
+      { seen: { groups: [groupOf({ pending: 1, oldestDueSeconds: 901 })] } },
+      "queue default: the oldest due job waits for 901 s (type echo, priority 5); more than 900 is too much",
+    ],
+    ["round_overdue", { seen: { rounds: [] } }, "no drain round for 86400 s, no reap round for 86400 s"],
+    [
+      "target_failing",
+      { targets: [{ name: "ops", offSince: minutesAgo(1), failingSince: null }] },
+      "alarm targets: ops is off (410) for 60 s; more than 900 is too much",
+    ],
+  ])("%s", (alarm, looked, summary) => {
+    expect(of(alarm, looked)?.summary).toBe(summary);
+  });
+});

@@ -1,0 +1,171 @@
+import { describe, expect, test } from "vitest";
+import { SluiceError } from "../../src/core/errors.ts";
+import { parseSettings } from "../../src/edge/env.ts";
+
+const good = { DATABASE_URL: "postgresql://u:p@db.example.com/app", SLUICE_ADMIN_KEY: "sk_0123456789abcdef" };
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const parse = (settings: object) =>
+  parseSettings({
+    ...good,
+    ...Object.fromEntries(
+      Object.entries(settings).map(([name, value]) => [
+        name,
+        typeof value === "string" ? value : JSON.stringify(value),
+      ]),
+    ),
+  });
+
+function faultOf(settings: object): string {
+  try {
+    parse(settings);
+    return "none";
+  } catch (error) {
+    expect(error).toBeInstanceOf(SluiceError);
+    return (error as SluiceError).message.replace("the Worker's settings do not hold: ", "");
+  }
+}
+
+const ruleOf = (rules: object, alarm: string, index = 0) =>
+  parse({ SLUICE_ALARM_RULES: rules }).alarmRules.filter((rule) => rule.alarm === alarm)[index];
+
+describe("SLUICE_ALARM_TARGETS", () => {
+  test("a target has a format and a secret, or two while it is rotated", () => {
+    const targets = [
+      { name: "ops", url: "https://example.com/hook", format: "generic", secret },
+      { name: "rotating", url: "https://example.com/hook", secret: [secret, secret] },
+      { name: "chat", url: "https://hooks.example.com/x", format: "slack" },
+      { name: "pager", url: "https://events.example.com/v2/enqueue", format: "pagerduty", secret: "R0UT1NG" },
+    ];
+    expect(parse({ SLUICE_ALARM_TARGETS: targets }).alarmTargets).toEqual([
+      { name: "ops", url: "https://example.com/hook", format: "generic", secrets: [secret] },
+      { name: "rotating", url: "https://example.com/hook", format: "generic", secrets: [secret, secret] },
+      { name: "chat", url: "https://hooks.example.com/x", format: "slack", secrets: [] },
+      {
+        name: "pager",
+        url: "https://events.example.com/v2/enqueue",
+        format: "pagerduty",
+        secrets: ["R0UT1NG"],
+      },
+    ]);
+  });
+
+  test("may be given as it is, where the settings are no text", () => {
+    const targets = [{ name: "ops", url: "https://example.com/", secret }];
+    expect(parseSettings({ ...good, SLUICE_ALARM_TARGETS: targets }).alarmTargets).toHaveLength(1);
+  });
+
+  const target = { name: "ops", url: "https://example.com/", secret };
+  test.each([
+    ["[", "SLUICE_ALARM_TARGETS is not JSON"],
+    [[{ ...target, secret: "hunter2" }], "SLUICE_ALARM_TARGETS.0.secret"],
+    [[{ ...target, secret: undefined }], "SLUICE_ALARM_TARGETS.0.secret"],
+    [[{ ...target, format: "email" }], "SLUICE_ALARM_TARGETS.0.format"],
+    [[{ ...target, extra: 1 }], "SLUICE_ALARM_TARGETS.0"],
+    [[target, target], "SLUICE_ALARM_TARGETS has two targets of one name"],
+    [[{ ...target, url: "http://127.0.0.1/" }], "SLUICE_ALARM_TARGETS.0.url is not an https URL"],
+    [
+      [target, { ...target, name: "b", url: "https://10.0.0.1/" }],
+      "SLUICE_ALARM_TARGETS.1.url is a private address",
+    ],
+  ])("a bad one is named by its path, and its secret is not: %j", (targets, message) => {
+    const fault = faultOf({ SLUICE_ALARM_TARGETS: targets });
+    expect(fault).toContain(message);
+    expect(fault).not.toContain("hunter2");
+  });
+});
+
+describe("SLUICE_ALARM_RULES", () => {
+  test("override the defaults by name", () => {
+    expect(ruleOf({ queue_length_high: { above: 5, for_rounds: 1 } }, "queue_length_high")).toMatchObject({
+      threshold: 5,
+      forRounds: 1,
+      clearRounds: 1,
+      queue: null,
+    });
+    expect(ruleOf({ dead_letters: { enabled: false } }, "dead_letters")).toMatchObject({ isEnabled: false });
+  });
+
+  test("a rule of a queue stands beside the default, and there may be several", () => {
+    const low = { queue: "default", per_minute_below: 1, window_minutes: 1, for_rounds: 1 };
+    expect(ruleOf({ completion_rate_low: low }, "completion_rate_low", 0)).toMatchObject({
+      jobType: "sluice.canary",
+    });
+    expect(ruleOf({ completion_rate_low: low }, "completion_rate_low", 1)).toMatchObject({
+      queue: "default",
+      jobType: null,
+      threshold: 1,
+      windowMinutes: 1,
+      graceMinutes: 1,
+      forRounds: 1,
+      severity: "critical",
+    });
+    const two = {
+      queue_length_high: [
+        { queue: "a", above: 1 },
+        { queue: "b", job_type: "t", above: 2 },
+      ],
+    };
+    expect(ruleOf(two, "queue_length_high", 2)).toMatchObject({ queue: "b", jobType: "t", threshold: 2 });
+  });
+
+  test("active hours, severity, repeats and silences are taken over", () => {
+    const rule = {
+      severity: "info",
+      repeat_minutes: 30,
+      silenced_until: "2026-01-01T00:00:00Z",
+      above_by_priority: { 9: 10 },
+      active_hours: { from: "08:00", to: "18:00", time_zone: "Europe/Berlin", days: ["mon"] },
+    };
+    expect(ruleOf({ oldest_pending_high: rule }, "oldest_pending_high")).toMatchObject({
+      severity: "info",
+      repeatMinutes: 30,
+      silencedUntil: new Date("2026-01-01T00:00:00Z"),
+      thresholdByPriority: { 9: 10, 5: 900 },
+      activeHours: { from: "08:00", to: "18:00", timeZone: "Europe/Berlin", days: ["mon"] },
+    });
+  });
+
+  test.each([
+    ["{", "SLUICE_ALARM_RULES is not JSON"],
+    [{ queue_lenght_high: {} }, "queue_lenght_high"],
+    [{ queue_length_high: { above: "many" } }, "SLUICE_ALARM_RULES.queue_length_high.0.above"],
+    [{ queue_length_high: { abvoe: 1 } }, "abvoe"],
+    [
+      { queue_length_high: [{ above: 1 }, { above: 2 }] },
+      "SLUICE_ALARM_RULES.queue_length_high.1 is a second rule",
+    ],
+    [
+      { completion_rate_low: { queue: "default" } },
+      "SLUICE_ALARM_RULES.completion_rate_low.0 needs per_minute_below",
+    ],
+    [{ oldest_transaction: { queue: "default" } }, "SLUICE_ALARM_RULES.oldest_transaction.0"],
+    [{ job_expired: { window_minutes: 0 } }, "SLUICE_ALARM_RULES.job_expired.0.window_minutes"],
+    [
+      { dead_letters: { active_hours: { from: "8", to: "18:00" } } },
+      "SLUICE_ALARM_RULES.dead_letters.0.active_hours.from is not a time as 08:00",
+    ],
+    [
+      { dead_letters: { active_hours: { from: "08:00", to: "18:00", time_zone: "Mars" } } },
+      "SLUICE_ALARM_RULES.dead_letters.0.active_hours.time_zone is not a time zone",
+    ],
+    [{ dead_letters: { silenced_until: "tomorrow" } }, "SLUICE_ALARM_RULES.dead_letters.0.silenced_until"],
+  ])("a bad one is named by its path: %j", (rules, message) => {
+    expect(faultOf({ SLUICE_ALARM_RULES: rules })).toContain(message);
+  });
+});
+
+describe("SLUICE_HEARTBEAT_URL", () => {
+  test("is one for all rounds, or one for each kind", () => {
+    const one = "https://hc.example.com/abc";
+    expect(parse({ SLUICE_HEARTBEAT_URL: one }).heartbeatUrls).toEqual({ drain: one, reap: one, watch: one });
+    expect(parse({ SLUICE_HEARTBEAT_URL: { watch: one } }).heartbeatUrls).toEqual({ watch: one });
+  });
+
+  test.each([
+    ["nowhere", "SLUICE_HEARTBEAT_URL is not an http(s) URL"],
+    [{ drain: "nowhere" }, "SLUICE_HEARTBEAT_URL.drain is not an http(s) URL"],
+    [{ sleep: "https://example.com" }, "SLUICE_HEARTBEAT_URL"],
+  ])("a bad one is named: %j", (urls, message) => {
+    expect(faultOf({ SLUICE_HEARTBEAT_URL: urls })).toContain(message);
+  });
+});

@@ -1,0 +1,186 @@
+// The admin's view of alarms in workerd: states and targets, the test notice, silences.
+import { beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  alarmsResponse,
+  noticeBody,
+  silenceResponse,
+  type TestNoticeResponse,
+  testNoticeResponse,
+} from "../../src/contract/alarms.ts";
+import { defineJob, FatalError } from "../../src/index.ts";
+import { type Inbox, openInbox } from "../support/inbox.ts";
+import { adminCallsOf, refusal } from "./admin-calls.ts";
+import { bindings, crons, useDeployment } from "./deployment.ts";
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const deployment = useDeployment([
+  defineJob("broken", {
+    payload: z.object({}),
+    run: () => {
+      throw new FatalError("down");
+    },
+  }),
+]);
+const { enqueueMany, fire } = deployment;
+const { newestAudit, send } = adminCallsOf(deployment);
+let ops: Inbox;
+let chat: Inbox;
+beforeEach(() => {
+  ops = openInbox(bindings.RECEIVER_URL, "ops");
+  chat = openInbox(bindings.RECEIVER_URL, "chat");
+});
+
+const settings = () => ({
+  SLUICE_PUBLIC_URL: "https://sluice.example",
+  SLUICE_ALARM_TARGETS: JSON.stringify([
+    { name: "ops", url: ops.url, format: "generic", secret },
+    { name: "chat", url: chat.url, format: "slack" },
+  ]),
+});
+
+async function ask<Schema extends z.ZodType>(request: string, schema: Schema, body?: object) {
+  const response = await send(request, { settings: settings(), ...(body ? { body } : {}) });
+  expect(response.status).toBe(200);
+  return schema.parse(await response.json());
+}
+
+const look = () => ask("GET /v1/admin/alarms", alarmsResponse);
+const sendTest = (body?: object): Promise<TestNoticeResponse> =>
+  ask("POST /v1/admin/alarms/test", testNoticeResponse, body);
+
+async function bury(): Promise<void> {
+  await enqueueMany("broken", [{}]);
+  await fire(crons.drain, settings());
+  await fire(crons.watch, settings());
+}
+
+describe("the alarms are shown", () => {
+  test("with their state, what was seen, and where to look", async () => {
+    expect((await look()).alarms).toEqual([]);
+    await bury();
+    expect((await look()).alarms).toEqual([
+      {
+        alarm: "dead_letters",
+        queue: "default",
+        job_type: "broken",
+        state: "firing",
+        severity: "warning",
+        value: 1,
+        threshold: 0,
+        since: expect.any(String),
+        changed_at: expect.any(String),
+        summary: "type broken in queue default: 1 dead letter; more than 0 is too much",
+        link: "https://sluice.example/v1/admin/dlq?type=broken",
+        runbook: "docs/alarms.md#dead_letters",
+      },
+    ]);
+  });
+
+  test("with the rules that are looked at", async () => {
+    const { rules } = await look();
+    expect(rules).toHaveLength(12);
+    expect(rules[0]).toMatchObject({
+      alarm: "completion_rate_low",
+      queue: "sluice",
+      job_type: "sluice.canary",
+    });
+  });
+
+  test("with how the targets fare, and never their URLs or secrets", async () => {
+    await ops.answer(500);
+    await bury();
+    const response = await send("GET /v1/admin/alarms", { settings: settings() });
+    const text = await response.text();
+    expect(text).not.toContain(secret);
+    expect(text).not.toContain(ops.url);
+    expect(alarmsResponse.parse(JSON.parse(text)).targets).toMatchObject([
+      { name: "ops", state: "failing", status: 500, error: "answered 500", pending_deliveries: 1 },
+      { name: "chat", state: "ok", status: 200, error: null, pending_deliveries: 0 },
+    ]);
+    expect(JSON.stringify(await deployment.query("select * from sluice.alarm_target"))).not.toContain(
+      ops.url,
+    );
+  });
+});
+
+describe("a test notice", () => {
+  test("is sent at once, signed, and what each target answered comes back and is audited", async () => {
+    await chat.answer(503);
+    const { targets } = await sendTest();
+    expect(targets).toEqual([
+      { target: "ops", delivered: true, status: 200, error: null, ms: expect.any(Number) },
+      { target: "chat", delivered: false, status: 503, error: "answered 503", ms: expect.any(Number) },
+    ]);
+    const [request] = await ops.requests(secret);
+    expect(request?.headers["webhook-signature"]).toBe(request?.expectedSignature);
+    expect(noticeBody.parse(JSON.parse(request?.body ?? ""))).toMatchObject({
+      type: "alarm.test",
+      data: { alarm: "test", severity: "info" },
+    });
+    expect(await newestAudit()).toMatchObject({
+      actor: "admin",
+      action: "test alarms",
+      after: {
+        targets: [
+          { target: "ops", status: 200 },
+          { target: "chat", status: 503 },
+        ],
+      },
+    });
+  });
+
+  test("goes to the one target that is named", async () => {
+    expect((await sendTest({ target: "chat" })).targets).toMatchObject([{ target: "chat", delivered: true }]);
+    expect(await ops.requests()).toEqual([]);
+    const unknown = await send("POST /v1/admin/alarms/test", {
+      settings: settings(),
+      body: { target: "nobody" },
+    });
+    expect(await refusal(unknown)).toMatchObject({ status: 404 });
+  });
+
+  test("switches a target off that is gone, and on again when it is back", async () => {
+    await ops.answer(410);
+    await sendTest({ target: "ops" });
+    expect((await look()).targets[0]).toMatchObject({ state: "off", off_since: expect.any(String) });
+    await ops.answer(200);
+    await sendTest({ target: "ops" });
+    expect((await look()).targets[0]).toMatchObject({ state: "ok", delivered_at: expect.any(String) });
+  });
+
+  test("to nobody is no error", async () => {
+    const response = await send("POST /v1/admin/alarms/test");
+    expect(await response.json()).toEqual({ targets: [] });
+  });
+});
+
+describe("a silence", () => {
+  test("keeps back an alarm's notices until its time, is shown and audited", async () => {
+    const until = new Date(Date.now() + 3_600_000).toISOString();
+    expect(
+      await ask("POST /v1/admin/alarms/silences", silenceResponse, { alarm: "dead_letters", until }),
+    ).toEqual({
+      alarm: "dead_letters",
+      until,
+    });
+    await bury();
+    expect(await ops.requests()).toEqual([]);
+    expect(await look()).toMatchObject({
+      alarms: [{ alarm: "dead_letters", state: "firing" }],
+      silences: [{ alarm: "dead_letters", until }],
+    });
+    expect(await newestAudit()).toMatchObject({ action: "silence", target: "alarm dead_letters" });
+  });
+
+  test.each([
+    [{ alarm: "noise", until: "2030-01-01T00:00:00Z" }, "alarm"],
+    [{ alarm: "dead_letters", until: "tomorrow" }, "until"],
+    [{ alarm: "dead_letters" }, "until"],
+  ])("of %j is refused", async (body, path) => {
+    expect(await refusal(await send("POST /v1/admin/alarms/silences", { body }))).toEqual({
+      status: 400,
+      paths: [path],
+    });
+  });
+});

@@ -1,0 +1,269 @@
+// No failure is silent (A1 to A8, A10): every way to stop is brought about in workerd and raises exactly its alarm at a
+// real HTTP receiver, signed; and its end is told too. Time is moved by moving the records of what happened.
+import { beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { noticeBody } from "../../src/contract/alarms.ts";
+import { claimResponse } from "../../src/contract/work.ts";
+import { defineJob, definePulledJob, FatalError } from "../../src/index.ts";
+import { type Inbox, openInbox } from "../support/inbox.ts";
+import { bindings, crons, useDeployment } from "./deployment.ts";
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const any = z.object({});
+const deployment = useDeployment([
+  definePulledJob("remote", { payload: any }),
+  defineJob("broken", { payload: any, run: () => Promise.reject(new FatalError("down")) }),
+]);
+const { call, enqueueMany, fire, query } = deployment;
+let inbox: Inbox;
+
+beforeEach(async () => {
+  inbox = openInbox(bindings.RECEIVER_URL, "alarms");
+  await query("truncate sluice.pause");
+});
+
+/** Rounds of a deployment whose rules are the defaults and these. */
+function placeWith(rules: object) {
+  const settings = () => ({
+    SLUICE_ALARM_TARGETS: JSON.stringify([{ name: "ops", url: inbox.url, format: "generic", secret }]),
+    SLUICE_ALARM_RULES: JSON.stringify(rules),
+  });
+  const round = async (...kinds: (keyof typeof crons)[]) => {
+    for (const kind of kinds) await fire(crons[kind], settings());
+  };
+  return {
+    round,
+    /** All three crons, as on a good day. */
+    beat: () => round("drain", "reap", "watch"),
+    /** A deployment that has been at work for some time: the start is behind it. */
+    async settledIn(work: () => Promise<unknown> = async () => {}) {
+      await round("drain", "reap", "watch");
+      await pass(6);
+      await work();
+      await round("drain", "reap", "watch", "drain");
+    },
+  };
+}
+
+/** So many minutes go by: what was done is so much longer ago. */
+async function pass(minutes: number): Promise<void> {
+  const ago = `make_interval(mins => ${minutes})`;
+  await query(`update sluice.ledger set at = at - ${ago}`);
+  // By way of another millennium, where no two minutes meet.
+  await query("update sluice.tally set minute = minute + interval '1000 years' where minute > '-infinity'");
+  await query(
+    `update sluice.tally set minute = minute - interval '1000 years' - ${ago} where minute > '-infinity'`,
+  );
+  await query(`update sluice.round set started_at = started_at - ${ago}, ended_at = ended_at - ${ago}`);
+}
+
+const produce = (count: number) =>
+  enqueueMany(
+    "remote",
+    Array.from({ length: count }, () => ({})),
+  );
+
+/** A worker elsewhere, as it pulls and completes what is there. */
+async function consume(limit = 100): Promise<void> {
+  const post = (path: string, body: object) => call(path, { method: "POST", body: JSON.stringify(body) });
+  const claimed = claimResponse.parse(await (await post("/v1/claims", { worker_id: "w", limit })).json());
+  const settlements = claimed.jobs.map(({ job_id, lease }) => ({ job_id, lease, outcome: "complete" }));
+  if (settlements.length > 0) expect((await post("/v1/settlements", { settlements })).status).toBe(200);
+}
+
+/** Every notice so far; the signature of each is checked. */
+async function notices() {
+  const requests = await inbox.requests(secret);
+  for (const { headers, expectedSignature } of requests)
+    expect(headers["webhook-signature"]).toBe(expectedSignature);
+  return requests.map(({ body }) => noticeBody.parse(JSON.parse(body)));
+}
+
+const told = async () =>
+  (await notices()).map(
+    ({ type, data }) =>
+      `${type.replace("alarm.", "")} ${data.alarm} ${data.queue ?? "*"}/${data.job_type ?? "*"}`,
+  );
+
+describe("the completion rate of a queue (A1, A2, A3)", () => {
+  const lowWatermark = { queue: "default", per_minute_below: 1, window_minutes: 1, for_rounds: 1 };
+  const place = placeWith({ completion_rate_low: lowWatermark });
+
+  test.each([
+    ["the consumer stops", () => produce(3)],
+    ["the producer stops", () => consume()],
+    ["both stop", () => Promise.resolve()],
+  ])("%s: it is below its low watermark, until work goes on", async (_, goesOn) => {
+    await place.settledIn(() => produce(3).then(() => consume()));
+    expect(await told()).toEqual([]);
+    await pass(2);
+    await goesOn();
+    await place.beat();
+    await place.beat();
+    expect(await told()).toEqual(["firing completion_rate_low default/*"]);
+    expect((await notices())[0]?.data).toMatchObject({ severity: "critical", value: 0, threshold: 1 });
+    await produce(1);
+    await consume();
+    await place.beat();
+    expect(await told()).toEqual([
+      "firing completion_rate_low default/*",
+      "resolved completion_rate_low default/*",
+    ]);
+  });
+});
+
+describe("by default the canary stands for all queues (A10)", () => {
+  const place = placeWith({});
+
+  test("an idle night pages nobody", async () => {
+    await place.settledIn();
+    for (let hour = 0; hour < 5; hour++) {
+      await pass(2);
+      await place.beat();
+    }
+    expect(await told()).toEqual([]);
+  });
+
+  test("a way that does not work does: the canary is not completed, though all rounds come", async () => {
+    await place.settledIn();
+    await call("/v1/admin/queues/sluice/pause", { method: "POST" });
+    await place.beat();
+    await pass(7);
+    for (let round = 0; round < 4; round++) await place.beat();
+    expect(await told()).toEqual(["firing completion_rate_low sluice/sluice.canary"]);
+    await call("/v1/admin/queues/sluice/resume", { method: "POST" });
+    await deployment.quiet();
+    for (let round = 0; round < 4; round++) await place.beat();
+    expect(await told()).toEqual([
+      "firing completion_rate_low sluice/sluice.canary",
+      "resolved completion_rate_low sluice/sluice.canary",
+    ]);
+  });
+});
+
+describe("the producer outpaces the consumer (A4)", () => {
+  test.each([
+    ["queue_length_high", { above: 20, for_rounds: 1 }],
+    ["queue_growing", { above: 20, window_minutes: 5, for_rounds: 1 }],
+  ])("%s, until the consumer has caught up", async (alarm, rule) => {
+    const place = placeWith({ [alarm]: rule });
+    await place.settledIn();
+    await produce(30);
+    await consume(5);
+    await place.beat();
+    await place.beat();
+    expect(await told()).toEqual([`firing ${alarm} default/*`]);
+    expect((await notices())[0]?.data).toMatchObject({ value: 25, threshold: 20 });
+    await consume();
+    await place.beat();
+    expect(await told()).toEqual([`firing ${alarm} default/*`, `resolved ${alarm} default/*`]);
+  });
+});
+
+describe("a single job is stuck (A5)", () => {
+  const place = placeWith({});
+
+  test("it waits for too long", async () => {
+    await place.settledIn();
+    const [id] = await produce(1);
+    await query("update sluice.job set scheduled_at = now() - interval '16 min' where id = $1", [id]);
+    await pass(1);
+    for (let round = 0; round < 3; round++) await place.beat();
+    expect(await told()).toEqual(["firing oldest_pending_high default/*"]);
+    await consume();
+    for (let round = 0; round < 3; round++) await place.beat();
+    expect(await told()).toEqual([
+      "firing oldest_pending_high default/*",
+      "resolved oldest_pending_high default/*",
+    ]);
+  });
+
+  test("it expires", async () => {
+    await place.settledIn();
+    const [id] = await produce(1);
+    await query("update sluice.job set expires_at = now() where id = $1", [id]);
+    await query("insert into sluice.expiry values (now(), $1)", [id]);
+    await place.beat();
+    await place.beat();
+    expect(await told()).toEqual(["firing job_expired default/remote"]);
+    await call(`/v1/admin/dlq/${id}/discard`, { method: "POST" });
+    for (let minutes = 0; minutes < 32; minutes += 4) {
+      await pass(4);
+      await place.beat();
+    }
+    expect(await told()).toEqual([
+      "firing job_expired default/remote",
+      "resolved job_expired default/remote",
+    ]);
+  });
+});
+
+test("jobs that fail are dead letters of their type (A6), until somebody has seen to them", async () => {
+  const place = placeWith({});
+  await place.settledIn();
+  const [id] = await enqueueMany("broken", [{}]);
+  await place.beat();
+  await place.beat();
+  expect(await told()).toEqual(["firing dead_letters default/broken"]);
+  expect((await notices())[0]?.data.link).toBe("/v1/admin/dlq?type=broken");
+  await call(`/v1/admin/dlq/${id}/discard`, { method: "POST" });
+  await place.beat();
+  expect(await told()).toEqual([
+    "firing dead_letters default/broken",
+    "resolved dead_letters default/broken",
+  ]);
+});
+
+test("an open breaker is told of under its type, and so is its closing", async () => {
+  const place = placeWith({});
+  await place.settledIn();
+  await query("select sluice.open_breaker('broken')");
+  await place.beat();
+  await query("select sluice.close_breaker('broken')");
+  await place.beat();
+  expect(await told()).toEqual(["firing breaker_open */broken", "resolved breaker_open */broken"]);
+});
+
+test("books that part are told of (L7)", async () => {
+  const place = placeWith({});
+  await place.settledIn();
+  await produce(1);
+  await query(
+    "insert into sluice.ledger (lane, enqueued) select lane, 1 from sluice.lane where type = 'remote'",
+  );
+  await place.beat();
+  expect(await told()).toEqual(["firing books_unbalanced */*"]);
+});
+
+describe("cron stops (A8)", () => {
+  test("the drains alone: their rounds are overdue, until they come again", async () => {
+    const place = placeWith({});
+    await place.settledIn();
+    await pass(4);
+    await place.round("reap", "watch", "watch", "watch");
+    expect(await told()).toEqual(["firing round_overdue */*"]);
+    expect((await notices())[0]?.data.summary).toMatch(/^no drain round for 2\d\d s$/);
+    for (let round = 0; round < 3; round++) await place.beat();
+    expect(await told()).toEqual(["firing round_overdue */*", "resolved round_overdue */*"]);
+  });
+
+  test("each round pings its heartbeat: start, then success or failure, under one id", async () => {
+    const kinds = ["drain", "reap", "watch"] as const;
+    const beats = Object.fromEntries(kinds.map((kind) => [kind, openInbox(bindings.RECEIVER_URL, kind)]));
+    const urls = Object.fromEntries(kinds.map((kind) => [kind, `${beats[kind]?.url}?key=1`]));
+    const settings = { SLUICE_HEARTBEAT_URL: JSON.stringify(urls) };
+    const gone = { ...settings, DATABASE_URL: deployment.databaseUrl.replace(/[^/]+$/, "no_such_database") };
+    for (const kind of kinds) {
+      await fire(crons[kind], settings);
+      await fire(crons[kind], gone).catch(() => {});
+      const paths = (await beats[kind]?.requests())?.map(({ path }) => path.replace(/^\/inbox\/[^/?]+/, ""));
+      const ids = paths?.map((path) => /rid=([0-9a-f-]{36})$/.exec(path)?.[1]);
+      expect(paths?.map((path) => path.replace(/rid=.*/, ""))).toEqual([
+        ...["/start?key=1&", "?key=1&", "/start?key=1&", "/fail?key=1&"],
+      ]);
+      expect(ids?.[0]).toBe(ids?.[1]);
+      expect(ids?.[2]).toBe(ids?.[3]);
+      expect(ids?.[0]).not.toBe(ids?.[2]);
+    }
+  });
+});
