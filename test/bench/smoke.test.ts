@@ -16,7 +16,7 @@ const directory = mkdtempSync(join(tmpdir(), "sluice-bench-smoke-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 async function bench(systemNames: readonly string[], workloadNames: readonly string[]): Promise<Results> {
-  const stage = stageOn(inject("adminDatabaseUrl"));
+  const stage = await stageOn(inject("adminDatabaseUrl"));
   const results = await runBench({
     stage,
     systems: systemNames.flatMap((name) => systems[name]?.() ?? []),
@@ -74,7 +74,7 @@ test("every peer's jobs go in and out, each exactly once", async () => {
   expect(results.failures).toEqual([]);
   for (const { name, version } of results.systems) {
     expect(version).toMatch(/^\d+\.\d+\.\d+$/);
-    expect(results.samples.filter(({ system }) => system === name)).toHaveLength(6);
+    expect(results.samples.filter(({ system }) => system === name)).toHaveLength(6 + 8);
   }
 }, 120_000);
 
