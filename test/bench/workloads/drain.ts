@@ -7,10 +7,10 @@ const batches = [1, 10, 100, 1_000] as const;
 const sizes = {
   full: { rounds: 3, connections: [1, 4, 8], jobs: { 1: 2_000, 10: 6_000, 100: 24_000, 1000: 24_000 } },
   quick: { rounds: 1, connections: [4], jobs: { 1: 400, 10: 1_500, 100: 6_000, 1000: 6_000 } },
-  smoke: { rounds: 1, connections: [2], jobs: { 1: 20, 10: 50, 100: 300, 1000: 1_000 } },
+  smoke: { rounds: 1, connections: [1], jobs: { 1: 10, 10: 50, 100: 200, 1000: 500 } },
 };
 /** Where the CPU is told too, which a busy machine changes less than it does the rates. */
-const cpuConnections = { full: 4, quick: 4, smoke: 2 };
+const cpuConnections = { full: 4, quick: 4, smoke: 1 };
 
 export const drain: Workload = {
   name: "drain",

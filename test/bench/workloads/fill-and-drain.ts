@@ -6,7 +6,7 @@ import { type RunLog, until } from "./run-log.ts";
 const perCall = 1_000;
 /** A connection's first calls compile and plan, which a worker does once in its life. */
 const warmUpBatches = 3;
-const mostWarmUpJobs = 4_000;
+const mostWarmUpJobs = 2_000;
 
 export async function fill(
   queue: OpenQueue,
