@@ -78,7 +78,7 @@ describe("changing alarms", () => {
     expect(await change({}, { targets: [ops, chat] })).toEqual([
       { alarm: "dead_letters", queue: "default", jobType: "echo" },
     ]);
-    expect((await known()).alarms).toEqual([{ ...firing, version: 1 }]);
+    expect((await known()).alarms).toEqual([{ state: firing, version: 1 }]);
     expect(await deliveries()).toMatchObject([{ target: "ops" }, { target: "chat" }]);
   });
 
@@ -117,7 +117,7 @@ describe("changing alarms", () => {
     await change({});
     await change({ phase: "ok" }, { version: 7 });
     await db.run(changeAlarms([{ state: { ...firing, value: 2 }, version: 1, notice: null }], [ops]));
-    expect((await known()).alarms).toMatchObject([{ phase: "firing", value: 2, version: 2 }]);
+    expect((await known()).alarms).toMatchObject([{ state: { phase: "firing", value: 2 }, version: 2 }]);
     expect(await deliveries()).toHaveLength(1);
   });
 });

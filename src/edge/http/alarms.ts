@@ -6,10 +6,10 @@ import {
   type TestNoticeResponse,
   testNoticeRequest,
 } from "../../contract/alarms.ts";
-import type { AlarmRule } from "../../core/alarm.ts";
+import type { AlarmRule, AlarmState } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { linkOf, noticeBody, runbookOf } from "../../core/notice.ts";
-import type { KnownAlarm, KnownTarget } from "../../core/sql/alarms.ts";
+import type { KnownTarget } from "../../core/sql/alarms.ts";
 import { auditTestNotice, readAlarms, settleDeliveries, silenceAlarmAs } from "../../core/sql/index.ts";
 import { type KeyedTarget, keyTargets, notify } from "../../queue/notify.ts";
 import type { AppEnv } from "./app.ts";
@@ -25,7 +25,7 @@ alarms.get("/", async (context) => {
   const [known] = await queue.db.run(readAlarms());
   const targets = await keyTargets(settings.alarmTargets);
   const body: AlarmsResponse = {
-    alarms: (known?.alarms ?? []).map((alarm) => alarmResponse(alarm, settings.publicUrl)),
+    alarms: (known?.alarms ?? []).map(({ state }) => alarmResponse(state, settings.publicUrl)),
     rules: settings.alarmRules.map(ruleResponse),
     silences: (known?.silences ?? []).map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
     targets: targets.map((target) => targetResponse(target, known?.targets ?? [])),
@@ -78,13 +78,13 @@ async function sendTest(context: Context<AppEnv>, target: KeyedTarget) {
   };
 }
 
-function alarmResponse(known: KnownAlarm, publicUrl: string | undefined): AlarmsResponse["alarms"][number] {
-  const { alarm, queue, jobType, phase, severity, value, threshold, since, changedAt, summary } = known;
+function alarmResponse(state: AlarmState, publicUrl: string | undefined): AlarmsResponse["alarms"][number] {
+  const { alarm, queue, jobType, phase, severity, value, threshold, since, changedAt, summary } = state;
   return {
     ...{ alarm, queue, job_type: jobType, state: phase, severity, value, threshold, summary },
     since: since.toISOString(),
     changed_at: changedAt.toISOString(),
-    link: linkOf(known, publicUrl),
+    link: linkOf(state, publicUrl),
     runbook: runbookOf(alarm),
   };
 }
