@@ -69,7 +69,8 @@ create table lease (
   worker     text,
   ids        uuid[] not null check (cardinality(ids) > 0), -- sorted
   attempts   smallint[] check (cardinality(attempts) = cardinality(ids)), -- null: the first attempt of each
-  strikes    smallint[] check (cardinality(strikes) = cardinality(ids)) -- null: none of them
+  strikes    smallint[] check (cardinality(strikes) = cardinality(ids)), -- null: none of them
+  delayed    boolean -- some of them were not due from their creation on
 ) with (
   toast_tuple_target = 8160, -- a batch of 100 stays in the row
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
@@ -165,8 +166,10 @@ create table ledger (
   dead      int,
   discarded int,
   cancelled int,
-  expired   int -- buried because their time had passed; among the dead too
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+  expired   int, -- buried because their time had passed; among the dead too
+  processing_seconds real, -- of the completed ones, from claim to settlement
+  waiting_seconds    real[] -- of each of them, from when it was due to that claim
+) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 create table tally (
   minute    timestamptz not null, -- '-infinity': all there ever was
   lane      int not null,
@@ -180,6 +183,16 @@ create table tally (
   cancelled bigint not null,
   expired   bigint not null,
   primary key (minute, lane)
+);
+
+-- How long completed jobs waited and were processed, as histograms.
+create table duration (
+  lane    int not null,
+  measure text not null check (measure in ('waiting', 'processing')),
+  bucket  smallint not null, -- how many of duration_bounds() it reached
+  jobs    bigint not null,
+  seconds float8 not null,
+  primary key (lane, measure, bucket)
 );
 
 -- A paused queue or type: its lanes are not chosen.

@@ -16,6 +16,20 @@ begin
   with removed as (
     delete from ledger where ctid = any(array(select ctid from ledger limit p_limit)) returning *
   ),
+  timed as (
+    insert into duration as known (lane, measure, bucket, jobs, seconds)
+    select lane, measure, width_bucket(seconds, duration_bounds()), sum(jobs), sum(jobs * seconds)
+    from (
+      select lane, 'processing', completed, greatest(processing_seconds, 0)::float8
+      from removed where processing_seconds is not null
+      union all
+      select lane, 'waiting', 1, greatest(each_seconds, 0)::float8
+      from removed cross join unnest(waiting_seconds) as each_seconds
+    ) as durations(lane, measure, jobs, seconds)
+    group by 1, 2, 3
+    on conflict (lane, measure, bucket) do update
+    set jobs = known.jobs + excluded.jobs, seconds = known.seconds + excluded.seconds
+  ),
   summed as (
     select minute is null as is_total, count(*) as entries,
            row(coalesce(minute, '-infinity'), lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0),
@@ -28,6 +42,11 @@ begin
   perform add_to_tally(v_folded);
   return v_rows;
 end $$;
+
+-- The upper ends of the buckets that durations are counted in, in seconds; one more bucket holds whatever is longer.
+create or replace function duration_bounds() returns float8[]
+language sql immutable parallel safe
+return array[0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400];
 
 create or replace function add_to_tally(p_entries tally[]) returns void
 language sql as $$

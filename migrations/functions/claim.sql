@@ -53,7 +53,7 @@ begin
     v_sorted := array(select unnest(v_ids) order by 1);
     return query
       with found as materialized (
-        select picked.tid, picked.position, job.id, job.max_attempts,
+        select picked.tid, picked.position, job.id, job.max_attempts, job.scheduled_at,
                job.payload, job.partition_key, job.traceparent, job.tags,
                expiry_of(job.id, job.expires_at) <= now() as is_expired,
                sum(case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
@@ -78,11 +78,12 @@ begin
         from lane where lane = any(array(select distinct lane from claimed))
       ),
       leased as (
-        insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
+        insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes, delayed)
         select v_generation, min(deadline), now(), lane, p_worker,
                array_agg(id order by id),
                case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end,
-               case when max(strikes) > 0 then array_agg(strikes order by id) end
+               case when max(strikes) > 0 then array_agg(strikes order by id) end,
+               case when max(scheduled_at) is not null then true end
         from claimed join named using (lane)
         where not is_expired
         group by lane

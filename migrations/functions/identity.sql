@@ -6,6 +6,10 @@ begin
     create or replace function new_id() returns uuid
     language sql volatile parallel safe
     return uuidv7();
+
+    create or replace function time_of_id(id uuid) returns timestamptz
+    language sql immutable parallel safe
+    return uuid_extract_timestamp(id);
   else
     -- 48 bits of milliseconds, version 7, 12 bits of the millisecond's fraction, variant, 62 random bits
     create or replace function new_id() returns uuid
@@ -17,6 +21,10 @@ begin
       from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as micros,
                    substring(uuid_send(gen_random_uuid()) for 8) as rand) fresh
     $body$;
+
+    create or replace function time_of_id(id uuid) returns timestamptz
+    language sql immutable parallel safe
+    return to_timestamp((('x' || encode(substring(uuid_send(id) for 6), 'hex'))::bit(48)::bigint)::float8 / 1000);
   end if;
 end $$;
 
@@ -24,10 +32,6 @@ end $$;
 create or replace function id_at(moment timestamptz) returns uuid
 language sql immutable parallel safe
 return (lpad(to_hex((extract(epoch from moment) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid;
-
-create or replace function time_of_id(id uuid) returns timestamptz
-language sql immutable parallel safe
-return to_timestamp((('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint)::float8 / 1000);
 
 -- The end of an id's 65-second bucket: its first 32 bits are the bucket.
 create or replace function end_of_bucket(id uuid) returns uuid

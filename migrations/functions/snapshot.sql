@@ -4,7 +4,7 @@
 create or replace function snapshot(
   out at timestamptz, out groups json, out minutes json, out rounds json, out running_since timestamptz,
   out open_breakers json, out live_workers int, out expired_lease_seconds float8, out oldest_transaction json,
-  out tables json, out claim_ms float8, out enqueue_errors json
+  out tables json, out claim_ms float8, out enqueue_errors json, out durations json, out duration_bounds float8[]
 )
 language sql stable
 set search_path from current
@@ -145,7 +145,7 @@ as $$
               sum(pg_stat_get_dead_tuples(oid)) as "deadRows",
               max(greatest(pg_stat_get_last_vacuum_time(oid), pg_stat_get_last_autovacuum_time(oid))) as "vacuumedAt"
        from pg_class
-       where relnamespace = current_schema()::regnamespace and relkind = 'r'
+       where relnamespace = (select oid from pg_namespace where nspname = current_schema()) and relkind = 'r'
        group by 1
        order by 1
      ) as tables),
@@ -163,7 +163,15 @@ as $$
        where enqueue_error.at >= date_trunc('minute', now()) - interval '1 hour'
        group by 1
        order by 1
-     ) as failing)
+     ) as failing),
+    (select coalesce(json_agg(durations), '[]')
+     from (
+       select queue, type, measure, bucket, sum(jobs) as jobs, sum(seconds) as seconds
+       from duration join lane using (lane)
+       group by queue, type, measure, bucket
+       order by queue, type, measure, bucket
+     ) as durations),
+    duration_bounds()
 $$;
 
 -- An isolate's count of enqueues that it answered with a 5xx or refused for depth since it last said so.

@@ -28,6 +28,10 @@ export interface Snapshot {
   claimMs: number | null;
   /** Enqueues over HTTP that were answered with a 5xx or refused for depth, in the last hour by minute. */
   enqueueErrors: readonly { minute: Date; errors: number }[];
+  /** How long completed jobs waited and were processed, as of the last fold of the ledger; empty buckets are left out. */
+  durations: readonly DurationBucket[];
+  /** The upper ends of their buckets in seconds, without the last one, which has none. */
+  durationBounds: readonly number[];
 }
 
 export interface Group extends Counts {
@@ -61,6 +65,17 @@ export interface Minute {
   completed: number;
   failed: number;
   expired: number;
+}
+
+export interface DurationBucket {
+  queue: string;
+  type: string;
+  /** From when a job was due to the claim of the attempt that completed it; from that claim to its settlement. */
+  measure: "waiting" | "processing";
+  bucket: number;
+  jobs: number;
+  /** Of all of them together. */
+  seconds: number;
 }
 
 export interface LastRound {

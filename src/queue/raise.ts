@@ -9,6 +9,7 @@ import type { Alarms } from "../core/sql/alarms.ts";
 import { changeAlarms } from "../core/sql/index.ts";
 import type { KeyedTarget } from "./notify.ts";
 import type { Queue } from "./ports.ts";
+import { targetStates } from "./targets.ts";
 
 export interface Raising {
   seen: Snapshot;
@@ -43,11 +44,8 @@ export async function raise(queue: Queue, raising: Raising): Promise<Notice[]> {
 }
 
 function changesOf({ seen, known, rules, targets }: Raising): Change[] {
-  const current = known.targets.filter(({ name, urlHash }) =>
-    targets.some((target) => target.name === name && target.urlHash === urlHash),
-  );
   const observations = new Map(
-    observe({ snapshot: seen, targets: current }, rules).map((observation) => [
+    observe({ snapshot: seen, targets: targetStates(targets, known.targets) }, rules).map((observation) => [
       keyOf(observation),
       observation,
     ]),

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { Group, Snapshot } from "../../src/core/snapshot.ts";
 import {
   books,
+  extend,
   foldLedger,
   openBreaker,
   prune,
@@ -191,6 +192,50 @@ test("it names the open breakers and the health of each table, a day's partition
   expect(names).toEqual(expect.arrayContaining(["job", "done", "ready", "lease", "ledger"]));
   expect(names.filter((name) => /\d/.test(name))).toEqual([]);
   expect(new Set(names).size).toBe(names.length);
+});
+
+describe("how long completed jobs took", () => {
+  const took = async () => {
+    await db.run(foldLedger({ limit: 1000 }));
+    const { durations, durationBounds } = await look();
+    return durations.map(({ measure, bucket, jobs, seconds }) => ({
+      ...{ measure, jobs, atMost: durationBounds[bucket], seconds: Math.round(seconds) },
+    }));
+  };
+
+  test("is counted by how long they waited for their claim and were processed after it", async () => {
+    for (const _ of [1, 2]) await queue.enqueue(...times(3, () => ({})));
+    const first = await queue.claim({ limit: 2 });
+    await queue.query("update sluice.lease set started_at = now() + interval '40 s'");
+    await queue.settle(first, complete);
+    const second = await queue.claim({ limit: 3 });
+    await queue.query("update sluice.lease set started_at = now() - interval '7 s'");
+    await queue.settle(second, complete);
+    expect(await took()).toEqual([
+      { measure: "processing", jobs: 2, atMost: 0.05, seconds: 0 },
+      { measure: "processing", jobs: 3, atMost: 10, seconds: 21 },
+      { measure: "waiting", jobs: 3, atMost: 0.05, seconds: 0 },
+      { measure: "waiting", jobs: 2, atMost: 60, seconds: 80 },
+    ]);
+    const [failed] = await queue.claim();
+    await queue.settle(failed ? [failed] : [], { kind: "retry", message: "", retryInSeconds: 0 });
+    expect(await took()).toHaveLength(4);
+  });
+
+  test("begins when a delayed job is due, not when it was enqueued", async () => {
+    const due = await makeOlder(queue, await queue.enqueueOne({ delaySeconds: 60 }), 2);
+    await makeOlder(queue, await queue.enqueueOne(), 3);
+    await queue.query("update sluice.scheduled set run_at = now() - interval '20 s'");
+    await queue.query("update sluice.job set scheduled_at = now() - interval '20 s' where id = $1", [due]);
+    const jobs = await queue.claim();
+    expect(jobs).toHaveLength(2);
+    await db.run(extend(jobs.slice(1), { seconds: 600 }));
+    await queue.settle(jobs, complete);
+    expect((await took()).filter(({ measure }) => measure === "waiting")).toMatchObject([
+      { jobs: 1, atMost: 30, seconds: 20 },
+      { jobs: 1, atMost: undefined },
+    ]);
+  });
 });
 
 test("enqueue errors are summed by the minute for an hour, and pruned", async () => {

@@ -52,6 +52,6 @@ export async function emptyQueue(pool: pg.Pool): Promise<void> {
     truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
       sluice.closed, sluice.failed_attempt, sluice.job_tag, sluice.expiry, sluice.idempotency, sluice.ledger,
       sluice.tally, sluice.pause, sluice.dropped_day, sluice.cursors, sluice.cursor_gap, sluice.limit_state,
-      sluice.breaker, sluice.round, sluice.enqueue_error, sluice.alarm, sluice.delivery, sluice.alarm_target,
-      sluice.alarm_silence`);
+      sluice.breaker, sluice.round, sluice.enqueue_error, sluice.duration, sluice.alarm, sluice.delivery,
+      sluice.alarm_target, sluice.alarm_silence`);
 }

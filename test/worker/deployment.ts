@@ -104,5 +104,5 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
 const emptyQueue = `
   truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
     sluice.closed, sluice.failed_attempt, sluice.ledger, sluice.tally, sluice.cursors, sluice.cursor_gap,
-    sluice.limit_state, sluice.breaker, sluice.round, sluice.enqueue_error, sluice.idempotency, sluice.job_tag,
-    sluice.expiry, sluice.alarm, sluice.delivery, sluice.alarm_target, sluice.alarm_silence`;
+    sluice.limit_state, sluice.breaker, sluice.round, sluice.enqueue_error, sluice.duration, sluice.idempotency,
+    sluice.job_tag, sluice.expiry, sluice.alarm, sluice.delivery, sluice.alarm_target, sluice.alarm_silence`;

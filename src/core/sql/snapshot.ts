@@ -1,6 +1,7 @@
 // snapshot: a look at the whole queue. See migrations/functions/snapshot.sql.
 import { sql } from "drizzle-orm";
 import type {
+  DurationBucket,
   Group,
   LastRound,
   OldestTransaction,
@@ -17,7 +18,7 @@ export function snapshot(): Statement<Snapshot> {
     isRepeatable: true,
     build: (schema) => sql`
       select at, groups, minutes, rounds, running_since, open_breakers, live_workers, expired_lease_seconds,
-             oldest_transaction, tables, claim_ms, enqueue_errors
+             oldest_transaction, tables, claim_ms, enqueue_errors, durations, duration_bounds
       from ${schema}.snapshot()`,
     decode: decodeSnapshot,
   };
@@ -58,6 +59,8 @@ function decodeSnapshot(row: Row): Snapshot {
     })),
     claimMs: row.claim_ms === null ? null : Number(row.claim_ms),
     enqueueErrors: listOf<Snapshot["enqueueErrors"][number]>(row.enqueue_errors).map(withMinute),
+    durations: listOf<DurationBucket>(row.durations),
+    durationBounds: (row.duration_bounds as number[] | null) ?? [],
   };
 }
 

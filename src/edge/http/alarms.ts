@@ -9,9 +9,9 @@ import {
 import type { AlarmRule, AlarmState } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { linkOf, noticeBody, runbookOf } from "../../core/notice.ts";
-import type { KnownTarget } from "../../core/sql/alarms.ts";
 import { auditTestNotice, readAlarms, settleDeliveries, silenceAlarmAs } from "../../core/sql/index.ts";
 import { type KeyedTarget, keyTargets, notify } from "../../queue/notify.ts";
+import { type TargetState, targetStates } from "../../queue/targets.ts";
 import type { AppEnv } from "./app.ts";
 import { readBody } from "./body.ts";
 import { readOptionalBody } from "./optional-body.ts";
@@ -23,12 +23,12 @@ export const alarms = new Hono<AppEnv>();
 alarms.get("/", async (context) => {
   const { queue, settings } = context.env;
   const [known] = await queue.db.run(readAlarms());
-  const targets = await keyTargets(settings.alarmTargets);
+  const targets = targetStates(await keyTargets(settings.alarmTargets), known?.targets ?? []);
   const body: AlarmsResponse = {
     alarms: (known?.alarms ?? []).map(({ state }) => alarmResponse(state, settings.publicUrl)),
     rules: settings.alarmRules.map(ruleResponse),
     silences: (known?.silences ?? []).map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
-    targets: targets.map((target) => targetResponse(target, known?.targets ?? [])),
+    targets: targets.map(targetResponse),
   };
   return context.json(body);
 });
@@ -103,22 +103,16 @@ function ruleResponse(rule: AlarmRule): AlarmsResponse["rules"][number] {
   };
 }
 
-/** What is known of another URL does not count. */
-function targetResponse(
-  target: KeyedTarget,
-  known: readonly KnownTarget[],
-): AlarmsResponse["targets"][number] {
-  const sameName = known.find(({ name }) => name === target.name);
-  const current = sameName?.urlHash === target.urlHash ? sameName : undefined;
+function targetResponse(target: TargetState): AlarmsResponse["targets"][number] {
   return {
     name: target.name,
     format: target.format,
-    state: current?.offSince ? "off" : current?.failingSince ? "failing" : "ok",
-    off_since: current?.offSince?.toISOString() ?? null,
-    failing_since: current?.failingSince?.toISOString() ?? null,
-    delivered_at: current?.deliveredAt?.toISOString() ?? null,
-    status: current?.status ?? null,
-    error: current?.error ?? null,
-    pending_deliveries: sameName?.pending ?? 0,
+    state: target.offSince ? "off" : target.failingSince ? "failing" : "ok",
+    off_since: target.offSince?.toISOString() ?? null,
+    failing_since: target.failingSince?.toISOString() ?? null,
+    delivered_at: target.deliveredAt?.toISOString() ?? null,
+    status: target.status,
+    error: target.error,
+    pending_deliveries: target.pending,
   };
 }
