@@ -100,7 +100,6 @@ const examples = {
   findJob: [statements.findJob(id)],
   findKey: [statements.findKey("ab".repeat(32))],
   foldLedger: [statements.foldLedger({ limit: 1 })],
-  lastRounds: [statements.lastRounds({ ofEach: 1 })],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
   listBreakers: [statements.listBreakers()],
   listDeadLetters: [
@@ -127,7 +126,13 @@ const examples = {
     statements.recordRound({ kind: "reap", ms: 0, report: {} }),
   ],
   reapExpired: [statements.reapExpired({ limit: 1 })],
-  reapLeases: [statements.reapLeases({ limit: 1 })],
+  reapLeases: [
+    statements.reapLeases({ limit: 1 }),
+    statements.reapLeases({
+      limit: 1,
+      backoffs: { a: { baseSeconds: 1, maxSeconds: 2, jitterSeconds: 0 } },
+    }),
+  ],
   replay: [statements.replay([id]), statements.replay([id], { a: 1 })],
   replayAs: [statements.replayAs("me", { id }), statements.replayAs("me", { id, payload: { a: 1 } })],
   replayManyAs: [
