@@ -35,6 +35,7 @@ create table round (
   claim_ms   float8, -- how long a claim of it took, on the average; null: it made none
   reason     text not null, -- why it ended: empty, time, subrequests, error; done
   message    text, -- of an error
+  steps      jsonb, -- of a reap round: what each step did, and how long it took
   check (ended_at >= started_at)
 );
 create index round_by_kind on round (kind, id);

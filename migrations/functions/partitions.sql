@@ -110,6 +110,9 @@ declare
   v_done   uuid[];
   v_keys   int;
 begin
+  if not pg_try_advisory_xact_lock(hashtextextended('sluice.prune.' || current_schema(), 0)) then
+    return 0;
+  end if;
   with old as materialized (
     (select id from closed
      where status = 'dead' and id < id_at(now() - p_keep_dead) and closed_at <= now() - p_keep_dead

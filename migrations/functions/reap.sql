@@ -1,8 +1,13 @@
 -- What the reaper does, each step bounded and harmless when it is run twice or by two at once.
 
 -- Leases that ran out: whoever held them died. The jobs come back after a backoff, in a lane of their own kind that
--- is claimed one by one; or they are dead (abandoned) when their attempts are used up.
-create or replace function reap_leases(p_limit int, out returned int, out buried int)
+-- is claimed one by one; or they are dead (abandoned) when their attempts are used up. Bounded by jobs: the lease that
+-- reaches the limit is the last.
+create or replace function reap_leases(
+  p_limit    int,
+  p_backoffs jsonb default null, -- { type: { base, max, jitter } } where a type's backoff is not the default
+  out returned int, out buried int
+)
 language plpgsql
 set search_path from current
 set enable_seqscan = off
@@ -11,14 +16,20 @@ declare
   v_jobs settled_job[];
 begin
   with ran_out as materialized (
-    select ctid as tid from lease where deadline < now() order by deadline limit p_limit
+    select ctid as tid, deadline, cardinality(ids) as jobs
+    from lease where deadline < now() order by deadline limit p_limit
     for update skip locked -- a settle that holds the lease is just in time
   ),
   removed as (
-    delete from lease where ctid = any(array(select tid from ran_out)) returning lane, started_at, ids, attempts, strikes
+    delete from lease
+    where ctid = any(array(
+      select tid
+      from (select tid, sum(jobs) over (order by deadline, tid) - jobs as jobs_before from ran_out) as in_order
+      where jobs_before < p_limit))
+    returning lane, started_at, ids, attempts, strikes
   ),
   solo as materialized (
-    select lane.lane, lane_of(lane.queue, lane.type, lane.priority, true) as solo_lane
+    select lane.lane, p_backoffs -> lane.type as backoff, lane_of(lane.queue, lane.type, lane.priority, true) as solo_lane
     from lane where lane.lane = any(array(select distinct lane from removed))
   ),
   moved as ( -- the books: from one lane to the other
@@ -27,7 +38,7 @@ begin
     from (select lane, sum(cardinality(ids))::int as jobs from removed group by lane) as held join solo using (lane)
   )
   select array_agg(row(entry.id, solo_lane, coalesce(entry.attempt, 1), coalesce(entry.strikes, 0) + 1, started_at,
-                       'retry', null, 'the lease ran out', backoff_seconds(coalesce(entry.attempt, 1)))::settled_job)
+                       'retry', null, 'the lease ran out', backoff_seconds(coalesce(entry.attempt, 1), backoff))::settled_job)
   into v_jobs
   from removed join solo using (lane)
   cross join lateral unnest(ids, attempts, strikes) as entry(id, attempt, strikes);
@@ -36,10 +47,11 @@ begin
   returned := coalesce(cardinality(v_jobs), 0) - buried;
 end $$;
 
--- min(30 × 2^(attempt−1), 3600) + random(0, 15): the default backoff, for those whose handler cannot say.
-create or replace function backoff_seconds(attempt int) returns float8
+-- min(base × 2^(attempt−1), max) + random(0, jitter), as core/policy/backoff.ts has it for a handler that failed.
+create or replace function backoff_seconds(attempt int, backoff jsonb) returns float8
 language sql volatile
-return least(30 * 2 ^ (attempt - 1), 3600) + random() * 15;
+return least(coalesce((backoff ->> 'base')::float8, 30) * 2 ^ (attempt - 1), coalesce((backoff ->> 'max')::float8, 3600))
+       + random() * coalesce((backoff ->> 'jitter')::float8, 15);
 
 -- Pending jobs past their expiry: dead. Those whose producer chose a time are listed in `expiry`; all others
 -- expire 30 days after their creation, which is in their id. A job that is being processed may finish; if it

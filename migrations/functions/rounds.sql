@@ -5,14 +5,14 @@ language sql
 set search_path from current
 as $$
   insert into round (kind, queue, started_at, ended_at, claimed, completed, failed, released, lost, claim_ms,
-                     reason, message)
+                     reason, message, steps)
   select p_kind, p_queue, ended_at - make_interval(secs => greatest(p_ms, 0) / 1000), ended_at,
          coalesce(report.claimed, 0), coalesce(report.completed, 0), coalesce(report.failed, 0),
          coalesce(report.released, 0), coalesce(report.lost, 0), report."claimMs", coalesce(report.end, 'done'),
-         left(report.message, 1000)
+         left(report.message, 1000), report.steps
   from jsonb_to_record(p_report)
     as report(claimed int, completed int, failed int, released int, lost int, "claimMs" float8, "end" text,
-              message text),
+              message text, steps jsonb),
   clock_timestamp() as ended_at
   returning id
 $$;

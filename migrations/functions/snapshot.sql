@@ -99,7 +99,7 @@ as $$
   ),
   latest as (
     select latest.kind, queue, started_at as "startedAt", ended_at as "endedAt", claimed, completed, failed, released,
-           lost, reason, message
+           lost, reason, message, steps
     from unnest(array['drain', 'nudge', 'reap', 'watch']) as kinds(kind)
     cross join lateral (select * from round where round.kind = kinds.kind order by id desc limit 5) as latest
     order by latest.id desc

@@ -1,4 +1,5 @@
 // The operations of those who run the place; whoever may only look is a viewer.
+import * as z from "zod";
 import {
   auditPage,
   auditQuery,
@@ -188,5 +189,14 @@ export const adminOperations: readonly Operation[] = [
     summary: "The numbers behind the dashboard",
     roles: ["viewer"],
     answers: { 200: statsResponse },
+  },
+  {
+    ...run,
+    method: "get",
+    path: "/metrics",
+    summary: "The metrics for Prometheus",
+    roles: ["viewer"],
+    answers: { 200: z.string() },
+    answersAs: "text/plain",
   },
 ];

@@ -121,6 +121,18 @@ export type AuditPage = z.output<typeof auditPage>;
 export const statsResponse = z.object({
   totals: books,
   books: z.array(z.object({ queue: z.string(), type: z.string(), books })),
+  /** The last hour, by queue and type; a minute in which nothing happened is left out. */
+  minutes: z.array(
+    z.object({
+      minute: time,
+      queue: z.string(),
+      type: z.string(),
+      enqueued: z.int(),
+      completed: z.int(),
+      failed: z.int(),
+      expired: z.int(),
+    }),
+  ),
   oldest_due_seconds: z.number(),
   expired_lease_seconds: z.number(),
   /** The latest of each kind, newest first. */
@@ -137,6 +149,8 @@ export const statsResponse = z.object({
       lost: z.int(),
       reason: z.string(),
       message: z.string().nullable(),
+      /** Of a reap round: what each step did, and how long it took. */
+      steps: z.record(z.string(), z.json()).nullable(),
     }),
   ),
 });

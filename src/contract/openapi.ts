@@ -39,7 +39,7 @@ export function openapiDocument({ version }: { version: string }): object {
       alarm: {
         post: {
           summary: "A notice to an alarm target of the format generic, signed by the Standard Webhooks rules",
-          requestBody: { required: true, content: json(schemaOf(noticeBody, "output")) },
+          requestBody: { required: true, content: contentOf(schemaOf(noticeBody, "output")) },
           responses: { "2XX": { description: "taken" }, 410: { description: "send me no more" } },
         },
       },
@@ -55,13 +55,13 @@ function describe(operation: Operation): object {
       : {}),
     parameters: [...pathParameters(operation.path), ...queryParameters(operation.query)],
     ...(operation.body
-      ? { requestBody: { required: true, content: json(schemaOf(operation.body, "input")) } }
+      ? { requestBody: { required: true, content: contentOf(schemaOf(operation.body, "input")) } }
       : {}),
     responses: {
       ...Object.fromEntries(
         Object.entries(operation.answers).map(([status, schema]) => [
           status,
-          { description: "", content: json(schemaOf(schema, "output")) },
+          { description: "", content: contentOf(schemaOf(schema, "output"), operation.answersAs) },
         ]),
       ),
       ...problemsOf(operation),
@@ -103,8 +103,8 @@ function queryParameters(query: z.ZodObject | undefined): object[] {
   }));
 }
 
-function json(schema: object): object {
-  return { "application/json": { schema } };
+function contentOf(schema: object, type = "application/json"): object {
+  return { [type]: { schema } };
 }
 
 function schemaOf(schema: z.ZodType, io: "input" | "output"): object {

@@ -12,6 +12,8 @@ export interface Operation {
   body?: z.ZodType;
   /** What comes back when all is well, by status. */
   answers: Record<number, z.ZodType>;
+  /** If it is not JSON: a schema of text then. */
+  answersAs?: string;
   /** The problems that are this operation's own; those of keys, bodies and the database are common to all. */
   problems?: readonly number[];
 }

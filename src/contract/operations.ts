@@ -22,7 +22,9 @@ import {
   settlementsResponse,
 } from "./work.ts";
 
+/** Each check is "ok", "starting" right after a deployment, or a word for what is wrong. */
 const health = z.object({ status: z.string(), checks: z.record(z.string(), z.string()) });
+export type HealthResponse = z.output<typeof health>;
 const held = { roles: ["worker"], problems: [404, 409] } as const;
 
 export const operations: readonly Operation[] = [

@@ -1,5 +1,7 @@
 // A look at the whole queue in one statement: all that alarms, /metrics, /health and /v1/stats are made from.
 
+import type { Json } from "./job.ts";
+
 export const roundKinds = ["drain", "nudge", "reap", "watch"] as const;
 export type RoundKind = (typeof roundKinds)[number];
 
@@ -96,6 +98,8 @@ export interface RecentRound {
   lost: number;
   reason: string;
   message: string | null;
+  /** Of a reap round: what each step did, and how long it took. */
+  steps: Record<string, Json> | null;
 }
 
 export interface OldestTransaction {

@@ -1,5 +1,6 @@
 // The reap round: brings back what dead drains held, buries what is past its time, and keeps the tables in shape. Each
-// step is bounded and stands alone: one that fails does not stop the others, and the round fails at its end.
+// step is bounded in rows and in time and stands alone: one that fails does not stop the others, and the round fails at
+// its end. What is left over is for the next round.
 import {
   addPartitions,
   advanceCursors,
@@ -12,34 +13,86 @@ import {
 import type { Statement } from "../core/sql/statement.ts";
 import type { Queue } from "./ports.ts";
 
-const rowsPerStep = 1000;
-const ledgerRowsPerStep = 100_000;
+/** Of one statement: it holds its locks for some hundred milliseconds at most. */
+const rowsPerCall = 2000;
+const ledgerRowsPerCall = 100_000;
+/** A step goes on while there is more, up to these. All steps together stay within the free plan's subrequests. */
+const callsPerStep = 10;
+const stepMs = 5_000;
 
-/** In this order: jobs first, then what only keeps the tables small. */
-const steps = {
-  leases: reapLeases({ limit: rowsPerStep }),
-  expired: reapExpired({ limit: rowsPerStep }),
-  cursors: advanceCursors(),
-  ledger: foldLedger({ limit: ledgerRowsPerStep }),
-  partitionsAdded: addPartitions(),
-  dayDropped: dropOldestDay(),
-  pruned: prune({ limit: rowsPerStep }),
-} satisfies Record<string, Statement<unknown>>;
+export interface ReapReport {
+  steps: Record<string, StepReport>;
+}
 
-export type ReapReport = { [step in keyof typeof steps]?: unknown };
+export interface StepReport {
+  ms: number;
+  /** What each call answered. */
+  did: unknown[];
+  error?: string;
+}
+
+/** What was done and what was not is known to whoever records the round. */
+export class ReapError extends AggregateError {
+  readonly steps: ReapReport["steps"];
+
+  constructor(errors: readonly unknown[], steps: ReapReport["steps"]) {
+    super(errors, `${errors.length} of the reap round's steps failed`);
+    this.steps = steps;
+  }
+}
 
 export async function reap(queue: Queue): Promise<ReapReport> {
-  const report: ReapReport = {};
-  const failed: unknown[] = [];
-  for (const [name, statement] of Object.entries<Statement<unknown>>(steps)) {
+  const steps: ReapReport["steps"] = {};
+  const errors: unknown[] = [];
+  for (const { name, run } of stepsOf(queue)) {
+    const startedMs = queue.clock.nowMs();
+    const report: StepReport = { ms: 0, did: [] };
     try {
-      [report[name as keyof typeof steps]] = await queue.db.run(statement);
+      await run(report);
     } catch (error) {
-      queue.log.error("a reap step failed", { step: name, message: (error as Error).message });
-      failed.push(error);
+      report.error = (error as Error).message;
+      queue.log.error("a reap step failed", { step: name, message: report.error });
+      errors.push(error);
     }
+    steps[name] = { ...report, ms: queue.clock.nowMs() - startedMs };
   }
-  if (failed.length > 0)
-    throw new AggregateError(failed, `${failed.length} of the reap round's steps failed`);
-  return report;
+  if (errors.length > 0) throw new ReapError(errors, steps);
+  return { steps };
+}
+
+interface Step {
+  name: string;
+  run(report: StepReport): Promise<void>;
+}
+
+/** In this order: jobs first, then what only keeps the tables small. */
+function stepsOf(queue: Queue): Step[] {
+  const backoffs = Object.fromEntries(queue.registry.all().map(({ type, backoff }) => [type, backoff]));
+  const limit = rowsPerCall;
+  const isFull = (rows: number) => rows >= limit;
+  const step = <T>(name: string, statement: Statement<T>, hasMore: (did: T) => boolean = () => false) => ({
+    name,
+    run: (report: StepReport) => runStep(queue, { statement, hasMore, report }),
+  });
+  return [
+    step("leases", reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
+    step("expired", reapExpired({ limit }), isFull),
+    step("cursors", advanceCursors()),
+    step("ledger", foldLedger({ limit: ledgerRowsPerCall }), (rows) => rows >= ledgerRowsPerCall),
+    step("partitions", addPartitions()),
+    step("dropped", dropOldestDay()),
+    step("pruned", prune({ limit }), isFull),
+  ];
+}
+
+async function runStep<T>(
+  queue: Queue,
+  { statement, hasMore, report }: { statement: Statement<T>; hasMore(did: T): boolean; report: StepReport },
+): Promise<void> {
+  const endMs = queue.clock.nowMs() + stepMs;
+  while (report.did.length < callsPerStep && queue.clock.nowMs() < endMs) {
+    const [did] = await queue.db.run(statement);
+    report.did.push(did);
+    if (did === undefined || !hasMore(did)) return;
+  }
 }

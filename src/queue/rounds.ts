@@ -69,10 +69,14 @@ export async function recorded(
     queue.db.run(recordRound({ kind, ms: queue.clock.nowMs() - startedMs, report }));
   try {
     const report = (await run()) ?? {};
-    await record({ end: "done" });
+    await record({ end: "done", steps: stepsOf(report) });
     return report;
   } catch (error) {
-    await record({ end: "error", message: (error as Error).message });
+    await record({ end: "error", message: (error as Error).message, steps: stepsOf(error) });
     throw error;
   }
+}
+
+function stepsOf(ended: unknown): object | null {
+  return (ended as { steps?: object }).steps ?? null;
 }

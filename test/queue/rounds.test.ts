@@ -110,9 +110,9 @@ describe("the other rounds", () => {
     await enqueue(queue, newJob());
     await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: 0 }));
     expect(await recorded(queue, "reap", () => reap(queue))).toMatchObject({
-      leases: { returned: 1, buried: 0 },
+      steps: { leases: { did: [{ returned: 1, buried: 0 }] } },
     });
-    expect(await reap(queue)).toMatchObject({ leases: { returned: 0, buried: 0 } });
+    expect(await reap(queue)).toMatchObject({ steps: { leases: { did: [{ returned: 0, buried: 0 }] } } });
     expect(await rounds()).toMatchObject([{ kind: "reap", reason: "done" }]);
   });
 

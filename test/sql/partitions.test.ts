@@ -187,6 +187,17 @@ describe("prune", () => {
     expect(pruned).toEqual([10, 10, 5, 0]);
   });
 
+  test("takes the records of old rounds, and keeps the audit", async () => {
+    const old = "now() - interval '8 days'";
+    await queue.query(`insert into sluice.round (kind, started_at, ended_at, reason)
+      values ('reap', ${old}, ${old}, 'done'), ('reap', now(), now(), 'done')`);
+    await queue.query(
+      `insert into sluice.audit (at, actor, action, target) values (now() - interval '1 year', 'me', 'pause', 'x')`,
+    );
+    await db.run(prune({ limit: 100 }));
+    expect([await queue.count("round"), await queue.count("audit")]).toEqual([1, 1]);
+  });
+
   test("takes idempotency keys whose window has passed", async () => {
     await queue.enqueue(...times(5, (n) => ({ idempotencyKey: `k${n}` })));
     await queue.query(

@@ -70,6 +70,38 @@ describe("a lease that ran out (R1)", () => {
     expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 3, buried: 0 }]);
   });
 
+  test("counts by its jobs: the one that reaches the limit is the last", async () => {
+    await queue.enqueue(...times(50, () => ({})));
+    for (let n = 0; n < 5; n++) await queue.claim({ limit: 10, leaseSeconds: -1 });
+    expect(await db.run(reapLeases({ limit: 25 }))).toEqual([{ returned: 30, buried: 0 }]);
+    expect(await db.run(reapLeases({ limit: 25 }))).toEqual([{ returned: 20, buried: 0 }]);
+  });
+
+  test("gives its job back after its type's own backoff, where that is known", async () => {
+    const [own, other] = await queue.enqueue({ type: "quick" }, { type: "other" });
+    await queue.claim({ types: ["quick", "other"], leaseSeconds: -1 });
+    const backoffs = { quick: { baseSeconds: 5, maxSeconds: 60, jitterSeconds: 0 } };
+    await db.run(reapLeases({ limit: 10, backoffs }));
+    const waits = async (id = "") => secondsFromNow((await queue.find(id)).scheduledAt);
+    expect(await waits(own?.id)).toBeCloseTo(5, 0);
+    expect(await waits(other?.id)).toBeGreaterThan(25);
+  });
+
+  test("counts as an abandonment, apart from attempts that failed", async () => {
+    await queue.enqueueOne();
+    const next = async () => {
+      await queue.query("update sluice.scheduled set run_at = now() - interval '1 s'");
+      await queue.query("select sluice.reset_cursors()");
+      return queue.claimOne({ leaseSeconds: -1 });
+    };
+    await next();
+    await db.run(reapLeases({ limit: 10 }));
+    await queue.settle([await next()], { kind: "retry", message: "busy", retryInSeconds: 1 });
+    await next();
+    await db.run(reapLeases({ limit: 10 }));
+    expect(await next()).toMatchObject({ attempt: 4, strikes: 2 });
+  });
+
   test("is reaped once by many reapers at once", async () => {
     await queue.enqueue(...times(50, () => ({})));
     for (let n = 0; n < 10; n++) await queue.claim({ limit: 5, leaseSeconds: -1 });
@@ -86,7 +118,7 @@ describe("a lease that ran out (R1)", () => {
     [20, 3600],
   ])("after attempt %i waits %i seconds and up to 15 more (J5)", async (attempt, base) => {
     const seconds = await queue.query<{ seconds: number }>(
-      "select sluice.backoff_seconds($1) as seconds from generate_series(1, 100)",
+      "select sluice.backoff_seconds($1, null) as seconds from generate_series(1, 100)",
       [attempt],
     );
     for (const row of seconds) {

@@ -347,6 +347,9 @@ test("stats have the books by queue and type, what waits longest, and the last r
   ]);
   expect(stats.rounds).toMatchObject([{ kind: "drain", queue: "default", claimed: 2, reason: "empty" }]);
   expect(stats.oldest_due_seconds).toBeGreaterThan(0);
+  const sum = (entry: "enqueued" | "failed") =>
+    stats.minutes.reduce((total, minute) => total + minute[entry], 0);
+  expect([sum("enqueued"), sum("failed")]).toEqual([3, 2]);
 });
 
 test("a route that there is not is a 404 problem document", async () => {

@@ -108,6 +108,7 @@ describe("a role may do what is its own, and nothing else", () => {
   test.each<[string, Role[], object | undefined]>([
     ["POST /v1/jobs", ["producer", "admin"], { type: "echo" }],
     ["GET /v1/stats", lookers, undefined],
+    ["GET /metrics", lookers, undefined],
     ["GET /v1/admin/dlq", lookers, undefined],
     [`GET /v1/admin/dlq/${unknownId}`, lookers, undefined],
     [`POST /v1/admin/dlq/${unknownId}/replay`, admins, {}],

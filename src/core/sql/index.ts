@@ -14,7 +14,7 @@ export { findJob, listDeadLetters, listJobs } from "./find-job.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { pause, pauseAs, resume, resumeAs } from "./pause.ts";
 export { ping } from "./ping.ts";
-export { lastRounds, listBreakers, listPauses } from "./place.ts";
+export { listBreakers, listPauses } from "./place.ts";
 export {
   addPartitions,
   advanceCursors,

@@ -1,13 +1,31 @@
 // What the reaper runs, one statement a step, each bounded. See migrations/functions/reap.sql, books.sql,
 // partitions.sql and advance-cursors.sql.
 import { sql } from "drizzle-orm";
+import type { Backoff } from "../policy/backoff.ts";
 import type { Statement } from "./statement.ts";
 
-export function reapLeases({ limit }: { limit: number }): Statement<{ returned: number; buried: number }> {
+export interface ReapLeases {
+  /** In jobs. */
+  limit: number;
+  /** Of each type that has its own; all others come back after the default. */
+  backoffs?: Readonly<Record<string, Backoff>>;
+}
+
+export function reapLeases({
+  limit,
+  backoffs = {},
+}: ReapLeases): Statement<{ returned: number; buried: number }> {
+  const byType = Object.fromEntries(
+    Object.entries(backoffs).map(([type, { baseSeconds, maxSeconds, jitterSeconds }]) => [
+      type,
+      { base: baseSeconds, max: maxSeconds, jitter: jitterSeconds },
+    ]),
+  );
   return {
     name: "reap leases",
     isRepeatable: true,
-    build: (schema) => sql`select returned, buried from ${schema}.reap_leases(${limit}::int)`,
+    build: (schema) => sql`
+      select returned, buried from ${schema}.reap_leases(${limit}::int, ${JSON.stringify(byType)}::jsonb)`,
     decode: (row) => ({ returned: Number(row.returned), buried: Number(row.buried) }),
   };
 }

@@ -12,6 +12,7 @@ import { drains } from "./drains.ts";
 import { countEnqueueErrors } from "./enqueue-errors.ts";
 import { health } from "./health.ts";
 import { jobs } from "./jobs.ts";
+import { metrics } from "./metrics.ts";
 import { onError, problemResponse } from "./problem.ts";
 import { stats } from "./stats.ts";
 import { claims, held, settlements } from "./work.ts";
@@ -37,6 +38,7 @@ export const app = new Hono<AppEnv>()
   .route("/v1/stats", stats)
   .route("/internal/drains", drains)
   .route("/health", health)
+  .route("/metrics", metrics)
   .route("/", docs)
   .onError(onError)
   .notFound((context) => {

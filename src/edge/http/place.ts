@@ -1,10 +1,10 @@
 // The books as the admin API shows them, and what is paused.
-import { type Books, booked } from "../../core/sql/books.ts";
+import { booked } from "../../core/sql/books.ts";
 import type { Paused } from "../../core/sql/place.ts";
 
 export type BooksResponse = Record<(typeof booked)[number], number>;
 
-export function totalOf(rows: readonly Books[]): BooksResponse {
+export function totalOf(rows: readonly BooksResponse[]): BooksResponse {
   return Object.fromEntries(
     booked.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)]),
   ) as BooksResponse;

@@ -1,50 +1,44 @@
-// GET /v1/stats: the numbers behind the dashboard.
+// GET /v1/stats: the numbers behind the dashboard, from one statement.
 import { Hono } from "hono";
 import type { StatsResponse } from "../../contract/admin.ts";
-import type { Books } from "../../core/sql/books.ts";
-import { books, lastRounds, snapshot } from "../../core/sql/index.ts";
-import type { LastRound } from "../../core/sql/place.ts";
+import { SluiceError } from "../../core/errors.ts";
+import type { Group, Minute, RecentRound } from "../../core/snapshot.ts";
+import { snapshot } from "../../core/sql/index.ts";
 import type { AppEnv } from "./app.ts";
 import { requireAdmin } from "./auth.ts";
 import { totalOf } from "./place.ts";
-
-const roundsOfEachKind = 5;
 
 export const stats = new Hono<AppEnv>();
 stats.use(requireAdmin);
 
 stats.get("/", async (context) => {
-  const { db } = context.env.queue;
-  const [rows, [now], rounds] = await Promise.all([
-    db.run(books()),
-    db.run(snapshot()),
-    db.run(lastRounds({ ofEach: roundsOfEachKind })),
-  ]);
+  const [seen] = await context.env.queue.db.run(snapshot());
+  if (!seen) throw new SluiceError("internal", "the snapshot has no row");
+  const { groups, minutes, recentRounds, expiredLeaseSeconds } = seen;
   const body: StatsResponse = {
-    totals: totalOf(rows),
-    books: byQueueAndType(rows),
-    oldest_due_seconds: Math.max(0, ...(now?.groups ?? []).map((group) => group.oldestDueSeconds ?? 0)),
-    expired_lease_seconds: now?.expiredLeaseSeconds ?? 0,
-    rounds: rounds.map(roundOf),
+    totals: totalOf(groups),
+    books: byQueueAndType(groups),
+    minutes: minutes.map(minuteOf),
+    oldest_due_seconds: Math.max(0, ...groups.map((group) => group.oldestDueSeconds ?? 0)),
+    expired_lease_seconds: expiredLeaseSeconds,
+    rounds: recentRounds.map(roundOf),
   };
   return context.json(body);
 });
 
 /** Over all priorities. */
-function byQueueAndType(rows: readonly Books[]): StatsResponse["books"] {
-  const groups = new Map<string, Books[]>();
-  for (const row of rows) {
-    const key = `${row.queue} ${row.type}`;
-    groups.set(key, [...(groups.get(key) ?? []), row]);
-  }
-  return [...groups]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([, group]) => {
-      const [first] = group;
-      return first ? [{ queue: first.queue, type: first.type, books: totalOf(group) }] : [];
-    });
+function byQueueAndType(groups: readonly Group[]): StatsResponse["books"] {
+  const pairs = Map.groupBy(groups, ({ queue, type }) => `${queue} ${type}`);
+  return [...pairs.values()].flatMap((ofPair) => {
+    const [first] = ofPair;
+    return first ? [{ queue: first.queue, type: first.type, books: totalOf(ofPair) }] : [];
+  });
 }
 
-function roundOf({ startedAt, endedAt, ...round }: LastRound): StatsResponse["rounds"][number] {
+function minuteOf({ minute, ...counts }: Minute): StatsResponse["minutes"][number] {
+  return { minute: minute.toISOString(), ...counts };
+}
+
+function roundOf({ startedAt, endedAt, ...round }: RecentRound): StatsResponse["rounds"][number] {
   return { ...round, started_at: startedAt.toISOString(), ended_at: endedAt.toISOString() };
 }

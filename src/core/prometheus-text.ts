@@ -1,0 +1,58 @@
+// The Prometheus text format 0.0.4: families of samples as text. No library for it runs without Node, and it is small.
+
+export interface Family {
+  /** With its base unit in it, and `_total` if it only ever rises. */
+  name: string;
+  help: string;
+  type: "counter" | "gauge" | "histogram";
+  samples: readonly Sample[];
+}
+
+export interface Sample {
+  labels?: Labels;
+  value: number;
+  /** Of a histogram: its buckets, sum and count are samples of the family. */
+  suffix?: "_bucket" | "_sum" | "_count";
+}
+
+export type Labels = Readonly<Record<string, string | number>>;
+
+export const contentType = "text/plain; version=0.0.4; charset=utf-8";
+
+/** A family without samples is left out. */
+export function toText(families: readonly Family[]): string {
+  return families
+    .filter(({ samples }) => samples.length > 0)
+    .map(({ name, help, type, samples }) =>
+      [
+        `# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}\n`,
+        `# TYPE ${name} ${type}\n`,
+        ...samples.map(
+          ({ labels = {}, value, suffix = "" }) => `${name}${suffix}${textOf(labels)} ${value}\n`,
+        ),
+      ].join(""),
+    )
+    .join("");
+}
+
+/** `buckets` are the jobs up to each bound and not up to the one before it; the last one is past all bounds. */
+export function histogramSamples(
+  labels: Labels,
+  { bounds, buckets, sum }: { bounds: readonly number[]; buckets: readonly number[]; sum: number },
+): Sample[] {
+  let upTo = 0;
+  const cumulative = [...bounds, "+Inf"].map((bound, index): Sample => {
+    upTo += buckets[index] ?? 0;
+    return { labels: { ...labels, le: bound }, value: upTo, suffix: "_bucket" };
+  });
+  return [...cumulative, { labels, value: sum, suffix: "_sum" }, { labels, value: upTo, suffix: "_count" }];
+}
+
+function textOf(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(String(value))}"`);
+  return pairs.length > 0 ? `{${pairs.join(",")}}` : "";
+}
+
+function escaped(value: string): string {
+  return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}

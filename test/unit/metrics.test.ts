@@ -1,0 +1,159 @@
+import { describe, expect, test } from "vitest";
+import { maxPairs, metricsOf } from "../../src/core/metrics.ts";
+import { toText } from "../../src/core/prometheus-text.ts";
+import type { Snapshot } from "../../src/core/snapshot.ts";
+import { parseMetrics } from "../support/prometheus-lint.ts";
+import { someGroup, someSnapshot } from "../support/some-snapshot.ts";
+
+const at = new Date("2026-01-01T12:00:00Z");
+const full = someSnapshot({
+  at,
+  groups: [
+    someGroup({ priority: 9, enqueued: 10, pending: 4, completed: 6, oldestDueSeconds: 3 }),
+    someGroup({ priority: 1, enqueued: 5, pending: 3, leased: 1, dead: 1, failed: 7, oldestDueSeconds: 90 }),
+    someGroup({ queue: "heavy", type: "image", enqueued: 2, discarded: 1, cancelled: 1, expired: 1 }),
+  ],
+  rounds: [
+    { kind: "drain", endedAt: new Date("2026-01-01T11:59:00Z"), hasFailed: false },
+    { kind: "reap", endedAt: new Date("2026-01-01T11:58:00Z"), hasFailed: true },
+  ],
+  openBreakers: [{ type: "image", openedAt: at }],
+  liveWorkers: 3,
+  expiredLeaseSeconds: 12,
+  oldestTransaction: { seconds: 3600, source: "slot" },
+  tables: [
+    { table: "ready", deadRows: 100, vacuumedAt: new Date("2026-01-01T11:00:00Z") },
+    { table: "lease", deadRows: 0, vacuumedAt: null },
+  ],
+  claimMs: 4,
+  enqueueErrors: [
+    { minute: at, errors: 2 },
+    { minute: at, errors: 3 },
+  ],
+  durations: [
+    { queue: "default", type: "echo", measure: "waiting", bucket: 0, jobs: 4, seconds: 2 },
+    { queue: "default", type: "echo", measure: "waiting", bucket: 2, jobs: 1, seconds: 60 },
+    { queue: "default", type: "echo", measure: "processing", bucket: 1, jobs: 5, seconds: 20 },
+  ],
+});
+
+const read = (snapshot: Snapshot) => parseMetrics(toText(metricsOf(snapshot)));
+const samplesOf = (snapshot: Snapshot, name: string) =>
+  read(snapshot)
+    .families.flatMap(({ lines }) => lines)
+    .filter((line) => line.name === name);
+const valuesOf = (snapshot: Snapshot, name: string) =>
+  samplesOf(snapshot, name).map(({ labels, value }) => [Object.values(labels).join(" "), value]);
+
+describe("the page of metrics", () => {
+  test.each([
+    ["a full snapshot", full],
+    ["an empty one", someSnapshot()],
+  ])("of %s breaks no rule of the format", (_, snapshot) => {
+    expect(read(snapshot).faults).toEqual([]);
+  });
+
+  test("has depth by queue, type and priority, and totals by queue and type", () => {
+    expect(valuesOf(full, "sluice_pending_jobs")).toEqual([
+      ["default echo 9", 4],
+      ["default echo 1", 3],
+      ["heavy image 5", 0],
+    ]);
+    expect(valuesOf(full, "sluice_enqueued_jobs_total")).toEqual([
+      ["default echo", 15],
+      ["heavy image", 2],
+    ]);
+    expect(valuesOf(full, "sluice_dead_jobs")).toContainEqual(["default echo", 1]);
+    expect(valuesOf(full, "sluice_failed_attempts_total")).toContainEqual(["default echo", 7]);
+  });
+
+  test("shows both sides of the books", () => {
+    expect(valuesOf(full, "sluice_books_jobs")).toEqual([
+      ["enqueued", 17],
+      ["states", 17],
+    ]);
+  });
+
+  test("shows the oldest due job of each priority, rounds, breakers, and the database", () => {
+    expect(valuesOf(full, "sluice_oldest_due_age_seconds")).toEqual([
+      ["9", 3],
+      ["1", 90],
+      ["5", 0],
+    ]);
+    expect(valuesOf(full, "sluice_last_round_age_seconds")).toEqual([
+      ["drain", 60],
+      ["reap", 120],
+    ]);
+    expect(valuesOf(full, "sluice_last_round_failed")).toEqual([
+      ["drain", 0],
+      ["reap", 1],
+    ]);
+    expect(valuesOf(full, "sluice_breaker_open")).toEqual([
+      ["echo", 0],
+      ["image", 1],
+    ]);
+    expect(valuesOf(full, "sluice_oldest_transaction_age_seconds")).toEqual([["", 3600]]);
+    expect(valuesOf(full, "sluice_table_dead_rows")).toEqual([
+      ["ready", 100],
+      ["lease", 0],
+    ]);
+    expect(valuesOf(full, "sluice_table_vacuum_age_seconds")).toEqual([["ready", 3600]]);
+    expect(valuesOf(full, "sluice_claim_seconds")).toEqual([["", 0.004]]);
+    expect(valuesOf(full, "sluice_recent_enqueue_errors")).toEqual([["", 5]]);
+  });
+
+  test("has cumulative histograms", () => {
+    expect(valuesOf(full, "sluice_job_waiting_seconds_bucket")).toEqual([
+      ["default echo 1", 4],
+      ["default echo 10", 4],
+      ["default echo +Inf", 5],
+    ]);
+    expect(valuesOf(full, "sluice_job_waiting_seconds_sum")).toEqual([["default echo", 62]]);
+    expect(valuesOf(full, "sluice_job_processing_seconds_count")).toEqual([["default echo", 5]]);
+  });
+});
+
+describe("labels", () => {
+  const crowd = Array.from({ length: 3 * maxPairs }, (_, n) =>
+    someGroup({ type: `type-${n}`, priority: n % 10, enqueued: n + 1, pending: n + 1, oldestDueSeconds: n }),
+  );
+  const durations = crowd.map(({ queue, type }) => ({
+    ...{ queue, type, measure: "waiting" as const, bucket: 0, jobs: 1, seconds: 1 },
+  }));
+  const crowded = someSnapshot({ groups: crowd, durations });
+
+  test("are of the types with the most jobs, and the rest is one sum", () => {
+    const enqueued = samplesOf(crowded, "sluice_enqueued_jobs_total");
+    expect(enqueued).toHaveLength(maxPairs + 1);
+    expect(enqueued.reduce((sum, line) => sum + line.value, 0)).toBe((600 * 601) / 2);
+    expect(enqueued.find(({ labels }) => labels.type === "other")?.value).toBe((400 * 401) / 2);
+    expect(enqueued.map(({ labels }) => labels.type)).toContain("type-599");
+    expect(read(crowded).faults).toEqual([]);
+    expect(samplesOf(crowded, "sluice_breaker_open")).toHaveLength(maxPairs + 1);
+    expect(samplesOf(crowded, "sluice_job_waiting_seconds_count")).toHaveLength(maxPairs + 1);
+  });
+
+  test("with quotes, backslashes and line ends are escaped", () => {
+    const text = toText([
+      { name: "a", help: "b\\c\nd", type: "gauge", samples: [{ labels: { l: 'x"y\\z\n' }, value: 1 }] },
+    ]);
+    expect(text).toBe('# HELP a b\\\\c\\nd\n# TYPE a gauge\na{l="x\\"y\\\\z\\n"} 1\n');
+    expect(parseMetrics(text).faults).toEqual([]);
+  });
+});
+
+test("the rules themselves find what is wrong", () => {
+  const wrong = [
+    "a_total 1\n",
+    "# HELP a b\n# TYPE a counter\na 1\n",
+    "# HELP a_total b\n# TYPE a_total gauge\na_total 1\n",
+    "# HELP a_ms b\n# TYPE a_ms gauge\na_ms 1\n",
+    '# HELP a b\n# TYPE a gauge\na{l="1"} 1\na{l="1"} 2\n',
+    '# HELP a b\n# TYPE a gauge\na{9="1"} 1\n',
+    "# HELP a b\n# TYPE a gauge\na one\n",
+    '# HELP a b\n# TYPE a histogram\na_bucket{le="1"} 2\na_bucket{le="+Inf"} 1\na_sum 1\na_count 1\n',
+    '# HELP a b\n# TYPE a histogram\na_bucket{le="1"} 1\na_sum 1\na_count 1\n',
+    '# HELP a b\n# TYPE a histogram\na_bucket{le="+Inf"} 1\na_sum 1\na_count 2\n',
+  ];
+  for (const text of wrong) expect([text, parseMetrics(text).faults.length > 0]).toEqual([text, true]);
+});
