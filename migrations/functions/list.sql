@@ -16,8 +16,9 @@ declare
   v_lanes  int[] := array(
     select lane from lane
     where (p_type is null or type = p_type)
-      and (queue = p_queue or p_queue is null and (p_type is not null or queue <> 'sluice'))); -- the canary's, unless asked for
-  v_any    boolean := p_type is null and p_queue is null and not exists (select from lane where queue = 'sluice');
+      and (p_queue is null or queue = p_queue)
+      and (p_type is not null or p_queue is not null or type <> 'sluice.canary')); -- unless asked for
+  v_any    boolean := p_type is null and p_queue is null and not exists (select from lane where type = 'sluice.canary');
   v_ids    uuid[] := '{}';
   v_batch  record;
 begin

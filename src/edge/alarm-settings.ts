@@ -132,8 +132,7 @@ function checkTogether(alarm: AlarmName, given: readonly GivenRule[], context: z
   given.forEach((rule, index) => {
     const fault = (message: string) => context.addIssue({ code: "custom", path: [index], message });
     if (scopes.indexOf(scopes[index] ?? "") < index) fault("is a second rule for the same queue and type");
-    const isCanary =
-      (rule.queue ?? canary.queue) === canary.queue && (rule.job_type ?? canary.type) === canary.type;
+    const isCanary = scopes[index] === "/" || scopes[index] === `${canary.queue}/${canary.type}`;
     if (
       alarm === "completion_rate_low" &&
       !isCanary &&

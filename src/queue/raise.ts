@@ -1,14 +1,15 @@
 // raise and clear: what a round saw becomes changes of alarms, and notices of them. Another watcher may have been
 // faster; what it changed is left as it made it.
-import type { AlarmKey, AlarmRule, AlarmState, Notice, Observation } from "../core/alarm.ts";
+import type { AlarmKey, AlarmRule, AlarmState, Notice } from "../core/alarm.ts";
 import { noticeBody } from "../core/notice.ts";
 import { observe } from "../core/policy/alarm-rules.ts";
 import { advance } from "../core/policy/alarm-state.ts";
 import type { Snapshot } from "../core/snapshot.ts";
-import type { Alarms, KnownAlarm } from "../core/sql/alarms.ts";
+import type { Alarms } from "../core/sql/alarms.ts";
 import { changeAlarms } from "../core/sql/index.ts";
 import type { KeyedTarget } from "./notify.ts";
 import type { Queue } from "./ports.ts";
+import { targetStates } from "./targets.ts";
 
 export interface Raising {
   seen: Snapshot;
@@ -43,19 +44,20 @@ export async function raise(queue: Queue, raising: Raising): Promise<Notice[]> {
 }
 
 function changesOf({ seen, known, rules, targets }: Raising): Change[] {
-  const current = known.targets.filter(({ name, urlHash }) =>
-    targets.some((target) => target.name === name && target.urlHash === urlHash),
+  const observations = new Map(
+    observe({ snapshot: seen, targets: targetStates(targets, known.targets) }, rules).map((observation) => [
+      keyOf(observation),
+      observation,
+    ]),
   );
-  const observations = byKey<Observation>(observe({ snapshot: seen, targets: current }, rules));
-  const alarms = byKey<KnownAlarm>(known.alarms);
+  const alarms = new Map(known.alarms.map((alarm) => [keyOf(alarm.state), alarm]));
   return [...new Set([...alarms.keys(), ...observations.keys()])].flatMap((key) => {
-    const { version, ...state } = alarms.get(key) ?? { version: undefined };
+    const alarm = alarms.get(key);
     const observation = observations.get(key);
-    const step = advance(version === undefined ? undefined : (state as AlarmState), observation, {
-      at: seen.at,
-      silencedUntil: silenceOf(known, observation?.rule, key),
-    });
-    return step ? [{ ...step, version }] : [];
+    const silencedUntil = silenceOf(known, observation?.rule, key);
+    const step = advance(alarm?.state, observation, { at: seen.at, silencedUntil });
+    const isNews = step && (step.notice || JSON.stringify(step.state) !== JSON.stringify(alarm?.state));
+    return isNews ? [{ ...step, version: alarm?.version }] : [];
   });
 }
 
@@ -64,10 +66,6 @@ function silenceOf(known: Alarms, rule: AlarmRule | undefined, key: string): Dat
   const byHand = known.silences.find(({ alarm }) => key.startsWith(`${alarm}/`))?.until ?? null;
   const byRule = rule?.silencedUntil ?? null;
   return byHand && byRule ? (byHand > byRule ? byHand : byRule) : (byHand ?? byRule);
-}
-
-function byKey<T extends AlarmKey>(keyed: readonly T[]): Map<string, T> {
-  return new Map(keyed.map((one) => [keyOf(one), one]));
 }
 
 function keyOf({ alarm, queue, jobType }: AlarmKey): string {

@@ -124,6 +124,15 @@ describe("a notice", () => {
     expect(await told()).toEqual(["alarm.firing queue_length_high", "alarm.resolved queue_length_high"]);
   });
 
+  test("that was sent costs the database no write for as long as nothing changes", async () => {
+    await makeItTooLong();
+    await watchBy();
+    const version = async () => (await db.pool.query("select version from sluice.alarm")).rows;
+    const before = await version();
+    await watchBy();
+    expect(await version()).toEqual(before);
+  });
+
   test("that nobody gets is in the log", async () => {
     await makeItTooLong();
     await watchBy({ targets: [] });

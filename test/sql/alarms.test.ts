@@ -10,6 +10,7 @@ import {
   settleDeliveries,
   silenceAlarmAs,
 } from "../../src/core/sql/index.ts";
+import { firing } from "../support/alarms.ts";
 import { newestAudit } from "../support/audit.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { only } from "../support/verbs.ts";
@@ -17,25 +18,8 @@ import { only } from "../support/verbs.ts";
 const db = useTestDatabase();
 beforeEach(() => emptyQueue(db.pool));
 
-const at = new Date("2026-03-04T10:00:00Z");
 const ops = { name: "ops", urlHash: "1" };
 const chat = { name: "chat", urlHash: "2" };
-const firing: AlarmState = {
-  alarm: "dead_letters",
-  queue: "default",
-  jobType: "echo",
-  phase: "firing",
-  since: at,
-  changedAt: at,
-  recent: [],
-  clearRounds: 0,
-  told: "firing",
-  toldAt: at,
-  severity: "warning",
-  value: 1,
-  threshold: 0,
-  summary: "1 dead letter",
-};
 
 const known = async () => only(await db.run(readAlarms()));
 /** As one watcher does it who read that version. */
@@ -78,7 +62,7 @@ describe("changing alarms", () => {
     expect(await change({}, { targets: [ops, chat] })).toEqual([
       { alarm: "dead_letters", queue: "default", jobType: "echo" },
     ]);
-    expect((await known()).alarms).toEqual([{ ...firing, version: 1 }]);
+    expect((await known()).alarms).toEqual([{ state: firing, version: 1 }]);
     expect(await deliveries()).toMatchObject([{ target: "ops" }, { target: "chat" }]);
   });
 
@@ -117,7 +101,7 @@ describe("changing alarms", () => {
     await change({});
     await change({ phase: "ok" }, { version: 7 });
     await db.run(changeAlarms([{ state: { ...firing, value: 2 }, version: 1, notice: null }], [ops]));
-    expect((await known()).alarms).toMatchObject([{ phase: "firing", value: 2, version: 2 }]);
+    expect((await known()).alarms).toMatchObject([{ state: { phase: "firing", value: 2 }, version: 2 }]);
     expect(await deliveries()).toHaveLength(1);
   });
 });

@@ -2,10 +2,10 @@
 
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { AlarmState } from "../../src/core/alarm.ts";
 import type { NewJob } from "../../src/core/job.ts";
 import * as statements from "../../src/core/sql/index.ts";
 import { compile, type Statement } from "../../src/core/sql/statement.ts";
+import { firing } from "../support/alarms.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
@@ -27,22 +27,6 @@ const fullJob: NewJob = {
 };
 const { idempotencyKey: _key, partitionKey: _partition, ...manyOptions } = fullJob;
 
-const alarmState: AlarmState = {
-  alarm: "dead_letters",
-  queue: null,
-  jobType: "a",
-  phase: "firing",
-  since: new Date(),
-  changedAt: new Date(),
-  recent: [true, false],
-  clearRounds: 0,
-  told: "firing",
-  toldAt: null,
-  severity: "warning",
-  value: 1.5,
-  threshold: 0,
-  summary: "s",
-};
 const answer = { target: "ops", urlHash: "h", status: 200, error: null, retryInSeconds: 1.5 };
 
 type Name = keyof typeof statements;
@@ -73,8 +57,8 @@ const examples = {
     statements.changeAlarms([], []),
     statements.changeAlarms(
       [
-        { state: alarmState, version: undefined, notice: { type: "alarm.firing" } },
-        { state: { ...alarmState, queue: "q" }, version: 1, notice: null },
+        { state: firing, version: undefined, notice: { type: "alarm.firing" } },
+        { state: { ...firing, queue: "q" }, version: 1, notice: null },
       ],
       [{ name: "ops", urlHash: "h" }],
     ),

@@ -4,7 +4,9 @@ import {
   advanceCursors,
   books,
   cancel,
+  changeAlarms,
   claim,
+  claimDeliveries,
   discard,
   dropOldestDay,
   enqueue,
@@ -14,14 +16,18 @@ import {
   listJobs,
   pause,
   prune,
+  pruneDeliveries,
+  readAlarms,
   reapExpired,
   reapLeases,
   replay,
   resume,
   settle,
+  settleDeliveries,
   snapshot,
 } from "../../src/core/sql/index.ts";
 import type { Database } from "../../src/queue/ports.ts";
+import { firing } from "./alarms.ts";
 import { newJob } from "./jobs.ts";
 import { times } from "./verbs.ts";
 
@@ -73,4 +79,22 @@ export async function wholeLife(db: Database): Promise<void> {
   const totals = { enqueued: jobs + 1, completed: jobs - 1, cancelled: 1, dead: 1, expired: 1, pending: 0 };
   expect(await db.run(books())).toMatchObject([totals]);
   expect(await db.run(snapshot())).toMatchObject([{ groups: [totals], expiredLeaseSeconds: 0 }]);
+  await tellOfAlarm(db);
+}
+
+async function tellOfAlarm(db: Database): Promise<void> {
+  const targets = [{ name: "ops", urlHash: "h" }];
+  expect(
+    await db.run(changeAlarms([{ state: firing, version: undefined, notice: {} }], targets)),
+  ).toHaveLength(1);
+  const [delivery] = await db.run(claimDeliveries({ targets, limit: 1, leaseSeconds: 60 }));
+  const result = { outcome: "delivered", status: 200, error: null, retryInSeconds: null } as const;
+  const settled = { delivery: delivery ?? null, target: "ops", urlHash: "h", ...result };
+  expect(await db.run(settleDeliveries([settled]))).toEqual([1]);
+  expect(await db.run(pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 10 }))).toEqual([
+    { givenUp: 0, pruned: 0 },
+  ]);
+  expect(await db.run(readAlarms())).toMatchObject([
+    { alarms: [{ state: firing }], targets: [{ name: "ops" }] },
+  ]);
 }

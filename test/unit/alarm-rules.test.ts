@@ -135,9 +135,11 @@ describe("by default", () => {
     expect(bad({ seen: { groups: [groupOf({ pending: 3, oldestDueSeconds: 1 })], minutes } })).toEqual([]);
   });
 
-  test("the canary's own queue is watched by its completions alone", () => {
+  test("the canary is watched by its completions alone, and others in its queue as in any", () => {
     const groups = [groupOf({ ...canary, pending: 20_000, dead: 3, oldestDueSeconds: 9999 })];
     expect(bad({ seen: { groups } })).toEqual([]);
+    const own = groupOf({ queue: canary.queue, type: "mail", dead: 1 });
+    expect(bad({ seen: { groups: [...groups, own] } })).toEqual(["dead_letters sluice/mail"]);
   });
 
   test("the higher its priority, the sooner a job's waiting is trouble", () => {

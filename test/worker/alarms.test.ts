@@ -247,6 +247,25 @@ describe("cron stops (A8)", () => {
     expect(await told()).toEqual(["firing round_overdue */*", "resolved round_overdue */*"]);
   });
 
+  test("all of it: whoever listens for the heartbeat hears nothing more, and /health is 503", async () => {
+    const listener = openInbox(bindings.RECEIVER_URL, "listener");
+    const settings = { SLUICE_HEARTBEAT_URL: listener.url };
+    const health = async () => {
+      const response = await call("/health", {}, settings);
+      return { code: response.status, ...(await response.json<{ checks: object }>()) };
+    };
+    for (const cron of Object.values(crons)) await fire(cron, settings);
+    expect(await listener.requests()).toHaveLength(6);
+    expect(await health()).toMatchObject({ code: 200 });
+    await pass(7);
+    expect(await listener.requests()).toHaveLength(6);
+    const overdue = { database: "ok", drain: "overdue", reap: "overdue", watch: "overdue" };
+    expect(await health()).toMatchObject({ code: 503, checks: overdue });
+    for (const cron of Object.values(crons)) await fire(cron, settings);
+    expect(await listener.requests()).toHaveLength(12);
+    expect(await health()).toMatchObject({ code: 200 });
+  });
+
   test("each round pings its heartbeat: start, then success or failure, under one id", async () => {
     const kinds = ["drain", "reap", "watch"] as const;
     const beats = Object.fromEntries(kinds.map((kind) => [kind, openInbox(bindings.RECEIVER_URL, kind)]));

@@ -3,6 +3,7 @@ import { neonConfig } from "@neondatabase/serverless";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../src/index.ts";
+import { openInbox } from "../support/inbox.ts";
 import { bindings, crons, useDeployment } from "./deployment.ts";
 
 const deployment = useDeployment([defineJob("note", { payload: z.object({}), run: () => {} })]);
@@ -24,7 +25,7 @@ const makeOlder = (kind: string, seconds: number) =>
 describe("health", () => {
   test("is good while rounds are on time, and bad when one of them is overdue", async () => {
     for (const cron of Object.values(crons)) await fire(cron);
-    const checks = { database: "ok", drain: "ok", reap: "ok", watch: "ok" };
+    const checks = { database: "ok", drain: "ok", reap: "ok", watch: "ok", alarms: "ok", targets: "ok" };
     expect(await look()).toEqual({ code: 200, status: "ok", checks });
     await makeOlder("drain", 181);
     await makeOlder("reap", 350);
@@ -46,6 +47,28 @@ describe("health", () => {
     expect(await look()).toMatchObject({ code: 200, checks: { ...starting, reap: "ok" } });
     await makeOlder("reap", 200);
     expect(await look()).toMatchObject({ code: 503, checks: { ...starting, reap: "ok", drain: "overdue" } });
+  });
+
+  test("is bad while a critical alarm fires, and shows a failing target without being bad for it", async () => {
+    const inbox = openInbox(bindings.RECEIVER_URL, "health");
+    const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const settings = (severity: string) => ({
+      SLUICE_ALARM_TARGETS: JSON.stringify([{ name: "ops", url: inbox.url, secret }]),
+      SLUICE_ALARM_RULES: JSON.stringify({ queue_length_high: { above: 0, for_rounds: 1, severity } }),
+    });
+    await query("select sluice.enqueue('elsewhere')");
+    await inbox.answer(500);
+    for (const cron of Object.values(crons)) await fire(cron, settings("warning"));
+    expect(await look(settings("warning"))).toMatchObject({
+      code: 200,
+      checks: { alarms: "ok", targets: "failing" },
+    });
+    await fire(crons.watch, settings("critical"));
+    expect(await look(settings("critical"))).toMatchObject({
+      code: 503,
+      status: "failing",
+      checks: { alarms: "critical" },
+    });
   });
 
   test("answers in two seconds when the database never does, and says nothing but that", async () => {

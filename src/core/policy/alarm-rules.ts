@@ -1,5 +1,5 @@
 // What a look at the queue means by the rules: one observation for each thing that a rule watches.
-import { type AlarmKey, type AlarmName, type AlarmRule, canary, type Observation } from "../alarm.ts";
+import type { AlarmKey, AlarmName, AlarmRule, Observation } from "../alarm.ts";
 import { isActive } from "./active-hours.ts";
 import { isWithin, readings, type Sight } from "./alarm-readings.ts";
 
@@ -35,12 +35,9 @@ const subjects = {
   target_failing: "place",
 } as const satisfies Record<AlarmName, string>;
 
-/** The canary is watched by its completions alone: a rule sees its queue only where it names it. */
 function subjectsOf(rule: AlarmRule, { snapshot }: Sight): AlarmKey[] {
   const { alarm, queue, jobType } = rule;
-  const inScope = snapshot.groups.filter(
-    (group) => isWithin(group, rule) && (queue !== null || group.queue !== canary.queue),
-  );
+  const inScope = snapshot.groups.filter((group) => isWithin(group, rule));
   switch (subjects[alarm]) {
     case "rule":
       return [{ alarm, queue, jobType }];

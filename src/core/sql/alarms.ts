@@ -4,7 +4,8 @@ import type { AlarmKey, AlarmName, AlarmState, Severity, TargetHealth } from "..
 import type { Statement } from "./statement.ts";
 
 /** An alarm as it was read: a change applies to this version alone. */
-export interface KnownAlarm extends AlarmState {
+export interface KnownAlarm {
+  state: AlarmState;
   version: number;
 }
 
@@ -30,7 +31,7 @@ export function readAlarms(): Statement<Alarms> {
     isRepeatable: true,
     build: (schema) => sql`select alarms, targets, silences from ${schema}.read_alarms()`,
     decode: (row) => ({
-      alarms: rowsOf(row.alarms).map(alarmOf),
+      alarms: rowsOf(row.alarms).map((alarm) => ({ state: stateOf(alarm), version: Number(alarm.version) })),
       targets: rowsOf(row.targets).map(targetOf),
       silences: rowsOf(row.silences).map((silence) => ({
         alarm: String(silence.alarm),
@@ -106,12 +107,11 @@ function rowsOf(value: unknown): JsonRow[] {
   return (value ?? []) as JsonRow[];
 }
 
-function alarmOf(row: JsonRow): KnownAlarm {
+function stateOf(row: JsonRow): AlarmState {
   return {
     alarm: row.alarm as AlarmName,
     queue: row.queue as string | null,
     jobType: row.job_type as string | null,
-    version: Number(row.version),
     phase: row.phase as AlarmState["phase"],
     since: new Date(String(row.since)),
     changedAt: new Date(String(row.changed_at)),

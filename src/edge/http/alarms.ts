@@ -6,12 +6,12 @@ import {
   type TestNoticeResponse,
   testNoticeRequest,
 } from "../../contract/alarms.ts";
-import type { AlarmRule } from "../../core/alarm.ts";
+import type { AlarmRule, AlarmState } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { linkOf, noticeBody, runbookOf } from "../../core/notice.ts";
-import type { KnownAlarm, KnownTarget } from "../../core/sql/alarms.ts";
 import { auditTestNotice, readAlarms, settleDeliveries, silenceAlarmAs } from "../../core/sql/index.ts";
 import { type KeyedTarget, keyTargets, notify } from "../../queue/notify.ts";
+import { type TargetState, targetStates } from "../../queue/targets.ts";
 import type { AppEnv } from "./app.ts";
 import { readBody } from "./body.ts";
 import { readOptionalBody } from "./optional-body.ts";
@@ -23,12 +23,12 @@ export const alarms = new Hono<AppEnv>();
 alarms.get("/", async (context) => {
   const { queue, settings } = context.env;
   const [known] = await queue.db.run(readAlarms());
-  const targets = await keyTargets(settings.alarmTargets);
+  const targets = targetStates(await keyTargets(settings.alarmTargets), known?.targets ?? []);
   const body: AlarmsResponse = {
-    alarms: (known?.alarms ?? []).map((alarm) => alarmResponse(alarm, settings.publicUrl)),
+    alarms: (known?.alarms ?? []).map(({ state }) => alarmResponse(state, settings.publicUrl)),
     rules: settings.alarmRules.map(ruleResponse),
     silences: (known?.silences ?? []).map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
-    targets: targets.map((target) => targetResponse(target, known?.targets ?? [])),
+    targets: targets.map(targetResponse),
   };
   return context.json(body);
 });
@@ -78,13 +78,13 @@ async function sendTest(context: Context<AppEnv>, target: KeyedTarget) {
   };
 }
 
-function alarmResponse(known: KnownAlarm, publicUrl: string | undefined): AlarmsResponse["alarms"][number] {
-  const { alarm, queue, jobType, phase, severity, value, threshold, since, changedAt, summary } = known;
+function alarmResponse(state: AlarmState, publicUrl: string | undefined): AlarmsResponse["alarms"][number] {
+  const { alarm, queue, jobType, phase, severity, value, threshold, since, changedAt, summary } = state;
   return {
     ...{ alarm, queue, job_type: jobType, state: phase, severity, value, threshold, summary },
     since: since.toISOString(),
     changed_at: changedAt.toISOString(),
-    link: linkOf(known, publicUrl),
+    link: linkOf(state, publicUrl),
     runbook: runbookOf(alarm),
   };
 }
@@ -103,22 +103,16 @@ function ruleResponse(rule: AlarmRule): AlarmsResponse["rules"][number] {
   };
 }
 
-/** What is known of another URL does not count. */
-function targetResponse(
-  target: KeyedTarget,
-  known: readonly KnownTarget[],
-): AlarmsResponse["targets"][number] {
-  const sameName = known.find(({ name }) => name === target.name);
-  const current = sameName?.urlHash === target.urlHash ? sameName : undefined;
+function targetResponse(target: TargetState): AlarmsResponse["targets"][number] {
   return {
     name: target.name,
     format: target.format,
-    state: current?.offSince ? "off" : current?.failingSince ? "failing" : "ok",
-    off_since: current?.offSince?.toISOString() ?? null,
-    failing_since: current?.failingSince?.toISOString() ?? null,
-    delivered_at: current?.deliveredAt?.toISOString() ?? null,
-    status: current?.status ?? null,
-    error: current?.error ?? null,
-    pending_deliveries: sameName?.pending ?? 0,
+    state: target.offSince ? "off" : target.failingSince ? "failing" : "ok",
+    off_since: target.offSince?.toISOString() ?? null,
+    failing_since: target.failingSince?.toISOString() ?? null,
+    delivered_at: target.deliveredAt?.toISOString() ?? null,
+    status: target.status,
+    error: target.error,
+    pending_deliveries: target.pending,
   };
 }

@@ -3,8 +3,9 @@
 import { Hono } from "hono";
 import type { HealthResponse } from "../../contract/operations.ts";
 import { checkRounds } from "../../core/policy/health.ts";
-import { ping } from "../../core/sql/index.ts";
-import type { Queue } from "../../queue/ports.ts";
+import { ping, readAlarms } from "../../core/sql/index.ts";
+import { keyTargets } from "../../queue/notify.ts";
+import { targetStates } from "../../queue/targets.ts";
 import type { AppEnv } from "./app.ts";
 
 const answerWithinMs = 1_500;
@@ -13,18 +14,32 @@ const well: readonly string[] = ["ok", "starting"];
 export const health = new Hono<AppEnv>();
 
 health.get("/", async (context) => {
-  const checks = await checksOf(context.env.queue);
-  const isWell = Object.values(checks).every((check) => well.includes(check));
+  const checks = await checksOf(context.env);
+  // A target of alarms that fails is shown, and is no reason to restart or to leave this deployment.
+  const { targets: _, ...decisive } = checks;
+  const isWell = Object.values(decisive).every((check) => well.includes(check));
   const status = isWell ? "ok" : checks.database === "ok" ? "failing" : "unavailable";
   return context.json({ status, checks } satisfies HealthResponse, isWell ? 200 : 503);
 });
 
 /** Each is "ok", "starting", or a word for what is wrong. */
-async function checksOf(queue: Queue): Promise<HealthResponse["checks"]> {
+async function checksOf({ queue, settings }: AppEnv["Bindings"]): Promise<HealthResponse["checks"]> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => resolve(undefined), answerWithinMs);
-  const found = await Promise.race([queue.db.run(ping()), late]).catch(() => undefined);
+  const looked = Promise.all([queue.db.run(ping()), queue.db.run(readAlarms())]);
+  const found = await Promise.race([looked, late]).catch(() => undefined);
   clearTimeout(timer);
-  const [heartbeats] = found ?? [];
-  return heartbeats ? { database: "ok", ...checkRounds(heartbeats) } : { database: "unavailable" };
+  const [[heartbeats] = [], [alarms] = []] = found ?? [];
+  if (!heartbeats || !alarms) return { database: "unavailable" };
+  const isCritical = alarms.alarms.some(
+    ({ state }) => state.phase === "firing" && state.severity === "critical",
+  );
+  const targets = targetStates(await keyTargets(settings.alarmTargets), alarms.targets);
+  const isFailing = targets.some(({ offSince, failingSince }) => offSince ?? failingSince);
+  return {
+    database: "ok",
+    ...checkRounds(heartbeats),
+    alarms: isCritical ? "critical" : "ok",
+    targets: isFailing ? "failing" : "ok",
+  };
 }

@@ -18,7 +18,7 @@ jobTypes.get("/", async (context) => {
     queue.db.run(listPauses()),
     queue.db.run(listBreakers()),
   ]);
-  const own = registry.all().filter(({ type }) => type !== canary.type); // it is Sluice's, not theirs
+  const own = registry.all().filter(({ type }) => type !== canary.type); // that one is Sluice's
   const job_types = own.map((definition): JobTypeResponse => {
     const { type } = definition;
     return {

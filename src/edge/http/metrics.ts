@@ -1,9 +1,12 @@
-// GET /metrics: for Prometheus, from one statement. See core/metrics.ts.
+// GET /metrics: for Prometheus. See core/metrics.ts and core/alarm-metrics.ts.
 import { Hono } from "hono";
+import { alarmFamilies } from "../../core/alarm-metrics.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { metricsOf } from "../../core/metrics.ts";
 import { contentType, toText } from "../../core/prometheus-text.ts";
-import { snapshot } from "../../core/sql/index.ts";
+import { readAlarms, snapshot } from "../../core/sql/index.ts";
+import { keyTargets } from "../../queue/notify.ts";
+import { targetStates } from "../../queue/targets.ts";
 import type { AppEnv } from "./app.ts";
 import { requireAdmin } from "./auth.ts";
 
@@ -11,7 +14,11 @@ export const metrics = new Hono<AppEnv>();
 metrics.use(requireAdmin);
 
 metrics.get("/", async (context) => {
-  const [seen] = await context.env.queue.db.run(snapshot());
-  if (!seen) throw new SluiceError("internal", "the snapshot has no row");
-  return context.body(toText(metricsOf(seen)), 200, { "content-type": contentType });
+  const { queue, settings } = context.env;
+  const [[seen], [alarms]] = await Promise.all([queue.db.run(snapshot()), queue.db.run(readAlarms())]);
+  if (!seen || !alarms) throw new SluiceError("internal", "the snapshot has no row");
+  const states = alarms.alarms.map(({ state }) => state);
+  const targets = targetStates(await keyTargets(settings.alarmTargets), alarms.targets);
+  const families = [...metricsOf(seen), ...alarmFamilies(states, targets)];
+  return context.body(toText(families), 200, { "content-type": contentType });
 });

@@ -13,13 +13,17 @@ export const queues = new Hono<AppEnv>();
 
 queues.get("/", async (context) => {
   const { queue, registry } = context.env;
-  const [rows, pauses] = await Promise.all([queue.db.run(books()), queue.db.run(listPauses())]);
+  const [all, pauses] = await Promise.all([queue.db.run(books()), queue.db.run(listPauses())]);
+  const isOwn = ({ type }: { type: string }) => type !== canary.type; // that one is Sluice's
+  const rows = all.filter(isOwn);
   const names = new Set([
-    ...registry.all().map((definition) => definition.queue),
+    ...registry
+      .all()
+      .filter(isOwn)
+      .map((definition) => definition.queue),
     ...rows.map((row) => row.queue),
     ...pauses.filter(({ kind }) => kind === "queue").map((pause) => pause.name),
   ]);
-  names.delete(canary.queue); // it is Sluice's, not theirs
   const found = [...names].toSorted().map(
     (known): QueueResponse => ({
       queue: known,

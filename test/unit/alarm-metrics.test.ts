@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { alarmFamilies } from "../../src/core/alarm-metrics.ts";
+import { toText } from "../../src/core/prometheus-text.ts";
+import { firing } from "../support/alarms.ts";
+import { parseMetrics } from "../support/prometheus-lint.ts";
+
+test("the metrics say how many alarms of each name fire, and how each target fares", () => {
+  const states = [firing, { ...firing, jobType: "b" }, { ...firing, jobType: "c", phase: "ok" as const }];
+  const targets = [
+    { name: "ops", offSince: null, failingSince: null, pending: 0 },
+    { name: "chat", offSince: null, failingSince: new Date(), pending: 3 },
+    { name: "gone", offSince: new Date(), failingSince: null, pending: 1 },
+  ];
+  const text = toText(alarmFamilies(states, targets));
+  expect(parseMetrics(text).faults).toEqual([]);
+  for (const line of [
+    'sluice_firing_alarms{alarm="dead_letters"} 2',
+    'sluice_firing_alarms{alarm="round_overdue"} 0',
+    'sluice_alarm_target_failing{target="ops"} 0',
+    'sluice_alarm_target_failing{target="chat"} 1',
+    'sluice_alarm_target_failing{target="gone"} 1',
+    'sluice_pending_deliveries{target="chat"} 3',
+  ])
+    expect(text).toContain(`${line}\n`);
+});
