@@ -115,6 +115,17 @@ describe("the completion rate of a queue (A1, A2, A3)", () => {
 describe("by default the canary stands for all queues (A10)", () => {
   const place = placeWith({});
 
+  test("it is in nobody's way: no list or sum of jobs has it, unless it is asked for", async () => {
+    await place.settledIn();
+    const body = async (path: string) => (await call(path)).json<Record<string, unknown>>();
+    expect(await body("/v1/jobs")).toMatchObject({ jobs: [] });
+    expect(await body("/v1/stats")).toMatchObject({ totals: { enqueued: 0 }, books: [], minutes: [] });
+    for (const path of ["/v1/admin/queues", "/v1/admin/job-types"])
+      expect(JSON.stringify(await body(path))).not.toContain("sluice");
+    const asked = await body("/v1/jobs?queue=sluice");
+    expect(asked.jobs).toMatchObject([{ status: "completed" }, { status: "completed" }]);
+  });
+
   test("an idle night pages nobody", async () => {
     await place.settledIn();
     for (let hour = 0; hour < 5; hour++) {
