@@ -165,6 +165,7 @@ describe("SLUICE_HEARTBEAT_URL", () => {
     ["nowhere", "SLUICE_HEARTBEAT_URL is not an http(s) URL"],
     [{ drain: "nowhere" }, "SLUICE_HEARTBEAT_URL.drain is not an http(s) URL"],
     [{ sleep: "https://example.com" }, "SLUICE_HEARTBEAT_URL"],
+    ["https://127.0.0.1/beat", "SLUICE_HEARTBEAT_URL is a private address"],
   ])("a bad one is named: %j", (urls, message) => {
     expect(faultOf({ SLUICE_HEARTBEAT_URL: urls })).toContain(message);
   });
