@@ -1,19 +1,25 @@
 // One Postgres for the whole run (test/support/global-setup.ts), four kinds of test: pure, on Postgres, in
-// workerd, and the local stack as a user starts it.
+// workerd, and the local stack as a user starts it. Files that keep no state between them share their modules.
+import { availableParallelism } from "node:os";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 
+/** Postgres does half of the work, so a core less than there are, as is the default, would leave one idle. */
+const maxWorkers = Math.min(availableParallelism(), 4);
+
 export default defineConfig({
   test: {
+    maxWorkers,
     globalSetup: ["test/support/global-setup.ts"],
     silent: "passed-only",
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
+      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false } },
       {
         test: {
           name: "postgres",
-          include: ["test/{sql,queue,model,faults,client}/**/*.test.ts"],
+          include: ["test/{sql,queue,model,faults,client,bench}/**/*.test.ts"],
           exclude: ["**/*.long.test.ts"],
+          isolate: false,
           testTimeout: 120_000,
         },
       },
@@ -23,6 +29,8 @@ export default defineConfig({
             wrangler: { configPath: "./wrangler.toml" },
             miniflare: {
               cf: false,
+              // Beside that of wrangler.toml, whose number is more than a test can send.
+              ratelimits: { TIGHT_RATE_LIMITER: { namespace_id: "1", simple: { limit: 3, period: 10 } } },
               bindings: {
                 DATABASE_URL: inject("workerDatabaseUrl"),
                 SLUICE_NEON_ENDPOINT: inject("neonEndpoint"),
@@ -33,7 +41,7 @@ export default defineConfig({
             },
           })),
         ],
-        test: { name: "worker", include: ["test/worker/**/*.test.ts"] },
+        test: { name: "worker", include: ["test/worker/**/*.test.ts"], testTimeout: 30_000 },
       },
       {
         test: {
@@ -41,8 +49,6 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
-          sequence: { groupOrder: 1 },
         },
       },
     ],

@@ -69,8 +69,7 @@ create table lease (
   worker     text,
   ids        uuid[] not null check (cardinality(ids) > 0), -- sorted
   attempts   smallint[] check (cardinality(attempts) = cardinality(ids)), -- null: the first attempt of each
-  strikes    smallint[] check (cardinality(strikes) = cardinality(ids)), -- null: none of them
-  delayed    boolean -- some of them were not due from their creation on
+  strikes    smallint[] check (cardinality(strikes) = cardinality(ids)) -- null: none of them
 ) with (
   toast_tuple_target = 8160, -- a batch of 100 stays in the row
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
@@ -168,8 +167,11 @@ create table ledger (
   cancelled int,
   expired   int, -- buried because their time had passed; among the dead too
   processing_seconds real, -- of the completed ones, from claim to settlement
-  waiting_seconds    real[] -- of each of them, from when it was due to that claim
-) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+  waiting_seconds    real[] -- of each job that was claimed for the first time, from when it was due
+) with (
+  toast_tuple_target = 8160, -- the times of a thousand jobs stay in the row
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
+);
 create table tally (
   minute    timestamptz not null, -- '-infinity': all there ever was
   lane      int not null,
@@ -185,7 +187,7 @@ create table tally (
   primary key (minute, lane)
 );
 
--- How long completed jobs waited and were processed, as histograms.
+-- How long jobs waited for their first claim and were processed, as histograms.
 create table duration (
   lane    int not null,
   measure text not null check (measure in ('waiting', 'processing')),
@@ -236,6 +238,15 @@ create type new_job as (
   partition_key   text,
   traceparent     text,
   tags            text[]
+);
+
+-- What a claim has locked in `ready`, on its way to a lease.
+create type picked_job as (
+  tid     tid,
+  id      uuid,
+  lane    int,
+  attempt smallint,
+  strikes smallint
 );
 
 -- What is settled, on its way from its lease to its next table.

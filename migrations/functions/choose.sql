@@ -2,7 +2,7 @@
 
 create or replace function choose_jobs(
   p_queue text, p_types text[], p_limit int, p_limits jsonb, p_lows bigint[],
-  out tids tid[], out ids uuid[], out is_probe boolean, out more boolean
+  out jobs picked_job[], out is_probe boolean, out more boolean
 )
 language plpgsql as $$
 #variable_conflict use_column
@@ -16,8 +16,7 @@ declare
   v_quota       record;
   v_taken       record;
 begin
-  tids := '{}';
-  ids := '{}';
+  jobs := '{}';
   is_probe := false;
   more := false;
 
@@ -53,7 +52,7 @@ begin
     exit when not found;
 
     v_some_alone := true = any(v_is_alone);
-    more := cardinality(ids) = p_limit or v_some_alone and ids <> '{}';
+    more := cardinality(jobs) = p_limit or v_some_alone and jobs <> '{}';
     exit when more;
 
     if v_some_alone then
@@ -72,10 +71,9 @@ begin
         select * into v_taken
         from take_oldest(v_alone.lanes, v_alone.heads,
                          least(p_limit, v_quota.quota, case when v_alone.solo then 1 end));
-        tids := v_taken.tids;
-        ids := v_taken.ids;
+        jobs := v_taken.jobs;
         is_probe := v_quota.is_probe;
-        more := ids <> '{}'; -- maybe; if not, another claim has it
+        more := jobs <> '{}'; -- maybe; if not, another claim has it
         exit when more;
       end loop;
       exit when more;
@@ -85,12 +83,11 @@ begin
       continue when v_lanes is null;
     end if;
 
-    select * into v_taken from take_oldest(v_lanes, v_heads, p_limit - cardinality(ids));
-    tids := tids || v_taken.tids;
-    ids := ids || v_taken.ids;
+    select * into v_taken from take_oldest(v_lanes, v_heads, p_limit - cardinality(jobs));
+    jobs := jobs || v_taken.jobs;
     more := v_taken.more or v_some_alone;
     -- What is left here comes before all of a lower priority; only where others hold it all does this one go on.
-    exit when more and ids <> '{}';
+    exit when more and jobs <> '{}';
   end loop;
 end $$;
 
@@ -98,7 +95,7 @@ end $$;
 -- still names it in the statement that removes it. None is locked only to see that there is more: another claim would
 -- pass it over for a worse one.
 create or replace function take_oldest(
-  p_lanes int[], p_heads bigint[], p_limit int, out tids tid[], out ids uuid[], out more boolean
+  p_lanes int[], p_heads bigint[], p_limit int, out jobs picked_job[], out more boolean
 )
 language plpgsql as $$
 declare
@@ -130,7 +127,7 @@ begin
       end loop;
     end if;
 
-    select array_agg(tid order by seq), array_agg(id order by seq),
+    select array_agg(row(tid, id, lane, attempt, strikes)::picked_job order by seq),
            v_seen = p_limit and (
              v_last < p_heads[cardinality(p_heads)]
              or exists (
@@ -139,12 +136,12 @@ begin
                cross join lateral (
                  select from ready where ready.lane = lanes.lane and seq > v_last order by seq limit 1
                ) as next))
-    into tids, ids, more
+    into jobs, more
     from (
-      select ahead.tid, ahead.id, ahead.seq
+      select ahead.*
       from unnest(p_lanes, p_heads) as lanes(lane, head)
       cross join lateral (
-        select ctid as tid, id, seq
+        select ctid as tid, seq, id, ready.lane, attempt, strikes
         from ready
         where ready.lane = lanes.lane and seq >= lanes.head and seq <= v_last
         order by seq
@@ -154,15 +151,15 @@ begin
   end if;
 
   -- One lane; or others were faster: then whatever comes next in the lanes, the one with the oldest job first.
-  if ids is null then
-    select array_agg(tid order by place, seq), array_agg(id order by place, seq),
+  if jobs is null then
+    select array_agg(row(tid, id, lane, attempt, strikes)::picked_job order by place, seq),
            more or exists (select from ready where lane = p_lanes[1] and seq > max(locked.seq))
-    into tids, ids, more
+    into jobs, more
     from (
-      select ahead.tid, ahead.id, ahead.seq, lanes.place
+      select ahead.*, lanes.place
       from unnest(p_lanes, p_heads) with ordinality as lanes(lane, head, place)
       cross join lateral (
-        select ctid as tid, id, seq
+        select ctid as tid, seq, id, ready.lane, attempt, strikes
         from ready
         where ready.lane = lanes.lane and seq >= lanes.head
         order by seq
@@ -172,7 +169,6 @@ begin
       limit p_limit
     ) as locked;
   end if;
-  tids := coalesce(tids, '{}');
-  ids := coalesce(ids, '{}');
+  jobs := coalesce(jobs, '{}');
   more := coalesce(more, false);
 end $$;

@@ -25,14 +25,15 @@ set plan_cache_mode = force_generic_plan -- planning takes longer than the work
 as $$
 #variable_conflict use_column
 declare
-  c_tries constant int := 20;
+  c_tries constant int := 40;
   v_cursors    cursors%rowtype; -- an old one is as good: it stands further to the left
-  v_tids       tid[];
-  v_ids        uuid[];
+  v_jobs       picked_job[];
+  v_expired    picked_job[];
+  v_ids        uuid[]; -- of them, sorted
   v_is_probe   boolean;
   v_more       boolean;
   v_generation bigint;
-  v_sorted     uuid[];
+  v_now        timestamptz;
 begin
   -- Cursors are moved by those who make them lag, once in about 400 claimed jobs. It comes first: an advance does
   -- nothing in a transaction that has written.
@@ -46,73 +47,97 @@ begin
   perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_low);
 
   for n in 1 .. c_tries loop
-    select tids, ids, is_probe, more into v_tids, v_ids, v_is_probe, v_more
-    from choose_jobs(p_queue, p_types, p_limit, p_limits, v_cursors.lows);
-    exit when v_ids = '{}';
+    if v_jobs is null then
+      select jobs, is_probe, more into v_jobs, v_is_probe, v_more
+      from choose_jobs(p_queue, p_types, p_limit, p_limits, v_cursors.lows);
+      if v_jobs = '{}' then
+        return;
+      end if;
+    end if;
+    v_ids := array(select id from unnest(v_jobs) order by id);
     v_generation := nextval('lease_generation');
-    v_sorted := array(select unnest(v_ids) order by 1);
+    v_now := clock_timestamp();
     return query
-      with found as materialized (
-        select picked.tid, picked.position, job.id, job.max_attempts, job.scheduled_at,
-               job.payload, job.partition_key, job.traceparent, job.tags,
-               expiry_of(job.id, job.expires_at) <= now() as is_expired,
-               sum(case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
-                        else octet_length(job.payload::text) end) over (order by picked.position) as bytes
-        from unnest(v_tids, v_ids) with ordinality as picked(tid, id, position)
-        join job on job.id = picked.id
-          and job.id = any(v_ids) and job.id >= v_sorted[1] and job.id <= v_sorted[cardinality(v_sorted)]
-      ),
-      kept as materialized (
-        select * from found
-        where position = 1 or bytes <= p_max_bytes
-      ),
-      removed as (
-        delete from ready where ctid = any(array(select tid from kept)) returning id, lane, attempt, strikes
-      ),
-      claimed as materialized (
-        select kept.*, removed.lane, removed.attempt, removed.strikes from kept join removed using (id)
-      ),
-      named as materialized ( -- once for each lane, not for each job
-        select lane, type, priority,
-               clock_timestamp() + make_interval(secs => coalesce((p_leases ->> type)::float8, p_lease_seconds)) as deadline
-        from lane where lane = any(array(select distinct lane from claimed))
-      ),
-      leased as (
-        insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes, delayed)
-        select v_generation, min(deadline), now(), lane, p_worker,
-               array_agg(id order by id),
-               case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end,
-               case when max(strikes) > 0 then array_agg(strikes order by id) end,
-               case when max(scheduled_at) is not null then true end
-        from claimed join named using (lane)
-        where not is_expired
-        group by lane
-      ),
-      buried as (
-        insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
-        select id, 'dead', 'expired', now(), lane, attempt, strikes from claimed where is_expired
-      ),
+      with found as materialized (select * from read_jobs(v_jobs, v_ids, p_max_bytes)),
       booked as (
-        insert into ledger (lane, pending, leased, dead, expired)
-        select lane, -count(*), nullif(count(*) filter (where not is_expired), 0),
-               nullif(count(*) filter (where is_expired), 0), nullif(count(*) filter (where is_expired), 0)
-        from claimed group by lane
+        insert into ledger (lane, pending, leased, waiting_seconds)
+        select lane, -count(*), count(*),
+               array_agg(date_part('epoch', v_now - due_at)::real) filter (where attempt = 0)
+        from found
+        where (select bool_and(fits and not is_expired) from found)
+        group by lane
       )
-      select claimed.id, named.type, claimed.payload, (claimed.attempt + 1)::smallint, claimed.max_attempts,
-             claimed.strikes, v_generation, named.deadline, named.priority, time_of_id(claimed.id),
-             claimed.partition_key, claimed.traceparent, claimed.tags,
-             case when claimed.attempt > 0 then errors_of(claimed.id) else '[]' end,
-             v_is_probe,
-             v_more or (select count(*) from kept) < cardinality(v_ids)
-      from claimed join named using (lane)
-      where not is_expired
-      order by position;
-    exit when found; -- else all of them had expired: there may be good ones behind them
+      select found.id, lane.type, found.payload, (found.attempt + 1)::smallint, found.max_attempts, found.strikes,
+             v_generation, deadline_of(v_now, lane.type, p_lease_seconds, p_leases), lane.priority, found.created_at,
+             found.partition_key, found.traceparent, found.tags,
+             case when found.attempt > 0 then errors_of(found.id) else '[]' end,
+             v_is_probe, v_more
+      from found join lane using (lane)
+      where (select bool_and(fits and not is_expired) from found)
+      order by found.place;
+    exit when found;
+    -- Rarely: what has expired is buried, and what is too large for one answer stays where it is. Then again with the
+    -- others; or if there are none, with those behind them.
+    select array_agg(row(tid, id, lane, attempt, strikes)::picked_job order by place) filter (where not is_expired),
+           array_agg(row(tid, id, lane, attempt, strikes)::picked_job) filter (where is_expired),
+           v_more or count(*) < cardinality(v_jobs)
+    into v_jobs, v_expired, v_more
+    from read_jobs(v_jobs, v_ids, p_max_bytes)
+    where fits;
+    perform bury_expired(v_expired);
+    if n = c_tries then
+      return;
+    end if;
   end loop;
+
+  delete from ready where ctid = any(array(select tid from unnest(v_jobs)));
+  insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
+  select v_generation, deadline_of(v_now, lane.type, p_lease_seconds, p_leases), now(), lane, p_worker,
+         claimed.ids, claimed.attempts, claimed.strikes
+  from (
+    select lane, array_agg(id order by id) as ids,
+           case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end as attempts,
+           case when max(strikes) > 0 then array_agg(strikes order by id) end as strikes
+    from unnest(v_jobs)
+    group by lane
+  ) as claimed join lane using (lane);
   if p_limits is not null then
     perform count_claimed(p_limits, v_generation);
   end if;
 end $$;
+
+-- What was chosen, with what its handler needs of it. Inlined where it is called.
+create or replace function read_jobs(p_jobs picked_job[], p_sorted_ids uuid[], p_max_bytes bigint)
+returns table (
+  place bigint, tid tid, id uuid, lane int, attempt smallint, strikes smallint, max_attempts smallint,
+  created_at timestamptz, due_at timestamptz, payload jsonb, partition_key text, traceparent text, tags text[],
+  is_expired boolean, fits boolean
+)
+language sql stable as $$
+  select picked.place, picked.tid, picked.id, picked.lane, picked.attempt, picked.strikes, job.max_attempts,
+         time_of_id(job.id), coalesce(job.scheduled_at, time_of_id(job.id)), job.payload, job.partition_key, job.traceparent, job.tags,
+         expiry_of(job.id, job.expires_at) <= now(),
+         picked.place = 1 or p_max_bytes >= sum(
+           case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
+                else octet_length(job.payload::text) end) over (order by picked.place)
+  from unnest(p_jobs) with ordinality as picked(tid, id, lane, attempt, strikes, place)
+  join job on job.id = picked.id
+    and job.id = any(p_sorted_ids) and job.id >= p_sorted_ids[1] and job.id <= p_sorted_ids[cardinality(p_sorted_ids)]
+$$;
+
+create or replace function deadline_of(p_now timestamptz, p_type text, p_seconds float8, p_of_types jsonb)
+returns timestamptz
+language sql stable
+return p_now + make_interval(secs => coalesce((p_of_types ->> p_type)::float8, p_seconds));
+
+create or replace function bury_expired(p_jobs picked_job[]) returns void
+language sql as $$
+  delete from ready where ctid = any(array(select tid from unnest(p_jobs)));
+  insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
+  select id, 'dead', 'expired', now(), lane, attempt, strikes from unnest(p_jobs);
+  insert into ledger (lane, pending, dead, expired)
+  select lane, -count(*), count(*), count(*) from unnest(p_jobs) group by lane;
+$$;
 
 -- What has become due moves from `scheduled` to the end of its lane, in bounded number, the longest due first.
 create or replace function promote_due(p_limit int, p_low timestamptz) returns void

@@ -101,13 +101,13 @@ declare
   v_run_ats  timestamptz[]; -- null: now
   v_owners   uuid[];        -- whose job the key names; null: no job has a key
 begin
-  select (array_agg(fault order by position) filter (where fault is not null))[1],
+  select (array_agg(fault) filter (where fault is not null))[1],
          bool_or((job).idempotency_key is not null),
          bool_or((job).delay_seconds > 0 or (job).scheduled_at is not null),
          bool_or((job).expires_at is not null),
          bool_or(cardinality((job).tags) > 0)
   into v_fault, v_keyed, v_later, v_expiring, v_tagged
-  from (select job, fault_of(job) as fault, row_number() over () as position from unnest(p_jobs) as job) as checked;
+  from (select job, fault_of(job) as fault from unnest(p_jobs) as job) as checked;
   if v_fault is not null then
     raise exception using errcode = 'invalid_parameter_value', message = v_fault;
   end if;
@@ -197,10 +197,15 @@ begin
     from unnest(p_jobs, v_ids, v_run_ats, v_owners) with ordinality
       as new(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
              partition_key, traceparent, tags, id, run_at, owner, position)
-    left join lateral (
-      select jobs.status, jobs.scheduled_at from jobs where jobs.id = nullif(new.owner, new.id)
-    ) as known on true
+    cross join lateral known_job(nullif(new.owner, new.id)) as known
     order by new.position;
+end $$;
+
+-- What became of the job that a key names. A function of its own: the view's plan is large, and few enqueues need it.
+create or replace function known_job(p_id uuid, out status text, out scheduled_at timestamptz)
+language plpgsql strict as $$
+begin
+  select jobs.status, jobs.scheduled_at into status, scheduled_at from jobs where jobs.id = p_id;
 end $$;
 
 -- The owner of each job's idempotency key: the job itself where the key is new. Of two callers with one new key

@@ -17,8 +17,7 @@ begin
 
   return query
     with held as materialized (
-      select lease.ctid as tid, lease.generation, lease.deadline, lease.started_at, lease.lane, lease.worker, lease.delayed,
-             entry.*,
+      select lease.ctid as tid, lease.generation, lease.deadline, lease.started_at, lease.lane, lease.worker, entry.*,
              exists (select from unnest(p_ids, p_generations) as asked(id, generation)
                      where asked.id = entry.id and asked.generation = lease.generation) as is_asked
       from lease
@@ -26,13 +25,13 @@ begin
       where lease.generation = any(p_generations)
     ),
     packed as materialized (
-      select tid, is_asked, generation, deadline, started_at, lane, worker, delayed,
+      select tid, is_asked, generation, deadline, started_at, lane, worker,
              array_agg(id order by place) as ids,
              case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
              case when count(strikes) > 0 then array_agg(strikes order by place) end as strikes,
              bool_and(is_asked) over (partition by tid) as is_whole
       from held
-      group by tid, is_asked, generation, deadline, started_at, lane, worker, delayed
+      group by tid, is_asked, generation, deadline, started_at, lane, worker
     ),
     kept as (
       update lease
@@ -44,9 +43,9 @@ begin
       delete from lease where ctid = any(array(select tid from packed where is_asked and not is_whole)) returning ctid
     ),
     parts as (
-      insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes, delayed)
+      insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
       select generation, case when is_asked then greatest(deadline, v_deadline) else deadline end, started_at, lane,
-             worker, ids, attempts, strikes, delayed
+             worker, ids, attempts, strikes
       from packed
       where tid = any(array(select ctid from torn))
     )

@@ -46,22 +46,31 @@ begin
   return v_added;
 end $$;
 
--- Takes away the oldest day whose jobs are all older than `p_keep`. Survivors (not finished, dead, or finished
--- later than that) go to the default partitions, where prune finds them in time. Returns the day, or null when
--- there is none to take away or it is in use.
-create or replace function drop_oldest_day(p_keep interval default interval '7 days') returns date
+-- Takes away the oldest day whose jobs are all older than `p_keep`. Survivors (not finished, dead, or finished later
+-- than that) go to the default partitions, where prune finds them in time. Nobody can use the day meanwhile, so one with
+-- more of them than `p_limit` stays until they have ended too. Returns the day, or null when there is none to take away
+-- or it is in use.
+create or replace function drop_oldest_day(p_keep interval default interval '7 days', p_limit int default 10000)
+returns date
 language plpgsql
 set search_path from current
+set enable_seqscan = off
 as $$
 declare
   v_day  date;
   v_job  text;
   v_done text;
+  v_ids  uuid[];
 begin
-  select min(right(inhrelid::regclass::text, 8)::date) into v_day
-  from pg_inherits
-  where inhparent = 'job'::regclass and inhrelid <> 'job_default'::regclass;
-  if v_day is null or v_day + 1 > ((now() - p_keep) at time zone 'utc')::date then
+  select min(day) into v_day
+  from (
+    select right(inhrelid::regclass::text, 8)::date as day
+    from pg_inherits
+    where inhparent = 'job'::regclass and inhrelid <> 'job_default'::regclass
+  ) as days
+  where day + 1 <= ((now() - p_keep) at time zone 'utc')::date
+    and cardinality(survivors_of(day, p_keep, p_limit + 1)) <= p_limit;
+  if v_day is null then
     return null;
   end if;
   v_job := partition_name('job', v_day);
@@ -70,17 +79,11 @@ begin
   begin
     execute format('lock table job, done, %I, %I in share update exclusive mode', v_job, v_done);
     execute format('lock table %I, %I in access exclusive mode', v_job, v_done);
-    execute format($sql$
-      create temporary table surviving_done on commit drop as
-      select * from %I where finished_at > now() - $1 $sql$, v_done) using p_keep;
-    execute format($sql$
-      create temporary table surviving_job on commit drop as
-      select * from %I as old
-      where exists (select from ready where ready.id = old.id)
-         or exists (select from scheduled where scheduled.id = old.id)
-         or exists (select from closed where closed.id = old.id)
-         or old.id in (select unnest(ids) from lease)
-         or old.id in (select unnest(ids) from surviving_done) $sql$, v_job);
+    v_ids := survivors_of(v_day, p_keep, null); -- in a snapshot that is younger than the locks
+    execute format('create temporary table surviving_done on commit drop as select * from %I where finished_at > $1',
+                   v_done) using now() - p_keep;
+    execute format('create temporary table surviving_job on commit drop as select * from %I where id = any($1)',
+                   v_job) using v_ids;
     execute format('alter table job detach partition %I', v_job);
     execute format('alter table done detach partition %I', v_done);
     execute format('drop table %I, %I', v_job, v_done);
@@ -93,6 +96,29 @@ begin
   end;
   return v_day;
 end $$;
+
+-- The jobs of a day that are still wanted, up to a number of each kind: found by where they are, not among all of the
+-- day. In one snapshot, in which each of them is in one place.
+create or replace function survivors_of(p_day date, p_keep interval, p_limit int) returns uuid[]
+language sql stable
+as $$
+  with day as materialized (
+    select start_of_day(p_day) as low, start_of_day(p_day + 1) as high
+  )
+  select array(
+    (select id from ready where id >= (select low from day) and id < (select high from day) limit p_limit)
+    union all
+    (select id from scheduled where id >= (select low from day) and id < (select high from day) limit p_limit)
+    union all
+    (select id from closed where id >= (select low from day) and id < (select high from day) limit p_limit)
+    union all
+    (select id from lease cross join unnest(ids) as id
+     where id >= (select low from day) and id < (select high from day) limit p_limit)
+    union all
+    (select id from done cross join unnest(ids) as id
+     where hi_id >= (select low from day) and hi_id < (select high from day) and finished_at > now() - p_keep
+     limit p_limit))
+$$;
 
 -- What is past its time, in bounded number: closed jobs, finished jobs of the default partitions, what hung on the jobs
 -- of dropped days, idempotency keys, minutes of the books, and the records of rounds and enqueue errors. A job goes

@@ -21,7 +21,6 @@ declare
   v_generations bigint[];
   v_settled     settled_job[];
   v_places      bigint[]; -- of each in what was asked
-  v_delayed     boolean;
   v_dead        uuid[];
 begin
   select array_agg(id), array_agg(generation) into v_ids, v_generations
@@ -37,7 +36,7 @@ begin
     ) with ordinality as asked(id, generation, outcome, output, message, seconds, asked_place)
   ),
   held as materialized (
-    select lease.ctid as tid, lease.generation, lease.lane, lease.started_at, lease.delayed, entry.*
+    select lease.ctid as tid, lease.generation, lease.lane, lease.started_at, entry.*
     from lease
     cross join lateral unnest(ids, attempts, strikes) with ordinality as entry(id, attempt, strikes, place)
     where lease.generation = any(v_generations)
@@ -71,13 +70,12 @@ begin
   select array_agg(row(id, lane, coalesce(attempt, 1), coalesce(strikes, 0), started_at, outcome,
                        nullif(output, 'null'), left(message, 4000),
                        case when outcome = 'release' then 0 else coalesce(seconds, 0) end)::settled_job order by id),
-         array_agg(asked_place order by id),
-         bool_or(delayed)
-  into v_settled, v_places, v_delayed
+         array_agg(asked_place order by id)
+  into v_settled, v_places
   from matched;
 
   perform complete_jobs(array(
-    select job from unnest(v_settled) as job where job.outcome = 'complete'), v_delayed);
+    select job from unnest(v_settled) as job where job.outcome = 'complete'));
   v_dead := fail_jobs(array(
     select job from unnest(v_settled) as job where job.outcome <> 'complete'));
 
@@ -111,7 +109,7 @@ begin
 end $$;
 
 -- Into `done`: one packed row for each lane and 65-second bucket of ids, so that one job can be found by its id.
-create or replace function complete_jobs(p_jobs settled_job[], p_delayed boolean) returns void
+create or replace function complete_jobs(p_jobs settled_job[]) returns void
 language plpgsql as $$
 begin
   if cardinality(p_jobs) = 0 then
@@ -127,18 +125,8 @@ begin
     insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
     select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from packed
   )
-  insert into ledger (lane, leased, completed, processing_seconds, waiting_seconds)
-  select lane, -count(*), count(*), date_part('epoch', now() - started_at),
-         case when p_delayed is null then array_agg(date_part('epoch', started_at - time_of_id(id))::real) end
-  from unnest(p_jobs) group by lane, started_at;
-
-  if p_delayed then -- some were due later than their ids say
-    insert into ledger (lane, waiting_seconds)
-    select lane, array_agg(date_part('epoch', started_at - coalesce(due.scheduled_at, time_of_id(completed.id)))::real)
-    from unnest(p_jobs) as completed
-    cross join lateral (select scheduled_at from job where job.id = completed.id limit 1) as due
-    group by lane;
-  end if;
+  insert into ledger (lane, leased, completed, processing_seconds)
+  select lane, -count(*), count(*), date_part('epoch', now() - started_at) from unnest(p_jobs) group by lane, started_at;
 
   insert into output (id, output)
   select id, output from unnest(p_jobs) where output is not null;

@@ -25,16 +25,19 @@ export interface Fault {
 export class SluiceError extends Error {
   readonly code: ErrorCode;
   readonly faults: readonly Fault[];
+  /** When it is worth another try, where that is not the same for all errors of its kind. */
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(
     code: ErrorCode,
     message: string,
-    options: { faults?: readonly Fault[]; cause?: unknown } = {},
+    options: { faults?: readonly Fault[]; cause?: unknown; retryAfterSeconds?: number } = {},
   ) {
     super(message, { cause: options.cause });
     this.name = "SluiceError";
     this.code = code;
     this.faults = options.faults ?? [];
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
 

@@ -79,7 +79,7 @@ function durationFamilies(snapshot: Snapshot, bounded: (pair: Pair) => Pair): Fa
     samples: durationSamples(snapshot, measure, bounded),
   });
   return [
-    histogram("waiting", "From when a job was due to the claim of the attempt that completed it."),
+    histogram("waiting", "From when a job was due to its first claim."),
     histogram("processing", "From the claim of the attempt that completed a job to its settlement."),
   ];
 }

@@ -30,7 +30,7 @@ export interface Snapshot {
   claimMs: number | null;
   /** Enqueues over HTTP that were answered with a 5xx or refused for depth, in the last hour by minute. */
   enqueueErrors: readonly { minute: Date; errors: number }[];
-  /** How long completed jobs waited and were processed, as of the last fold of the ledger; empty buckets are left out. */
+  /** How long jobs waited and were processed, as of the last fold of the ledger; empty buckets are left out. */
   durations: readonly DurationBucket[];
   /** The upper ends of their buckets in seconds, without the last one, which has none. */
   durationBounds: readonly number[];
@@ -72,7 +72,7 @@ export interface Minute {
 export interface DurationBucket {
   queue: string;
   type: string;
-  /** From when a job was due to the claim of the attempt that completed it; from that claim to its settlement. */
+  /** From when a job was due to its first claim; from the claim of the attempt that completed it to its settlement. */
   measure: "waiting" | "processing";
   bucket: number;
   jobs: number;

@@ -110,6 +110,20 @@ describe("dropping the oldest day", () => {
     expect(await exists(young)).toBe(true);
   });
 
+  test("leaves a day with more survivors than it may copy, and takes the next", async () => {
+    const [crowded, next] = [await addPastDay(queue, 10), await addPastDay(queue, 9)];
+    for (let n = 0; n < 3; n++) await makeOlder(queue, await queue.enqueueOne(), 10);
+    const dead = await makeOlder(queue, await queue.buryOne({ queue: "other" }), 9);
+    const drop = async () =>
+      only(await queue.query<{ day: string }>("select sluice.drop_oldest_day(p_limit => 2)::text as day"))
+        .day;
+    expect([await drop(), await drop()]).toEqual([next, null]);
+    expect(await queue.find(dead)).toMatchObject({ status: "dead" });
+    expect(await queue.claim()).toHaveLength(3);
+    expect(await db.run(dropOldestDay())).toEqual([crowded]);
+    expect(await queue.query("select from sluice.jobs where status = 'processing'")).toHaveLength(3);
+  });
+
   test("gives up while another transaction reads that day, and loses nothing", {
     timeout: 20_000,
   }, async () => {

@@ -49,7 +49,10 @@ function labelsOf(text: string): Record<string, string> {
 }
 
 function repeated(families: readonly ParsedFamily[]): string[] {
-  const twice = (names: readonly string[]) => names.filter((name, index) => names.indexOf(name) !== index);
+  const twice = (names: readonly string[]) => {
+    const seen = new Set<string>();
+    return names.filter((name) => seen.size === seen.add(name).size);
+  };
   const series = families.flatMap(({ lines }) =>
     lines.map(({ name, labels }) => name + JSON.stringify(Object.entries(labels).sort())),
   );

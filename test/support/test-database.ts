@@ -4,6 +4,7 @@ import pg from "pg";
 import { afterAll, beforeAll, inject } from "vitest";
 import { compile } from "../../src/core/sql/statement.ts";
 import type { Database } from "../../src/queue/ports.ts";
+import { emptyQueue as emptyQueueText } from "./empty-queue.ts";
 
 export interface TestDatabase extends Database {
   readonly pool: pg.Pool;
@@ -46,12 +47,6 @@ async function runAsAdmin(adminUrl: string, text: string): Promise<void> {
   await client.end();
 }
 
-/** Empties every table of the queue; sequences go on, as they do in life. */
 export async function emptyQueue(pool: pg.Pool): Promise<void> {
-  await pool.query(`
-    truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
-      sluice.closed, sluice.failed_attempt, sluice.job_tag, sluice.expiry, sluice.idempotency, sluice.ledger,
-      sluice.tally, sluice.pause, sluice.dropped_day, sluice.cursors, sluice.cursor_gap, sluice.limit_state,
-      sluice.breaker, sluice.round, sluice.enqueue_error, sluice.duration, sluice.alarm, sluice.delivery,
-      sluice.alarm_target, sluice.alarm_silence`);
+  await pool.query(emptyQueueText);
 }

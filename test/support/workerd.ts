@@ -5,6 +5,10 @@ import { build } from "esbuild";
 import { convertV4MiniflareOptions, kCurrentWorker, Log, LogLevel, Miniflare } from "miniflare";
 
 export interface Workerd {
+  /** Where its fetch handler answers. */
+  readonly url: string;
+  /** What its processes have used of the CPU so far. */
+  cpuSeconds(): number;
   /** True when the round ended well; false when it failed, or its process was killed. */
   fire(cron: string): Promise<boolean>;
   isAnswering(options: { withinMs: number }): Promise<boolean>;
@@ -26,24 +30,29 @@ export async function startWorkerd(options: {
 }): Promise<Workerd> {
   const worker = await bundle(options.worker);
   const notOurs = new Set(workerdsOf(process.pid));
-  const miniflare = new Miniflare(
-    convertV4MiniflareOptions({
-      name: "sluice",
-      modules: true,
-      script: worker,
-      compatibilityDate,
-      bindings: options.bindings,
-      serviceBindings: { SELF: kCurrentWorker },
-      cf: false,
-      log: new Log(LogLevel.NONE),
-      handleStructuredLogs: () => {},
-    }),
+  const miniflare = keepingSignals(
+    () =>
+      new Miniflare(
+        convertV4MiniflareOptions({
+          name: "sluice",
+          modules: true,
+          script: worker,
+          compatibilityDate,
+          bindings: options.bindings,
+          serviceBindings: { SELF: kCurrentWorker },
+          cf: false,
+          log: new Log(LogLevel.NONE),
+          handleStructuredLogs: () => {},
+        }),
+      ),
   );
-  await miniflare.ready;
+  const url = String(await miniflare.ready);
   let killed = Promise.withResolvers<false>();
   const own = () => workerdsOf(process.pid).filter((pid) => !notOurs.has(pid));
 
   return {
+    url,
+    cpuSeconds: () => own().reduce((sum, pid) => sum + cpuSecondsOf(pid), 0),
     fire(cron) {
       const round = async () => (await (await miniflare.getWorker()).scheduled({ cron })).outcome === "ok";
       // What was sent to a process that is killed may hang for ever, or fail at once: nothing may come back too fast.
@@ -75,6 +84,18 @@ export async function startWorkerd(options: {
   };
 }
 
+/** Where a signal is handled already, Miniflare must not end the process before that handler is through. */
+function keepingSignals<T>(start: () => T): T {
+  const handled = (["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    .map((signal) => ({ signal, listeners: new Set(process.listeners(signal)) }))
+    .filter(({ listeners }) => listeners.size > 0);
+  const started = start();
+  for (const { signal, listeners } of handled)
+    for (const listener of process.listeners(signal))
+      if (!listeners.has(listener)) process.off(signal, listener);
+  return started;
+}
+
 async function bundle(entry: string): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [entry],
@@ -98,6 +119,14 @@ function workerdsOf(pid: number): number[] {
       .map(Number)
       .filter(isLiveWorkerd),
   );
+}
+
+/** Fields 14 and 15, in ticks of a hundredth of a second. */
+function cpuSecondsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /s, "")
+    .split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
 function isLiveWorkerd(pid: number): boolean {

@@ -2,40 +2,9 @@ import { describe, expect, test } from "vitest";
 import { maxPairs, metricsOf } from "../../src/core/metrics.ts";
 import { toText } from "../../src/core/prometheus-text.ts";
 import type { Snapshot } from "../../src/core/snapshot.ts";
+import { fullSnapshot as full } from "../support/full-snapshot.ts";
 import { parseMetrics } from "../support/prometheus-lint.ts";
-import { someGroup, someSnapshot } from "../support/some-snapshot.ts";
-
-const at = new Date("2026-01-01T12:00:00Z");
-const full = someSnapshot({
-  at,
-  groups: [
-    someGroup({ priority: 9, enqueued: 10, pending: 4, completed: 6, oldestDueSeconds: 3 }),
-    someGroup({ priority: 1, enqueued: 5, pending: 3, leased: 1, dead: 1, failed: 7, oldestDueSeconds: 90 }),
-    someGroup({ queue: "heavy", type: "image", enqueued: 2, discarded: 1, cancelled: 1, expired: 1 }),
-  ],
-  rounds: [
-    { kind: "drain", endedAt: new Date("2026-01-01T11:59:00Z"), hasFailed: false },
-    { kind: "reap", endedAt: new Date("2026-01-01T11:58:00Z"), hasFailed: true },
-  ],
-  openBreakers: [{ type: "image", openedAt: at }],
-  liveWorkers: 3,
-  expiredLeaseSeconds: 12,
-  oldestTransaction: { seconds: 3600, source: "slot" },
-  tables: [
-    { table: "ready", deadRows: 100, vacuumedAt: new Date("2026-01-01T11:00:00Z") },
-    { table: "lease", deadRows: 0, vacuumedAt: null },
-  ],
-  claimMs: 4,
-  enqueueErrors: [
-    { minute: at, errors: 2 },
-    { minute: at, errors: 3 },
-  ],
-  durations: [
-    { queue: "default", type: "echo", measure: "waiting", bucket: 0, jobs: 4, seconds: 2 },
-    { queue: "default", type: "echo", measure: "waiting", bucket: 2, jobs: 1, seconds: 60 },
-    { queue: "default", type: "echo", measure: "processing", bucket: 1, jobs: 5, seconds: 20 },
-  ],
-});
+import { groupOf, snapshotOf } from "../support/snapshots.ts";
 
 const read = (snapshot: Snapshot) => parseMetrics(toText(metricsOf(snapshot)));
 const samplesOf = (snapshot: Snapshot, name: string) =>
@@ -48,7 +17,7 @@ const valuesOf = (snapshot: Snapshot, name: string) =>
 describe("the page of metrics", () => {
   test.each([
     ["a full snapshot", full],
-    ["an empty one", someSnapshot()],
+    ["an empty one", snapshotOf({ rounds: [] })],
   ])("of %s breaks no rule of the format", (_, snapshot) => {
     expect(read(snapshot).faults).toEqual([]);
   });
@@ -115,12 +84,12 @@ describe("the page of metrics", () => {
 
 describe("labels", () => {
   const crowd = Array.from({ length: 3 * maxPairs }, (_, n) =>
-    someGroup({ type: `type-${n}`, priority: n % 10, enqueued: n + 1, pending: n + 1, oldestDueSeconds: n }),
+    groupOf({ type: `type-${n}`, priority: n % 10, enqueued: n + 1, pending: n + 1, oldestDueSeconds: n }),
   );
   const durations = crowd.map(({ queue, type }) => ({
     ...{ queue, type, measure: "waiting" as const, bucket: 0, jobs: 1, seconds: 1 },
   }));
-  const crowded = someSnapshot({ groups: crowd, durations });
+  const crowded = snapshotOf({ groups: crowd, durations });
 
   test("are of the types with the most jobs, and the rest is one sum", () => {
     const enqueued = samplesOf(crowded, "sluice_enqueued_jobs_total");

@@ -214,6 +214,19 @@ describe("when something is wrong", () => {
     expect(Date.now() - startedMs).toBeLessThan(5000);
   });
 
+  test("a page of another origin gets no leave to call: a key in a page is given away", async () => {
+    const headers = {
+      authorization,
+      origin: "https://page.example",
+      "access-control-request-method": "POST",
+    };
+    for (const method of ["OPTIONS", "GET"]) {
+      const response = await call("/v1/jobs", { method, headers });
+      expect([...response.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
+      expect(response.ok).toBe(method === "GET");
+    }
+  });
+
   test("health is open and ok, and two requests in a row work on one isolate", async () => {
     for (let n = 0; n < 2; n++) {
       const response = await call("/health");

@@ -6,6 +6,7 @@ import { neon, neonConfig } from "@neondatabase/serverless";
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
 import { type JobDefinition, sluice } from "../../src/index.ts";
+import { emptyQueue } from "../support/empty-queue.ts";
 
 export const adminKey = "sk_the_key_of_the_worker_tests";
 export const crons = { drain: "* * * * *", reap: "*/2 * * * *", watch: "1-59/2 * * * *" };
@@ -100,9 +101,3 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
       await waitOnExecutionContext(context);
   }
 }
-
-const emptyQueue = `
-  truncate sluice.lane, sluice.job, sluice.ready, sluice.scheduled, sluice.lease, sluice.done, sluice.output,
-    sluice.closed, sluice.failed_attempt, sluice.ledger, sluice.tally, sluice.cursors, sluice.cursor_gap,
-    sluice.limit_state, sluice.breaker, sluice.round, sluice.enqueue_error, sluice.duration, sluice.idempotency,
-    sluice.job_tag, sluice.expiry, sluice.alarm, sluice.delivery, sluice.alarm_target, sluice.alarm_silence`;

@@ -62,7 +62,7 @@ describe("POST /internal/drains/:queue", () => {
     await enqueueMany("echo", numbers(5));
     const response = await call("/internal/drains/default", { method: "POST" });
     expect(response.status).toBe(200);
-    const done = { claimed: 5, completed: 5, failed: 0, released: 0, lost: 0 };
+    const done = { claimed: 5, completed: 5, failed: 0, released: 0, lost: 0, claimMs: expect.any(Number) };
     expect(await response.json()).toEqual({ queue: "default", ...done, end: "empty" });
   });
 });

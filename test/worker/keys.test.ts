@@ -7,13 +7,14 @@ import { type Role, roles } from "../../src/core/key.ts";
 import { revokedWithinMs } from "../../src/edge/http/key-cache.ts";
 import { defineJob } from "../../src/index.ts";
 import { adminCallsOf, refusal } from "./admin-calls.ts";
-import { adminKey, useDeployment } from "./deployment.ts";
+import { adminKey, bindings, useDeployment } from "./deployment.ts";
 
 const types = ["echo", "other"].map((type) =>
   defineJob(type, { payload: z.object({}), timeoutSeconds: 10, run: () => null }),
 );
 const deployment = useDeployment(types);
 const { addKey, ask, newestAudit, send } = adminCallsOf(deployment);
+const platform = bindings as unknown as Record<"RATE_LIMITER" | "TIGHT_RATE_LIMITER", RateLimit>;
 const unknownKey = `sk_${"a".repeat(43)}`;
 const unknownId = "01900000-0000-7000-8000-000000000000";
 const enqueue = (key: string, { type = "echo", settings = {} } = {}) =>
@@ -237,34 +238,51 @@ describe("a revoked key", () => {
 });
 
 describe("a key that is used too often (X2)", () => {
-  test("gets 429 with Retry-After until the second is over, and others do not", async () => {
+  test.each([
+    ["with the binding of wrangler.toml", {}],
+    ["with no binding", { RATE_LIMITER: undefined }],
+  ])("%s gets 429 with Retry-After until the second is over, and others do not", async (_, settings) => {
     const { key } = await addKey("producer", { rate_limit_per_second: 3 });
     const { key: another } = await addKey("producer");
     vi.setSystemTime(Math.ceil(Date.now() / 1000) * 1000);
-    const answers = await Promise.all(Array.from({ length: 5 }, () => enqueue(key)));
+    const answers = await Promise.all(Array.from({ length: 5 }, () => enqueue(key, { settings })));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 201, 201, 429, 429]);
-    const late = await enqueue(key);
+    const late = await enqueue(key, { settings });
     expect(late.headers.get("retry-after")).toBe("1");
     expect(await refusal(late)).toMatchObject({ status: 429 });
-    expect((await enqueue(another)).status).toBe(201);
+    expect((await enqueue(another, { settings })).status).toBe(201);
     moveClock(1000);
-    expect((await enqueue(key)).status).toBe(201);
+    expect((await enqueue(key, { settings })).status).toBe(201);
   });
 
-  test("gets 429 when the platform's binding says so, which counts it by its id", async () => {
-    const { key, id } = await addKey("producer");
+  test("gets 429 with Retry-After from the platform's binding, and others do not", async () => {
+    const settings = { RATE_LIMITER: platform.TIGHT_RATE_LIMITER };
+    const { key } = await addKey("producer");
+    // The platform's own clock may begin a new period once meanwhile, hardly twice.
+    const answers = await Promise.all(Array.from({ length: 10 }, () => enqueue(key, { settings })));
+    const taken = answers.filter(({ status }) => status === 201).length;
+    expect([3, 4, 5, 6]).toContain(taken);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused).toHaveLength(10 - taken);
+    for (const late of refused) {
+      expect(late.headers.get("retry-after")).toBe("10");
+      expect(await refusal(late)).toMatchObject({ status: 429 });
+    }
+    expect((await enqueue((await addKey("producer")).key, { settings })).status).toBe(201);
+    expect((await enqueue(adminKey, { settings })).status).toBe(201);
+  });
+
+  test("of a higher limit than the default has a share of the platform's number for each default", async () => {
     const asked: string[] = [];
-    const limiter = (success: boolean) => ({
-      RATE_LIMITER: {
-        limit: async (options: { key: string }) => {
-          asked.push(options.key);
-          return { success };
-        },
-      },
-    });
-    expect((await enqueue(key, { settings: limiter(true) })).status).toBe(201);
-    expect((await enqueue(key, { settings: limiter(false) })).status).toBe(429);
-    expect(asked).toEqual([id, id]);
-    expect((await enqueue(adminKey, { settings: limiter(false) })).status).toBe(201);
+    const limit = ({ key }: { key: string }) => {
+      asked.push(key);
+      return platform.RATE_LIMITER.limit({ key });
+    };
+    const settings = { RATE_LIMITER: { limit } };
+    const plain = await addKey("producer");
+    const frequent = await addKey("producer", { rate_limit_per_second: 2_500 });
+    for (const { key } of [plain, plain, frequent, frequent, frequent, frequent])
+      expect((await enqueue(key, { settings })).status).toBe(201);
+    expect(asked).toEqual([plain.id, plain.id, ...[1, 2, 0, 1].map((share) => `${frequent.id}/${share}`)]);
   });
 });

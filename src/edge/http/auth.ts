@@ -6,7 +6,7 @@ import type { Role } from "../../core/key.ts";
 import { digestOf, hexOf, looksLikeKey } from "./api-key.ts";
 import type { AppEnv } from "./app.ts";
 import { liveKey } from "./key-cache.ts";
-import { isWithinRate } from "./rate-limit.ts";
+import { checkRate } from "./rate-limit.ts";
 
 export interface Caller {
   name: string;
@@ -53,9 +53,7 @@ async function callerOf(context: Context<AppEnv>): Promise<Caller> {
   if (isSame(digest, adminDigest)) return { name: "admin", role: "admin", types: null, actor: "admin" };
   const key = looksLikeKey(given) ? await liveKey(queue, hexOf(digest)) : undefined;
   if (!key) throw new SluiceError("unauthorized", "the key is unknown");
-  if (!(await isWithinRate(queue, key))) {
-    throw new SluiceError("rate_limited", `the key may call ${key.rateLimitPerSecond} times a second`);
-  }
+  await checkRate(queue, key);
   return { name: key.name, role: key.role, types: key.jobTypes, actor: `${key.name} (${key.id})` };
 }
 

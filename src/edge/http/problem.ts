@@ -45,7 +45,7 @@ export function problemResponse(error: unknown): Response {
   };
   const headers = new Headers({ "content-type": "application/problem+json" });
   if (status === 401) headers.set("www-authenticate", "Bearer");
-  const seconds = retryAfterSeconds.get(status);
+  const seconds = known.retryAfterSeconds ?? retryAfterSeconds.get(status);
   if (seconds) headers.set("retry-after", String(seconds));
   return new Response(JSON.stringify(body), { status, headers });
 }

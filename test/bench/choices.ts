@@ -1,0 +1,38 @@
+// Everything that can be measured, and everyone.
+import { graphileWorker } from "./systems/graphile-worker.ts";
+import { pgBoss } from "./systems/pg-boss.ts";
+import { pgmq } from "./systems/pgmq.ts";
+import { sluice } from "./systems/sluice.ts";
+import type { System } from "./systems/system.ts";
+import { backlog } from "./workloads/backlog.ts";
+import { drain } from "./workloads/drain.ts";
+import { enqueue } from "./workloads/enqueue.ts";
+import { http } from "./workloads/http.ts";
+import { mixed } from "./workloads/mixed.ts";
+import { pin } from "./workloads/pin.ts";
+import { readers } from "./workloads/readers.ts";
+import { retries } from "./workloads/retries.ts";
+import { spike } from "./workloads/spike.ts";
+import { wal } from "./workloads/wal.ts";
+import type { Workload } from "./workloads/workload.ts";
+
+export const workloads: readonly Workload[] = [
+  enqueue,
+  drain,
+  retries,
+  mixed,
+  spike,
+  backlog,
+  readers,
+  wal,
+  http,
+  pin,
+];
+
+/** Made when they are asked for: a peer reads its version from its package. */
+export const systems: Readonly<Record<string, () => System>> = {
+  sluice: () => sluice,
+  "pg-boss": pgBoss,
+  "graphile-worker": graphileWorker,
+  pgmq,
+};

@@ -1,0 +1,76 @@
+// The flags of `npm run bench`.
+import { parseArgs } from "node:util";
+import type { Size } from "./workloads/workload.ts";
+
+export interface Flags {
+  size: Exclude<Size, "smoke">;
+  workloads: readonly string[];
+  systems: readonly string[];
+  out: string;
+  help: boolean;
+}
+
+/** What can be chosen, and what each is about. */
+export interface Choices {
+  workloads: readonly { name: string; about: string }[];
+  systems: readonly string[];
+}
+
+export function usage({ workloads, systems }: Choices): string {
+  const width = Math.max(...workloads.map(({ name }) => name.length));
+  const list = workloads.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`).join("\n");
+  return `usage: npm run bench -- [flags]
+
+Measures Sluice beside its peers on one PostgreSQL that waits for its disk, all in one run. Read the ratios: times are
+this machine's. A full run takes about 20 minutes; leave the machine alone meanwhile.
+
+  --quick           small sizes, one round: under 2 minutes, and rough
+  --only A,B        these workloads (see below)
+  --systems A,B     these systems: ${systems.join(", ")}
+  --out DIRECTORY   for results.json, results.md and the charts: docs/bench, with --quick .sluice/bench. What it has of
+                    other workloads, from a run of the same kind, is kept
+  --help            this text
+
+Workloads:
+${list}`;
+}
+
+/** The flags, or what is wrong with them. */
+export function parseFlags(args: string[], choices: Choices): Flags | string {
+  let values: ReturnType<typeof parse>;
+  try {
+    values = parse(args);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  const known = { only: choices.workloads.map(({ name }) => name), systems: choices.systems };
+  const chosen = { only: namesIn(values.only), systems: namesIn(values.systems) };
+  for (const flag of ["only", "systems"] as const) {
+    const unknown = chosen[flag]?.find((name) => !known[flag].includes(name));
+    if (unknown !== undefined) return `--${flag} knows ${known[flag].join(", ")}, not "${unknown}"`;
+  }
+  return {
+    size: values.quick ? "quick" : "full",
+    workloads: chosen.only ?? known.only,
+    systems: chosen.systems ?? known.systems,
+    out: values.out ?? (values.quick ? ".sluice/bench" : "docs/bench"),
+    help: values.help,
+  };
+}
+
+function namesIn(list: string | undefined): string[] | undefined {
+  return list?.split(",").map((name) => name.trim());
+}
+
+function parse(args: string[]) {
+  return parseArgs({
+    args,
+    options: {
+      quick: { type: "boolean", default: false },
+      only: { type: "string" },
+      systems: { type: "string" },
+      out: { type: "string" },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  }).values;
+}

@@ -1,0 +1,71 @@
+// `npm run bench`: Sluice and its peers in one run. Starts what it needs and takes it down again, Ctrl-C included.
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { stopAllGuarded } from "../../infra/local/guard.ts";
+import { systems, workloads } from "./choices.ts";
+import { type Flags, parseFlags, usage } from "./flags.ts";
+import { installPeers } from "./peers.ts";
+import { summarize } from "./report/summary.ts";
+import { table } from "./report/table.ts";
+import { writeResults } from "./report/write.ts";
+import { runBench } from "./run.ts";
+import { openStage, type Stage } from "./stage.ts";
+
+const choices = { workloads, systems: Object.keys(systems) };
+const flags = parseFlags(process.argv.slice(2), choices);
+if (typeof flags === "string") {
+  console.error(`${flags}\n\n${usage(choices)}`);
+  process.exitCode = 2;
+} else if (flags.help) {
+  console.log(usage(choices));
+} else {
+  await bench(flags);
+}
+
+async function bench(flags: Flags): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "sluice-bench-"));
+  chmodSync(directory, 0o755); // root runs Postgres as nobody, who has to get in
+  process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+  let isStopping = false;
+  const log = (line: string) => {
+    if (!isStopping) console.log(line);
+  };
+  let stage: Stage | undefined;
+  const stop = async (exitCode: number) => {
+    if (isStopping) return;
+    isStopping = true;
+    await stage?.close();
+    await stopAllGuarded(); // a PostgreSQL that was just starting
+    process.exit(exitCode);
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => void stop(130));
+  try {
+    if (flags.systems.some((name) => name !== "sluice")) installPeers(log);
+    log("starting PostgreSQL, with fsync and synchronous_commit on");
+    stage = await openStage(directory);
+    const failures = await measure(flags, stage, log);
+    await stop(failures.length > 0 ? 1 : 0);
+  } catch (error) {
+    if (!isStopping) console.error((error as Error).message);
+    await stop(1);
+  }
+}
+
+async function measure(flags: Flags, stage: Stage, log: (line: string) => void) {
+  const results = await runBench({
+    stage,
+    systems: Object.entries(systems).flatMap(([name, make]) =>
+      flags.systems.includes(name) ? [make()] : [],
+    ),
+    workloads: workloads.filter(({ name }) => flags.workloads.includes(name)),
+    size: flags.size,
+    log,
+  });
+  log(`\n${table(results, summarize(results))}\n`);
+  if (flags.size === "quick") log("a quick run is rough: the bars are those of a full one");
+  writeResults(flags.out, results);
+  log(`written to ${flags.out}`);
+  for (const { workload, message } of results.failures) log(`${workload} failed: ${message}`);
+  return results.failures;
+}

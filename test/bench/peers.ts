@@ -1,0 +1,30 @@
+// The peers' packages, which are not the product's: test/bench has a package.json of its own. They are installed when
+// the bench first needs them.
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const directory = import.meta.dirname;
+
+export function installPeers(log: (line: string) => void): void {
+  if (existsSync(join(directory, "node_modules/.package-lock.json"))) return;
+  log("installing the peers: npm ci --prefix test/bench");
+  const { status, stderr } = spawnSync("npm", ["ci", "--prefix", directory, "--no-audit", "--no-fund"], {
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`the peers could not be installed:\n${stderr}`);
+}
+
+export function packageFile(name: string, path: string): string {
+  return join(directory, "node_modules", name, path);
+}
+
+export function versionOf(name: string): string {
+  const { version } = JSON.parse(readFileSync(packageFile(name, "package.json"), "utf8"));
+  return String(version);
+}
+
+/** The caller says what it uses of it: a type check must not need the peers. */
+export async function loadPeer<T>(name: string): Promise<T> {
+  return (await import(name)) as T;
+}

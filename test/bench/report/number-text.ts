@@ -1,0 +1,7 @@
+// A number as people read it: three digits or so.
+
+export function numberText(value: number): string {
+  return value.toLocaleString("en", {
+    maximumFractionDigits: value < 1 ? 3 : value < 10 ? 2 : value < 100 ? 1 : 0,
+  });
+}

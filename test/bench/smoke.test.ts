@@ -1,0 +1,105 @@
+// The bench at its smallest: it runs, everyone's jobs are done exactly once (or else the workload fails), and what it
+// writes can be read. No time is judged here.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { systems, workloads } from "./choices.ts";
+import { parseFlags, usage } from "./flags.ts";
+import { installPeers } from "./peers.ts";
+import { writeResults } from "./report/write.ts";
+import { type Results, runBench } from "./run.ts";
+import { stageOn } from "./stage.ts";
+
+const choices = { workloads, systems: Object.keys(systems) };
+const directory = mkdtempSync(join(tmpdir(), "sluice-bench-smoke-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+async function bench(systemNames: readonly string[], workloadNames: readonly string[]): Promise<Results> {
+  const stage = stageOn(inject("adminDatabaseUrl"));
+  const results = await runBench({
+    stage,
+    systems: systemNames.flatMap((name) => systems[name]?.() ?? []),
+    workloads: workloads.filter(({ name }) => workloadNames.includes(name)),
+    size: "smoke",
+    log: () => {},
+  });
+  await stage.close();
+  return results;
+}
+
+describe("Sluice alone", () => {
+  let results: Results;
+  beforeAll(async () => {
+    results = await bench(
+      ["sluice"],
+      workloads.map(({ name }) => name),
+    );
+  }, 60_000);
+
+  test("goes through every workload, and every number is one", () => {
+    expect(results.failures).toEqual([]);
+    expect(new Set(results.samples.map(({ workload }) => workload))).toEqual(
+      new Set(workloads.map(({ name }) => name)),
+    );
+    expect(results.samples.filter(({ value }) => !Number.isFinite(value))).toEqual([]);
+  });
+
+  test("needs 2 round trips for a drained batch of 100 over HTTP, and 2 more for the round", () => {
+    const trips = results.samples.find(({ what }) => what === "http: round trips for a batch of 100");
+    expect(trips?.value).toBeCloseTo((3 * 2 + 2) / 3);
+  });
+
+  test("is written as JSON, Markdown and well-formed SVG; a later run of one workload keeps the others", () => {
+    writeResults(directory, results);
+    const again = results.samples.filter(({ workload }) => workload === "wal");
+    writeResults(directory, { ...results, samples: again, pinPoints: [] });
+    const read = (name: string) => readFileSync(join(directory, name), "utf8");
+    const { samples, pinPoints, rows, machine } = JSON.parse(read("results.json"));
+    expect(samples).toHaveLength(results.samples.length);
+    expect(pinPoints).toEqual(results.pinPoints);
+    expect(rows.find(({ what }: { what: string }) => what.startsWith("pinned: buffers")).verdict.isMet).toBe(
+      true,
+    );
+    expect(machine.cores).toBeGreaterThan(0);
+    expect(read("results.md")).toContain("| drain by 100, 2 connections | jobs/s |");
+    for (const name of ["pin-claims.svg", "pin-rate.svg"]) expectWellFormed(read(name));
+  });
+});
+
+test("every peer's jobs go in and out, each exactly once", async () => {
+  installPeers(() => {});
+  const peers = choices.systems.filter((name) => name !== "sluice");
+  const results = await bench(peers, ["drain", "wal"]);
+  expect(results.failures).toEqual([]);
+  for (const { name, version } of results.systems) {
+    expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(results.samples.filter(({ system }) => system === name)).toHaveLength(6);
+  }
+}, 120_000);
+
+test("a flag that is wrong is told, with what there is", () => {
+  expect(parseFlags(["--only", "dr"], choices)).toMatch(/^--only knows enqueue, .*, not "dr"$/);
+  expect(parseFlags(["--systems", "sluice,kafka"], choices)).toMatch(/not "kafka"$/);
+  expect(parseFlags(["--rounds", "3"], choices)).toMatch(/--rounds/);
+  expect(parseFlags(["--quick", "--only", "drain,pin"], choices)).toMatchObject({
+    size: "quick",
+    workloads: ["drain", "pin"],
+    systems: choices.systems,
+  });
+  expect(usage(choices)).toContain("--quick");
+});
+
+/** Tags that close in order, attributes in quotes, no bare < or &. */
+function expectWellFormed(svg: string): void {
+  const token = /<(\/?)([a-z]+)((?: [\w-]+="[^"<&]*")*)(\/?)>|[^<>&]+|&(?:amp|lt|gt);/y;
+  const open: string[] = [];
+  while (token.lastIndex < svg.length) {
+    const at = token.lastIndex;
+    const [, isEnd, name = "", , isEmpty] =
+      token.exec(svg) ?? expect.fail(`not XML: ${svg.slice(at, at + 40)}`);
+    if (isEnd) expect(open.pop()).toBe(name);
+    else if (name && !isEmpty) open.push(name);
+  }
+  expect(open).toEqual([]);
+}

@@ -1,0 +1,113 @@
+// pg-boss by fetch and complete with its batch size, which is faster than its workers, that poll twice a second at most.
+import { loadPeer, versionOf } from "../peers.ts";
+import { openPool } from "./connections.ts";
+import { type Connection, poll } from "./poll.ts";
+import { type BenchPayload, leaseSeconds, producers, type System } from "./system.ts";
+
+/** What is used of its types: they are not there for a type check without the peers. */
+interface Boss {
+  on(event: "error", listener: (error: Error) => void): void;
+  start(): Promise<unknown>;
+  stop(options: { graceful: boolean }): Promise<void>;
+  createQueue(name: string, options: object): Promise<void>;
+  send(name: string, data: object): Promise<string | null>;
+  insert(name: string, jobs: readonly object[]): Promise<unknown>;
+  fetch(name: string, options: { batchSize: number }): Promise<BossJob[]>;
+  complete(name: string, ids: string[]): Promise<unknown>;
+  fail(name: string, ids: string[]): Promise<unknown>;
+}
+interface BossJob {
+  id: string;
+  data: BenchPayload;
+}
+
+const queue = "bench";
+const rowsPerFill = 10_000;
+
+export function pgBoss(): System {
+  const open = async (url: string, connections: number): Promise<Boss> => {
+    const { PgBoss } = await loadPeer<{ PgBoss: new (options: object) => Boss }>("pg-boss");
+    const boss = new PgBoss({ connectionString: url, max: connections, supervise: false, schedule: false });
+    boss.on("error", (error) => console.error(`pg-boss: ${error.message}`));
+    await boss.start();
+    return boss;
+  };
+  return {
+    name: "pg-boss",
+    version: versionOf("pg-boss"),
+    hotTables: ["pgboss.job"],
+    async install(url) {
+      const boss = await open(url, 1);
+      await boss.createQueue(queue, { retryLimit: 5, retryDelay: 0, expireInSeconds: leaseSeconds });
+      await boss.stop({ graceful: false });
+    },
+
+    async open(url) {
+      const boss = await open(url, producers);
+      const pool = openPool(url, 1);
+      return {
+        async enqueue(payloads) {
+          const [first] = payloads;
+          if (payloads.length === 1 && first) await boss.send(queue, first);
+          else
+            await boss.insert(
+              queue,
+              payloads.map((data) => ({ data })),
+            );
+        },
+        async work(options) {
+          const worker = await open(url, options.connections);
+          const connections = Array.from({ length: options.connections }, () => connectionOf(worker));
+          const polling = poll(connections, options);
+          return {
+            ...polling,
+            stop: () => polling.stop().finally(() => worker.stop({ graceful: false })),
+          };
+        },
+        async fill({ waiting, scheduled }) {
+          const jobs = waiting + scheduled;
+          for (let from = 0; from < jobs; from += rowsPerFill) {
+            const rows = Array.from({ length: Math.min(rowsPerFill, jobs - from) }, (_, index) =>
+              filledJob(from + index, from + index >= waiting),
+            );
+            await boss.insert(queue, rows);
+          }
+        },
+        async unfinished() {
+          const { rows } = await pool.query(
+            "select count(*)::int as jobs from pgboss.job where name = $1 and state < 'completed'",
+            [queue],
+          );
+          return rows[0].jobs;
+        },
+        async close() {
+          await boss.stop({ graceful: false });
+          await pool.end();
+        },
+      };
+    },
+  };
+}
+
+/** One of the pool's: there are as many loops as connections. */
+function connectionOf(boss: Boss): Connection<BossJob> {
+  const idsOf = (jobs: readonly BossJob[]) => jobs.map((job) => job.id);
+  return {
+    claim: (limit) => boss.fetch(queue, { batchSize: limit }),
+    payloadOf: (job) => job.data,
+    async settle(done, failed) {
+      if (done.length > 0) await boss.complete(queue, idsOf(done));
+      if (failed.length > 0) await boss.fail(queue, idsOf(failed));
+    },
+    close: async () => {},
+  };
+}
+
+function filledJob(n: number, isLater: boolean): object {
+  const subject = "a subject of a common length";
+  return {
+    data: { n, address: "someone@example.com", subject, template: "welcome" },
+    priority: [1, 5, 9][Math.floor(n / 600) % 3],
+    ...(isLater ? { startAfter: 3_600 } : {}),
+  };
+}

@@ -1,0 +1,20 @@
+// What one claim costs Sluice's server: its time and the buffers it touches, by EXPLAIN, the median of some. The jobs
+// are its own and are gone afterwards.
+import { heldJobs, newJobs, settleBatch } from "../../support/churn.ts";
+import { type Call, measure, measureOften } from "../../support/explain.ts";
+import { connect } from "./connections.ts";
+
+const times = 21;
+const claimText = "select * from sluice.claim('default', array['mail'], 1, 600)";
+
+export async function claimCost(url: string): Promise<Call> {
+  const client = await connect(url);
+  const call = await measureOften(times, async () => {
+    await client.query("select from sluice.enqueue_jobs($1)", [newJobs(1)]);
+    const measured = await measure(client, claimText);
+    await settleBatch(client, await heldJobs(client));
+    return measured;
+  });
+  await client.end();
+  return call;
+}

@@ -1,0 +1,39 @@
+// drain: claim and settle, at batch 1, 10, 100 and 1,000 with 1, 4 and 8 connections.
+import { drainRate } from "./fill-and-drain.ts";
+import { createRunLog } from "./run-log.ts";
+import { inTurns, type Workload } from "./workload.ts";
+
+const batches = [1, 10, 100, 1_000] as const;
+const sizes = {
+  full: { rounds: 3, connections: [1, 4, 8], jobs: { 1: 2_000, 10: 6_000, 100: 24_000, 1000: 24_000 } },
+  quick: { rounds: 1, connections: [4], jobs: { 1: 400, 10: 1_500, 100: 6_000, 1000: 6_000 } },
+  smoke: { rounds: 1, connections: [2], jobs: { 1: 20, 10: 50, 100: 300, 1000: 1_000 } },
+};
+
+export const drain: Workload = {
+  name: "drain",
+  about: "claim and settle, by batch and connections",
+  async run(bench) {
+    const { rounds, connections: counts, jobs } = sizes[bench.size];
+    await inTurns(bench, { name: "drain", rounds }, async ({ system, queue }) => {
+      const log = createRunLog();
+      const told: string[] = [];
+      for (const batch of batches) {
+        for (const connections of counts) {
+          const rate = await drainRate(queue, log, { jobs: jobs[batch], batch, connections });
+          bench.record({
+            workload: "drain",
+            what: `drain by ${batch}, ${connections} ${connections === 1 ? "connection" : "connections"}`,
+            unit: "jobs/s",
+            better: "more",
+            system: system.name,
+            value: rate,
+          });
+          told.push(`${batch}×${connections}: ${rate.toFixed(0)}/s`);
+        }
+      }
+      await log.check(queue);
+      return told.join("  ");
+    });
+  },
+};

@@ -1,0 +1,137 @@
+// http: the whole path, for Sluice alone: a Worker in workerd, Neon's protocol through the local proxy, Postgres. One
+// drain at batch 100 of echo jobs, which return their payload; then jobs that are started by the nudge of their enqueue.
+import { setTimeout as sleep } from "node:timers/promises";
+import { startNeonProxy } from "../../../infra/local/neon-proxy.ts";
+import { startWorkerd, type Workerd } from "../../support/workerd.ts";
+import { connect } from "../systems/connections.ts";
+import type { Bench, Workload } from "./workload.ts";
+
+const adminKey = "sk_the_key_of_the_bench";
+const drainCron = "* * * * *";
+const batch = 100;
+const sizes = {
+  full: { rounds: 3, jobs: 30_000, nudges: 200 },
+  quick: { rounds: 1, jobs: 5_000, nudges: 30 },
+  smoke: { rounds: 1, jobs: 300, nudges: 5 },
+};
+const nudgeEveryMs = 20;
+const doneWithinMs = 60_000;
+
+export const http: Workload = {
+  name: "http",
+  about: "Worker in workerd, proxy, Postgres: one drain of echo jobs, and the nudge",
+  async run(bench) {
+    const system = bench.systems.find(({ name }) => name === "sluice");
+    if (!system) return;
+    await bench.stage.withDatabase(system, async (url) => {
+      const proxy = await startNeonProxy({ postgresPort: Number(new URL(url).port) });
+      const workerd = await startWorkerd({
+        worker: new URL("../../../src/worker.ts", import.meta.url).pathname,
+        bindings: {
+          DATABASE_URL: url,
+          SLUICE_NEON_ENDPOINT: proxy.endpoint,
+          SLUICE_ADMIN_KEY: adminKey,
+          SLUICE_MAX_DRAINS: "1",
+        },
+      });
+      try {
+        await measure(bench, { url, workerd, requests: proxy.requests });
+      } finally {
+        await workerd.stop();
+        await proxy.close();
+      }
+    });
+  },
+};
+
+interface Path {
+  url: string;
+  workerd: Workerd;
+  requests(): number;
+}
+
+async function measure(bench: Bench, path: Path): Promise<void> {
+  const { rounds, jobs, nudges } = sizes[bench.size];
+  await drainOnce(path, batch); // warm
+  for (let round = 0; round < rounds; round++) {
+    const drained = await drainOnce(path, jobs);
+    record(bench, "http: one drain of echo jobs", "jobs/s", "more", jobs / drained.seconds);
+    record(bench, "http: CPU of workerd for a job", "µs", "less", (drained.cpuSeconds * 1e6) / jobs);
+    record(
+      bench,
+      "http: round trips for a batch of 100",
+      "requests",
+      "less",
+      (drained.requests / jobs) * batch,
+    );
+    bench.progress(
+      `http ${round + 1}/${rounds}  ${(jobs / drained.seconds).toFixed(0)}/s, ${drained.requests} round trips`,
+    );
+  }
+  const waits = await nudged(path, nudges);
+  record(bench, "http: enqueue to start by nudge, p50", "ms", "less", waits.p50);
+  record(bench, "http: enqueue to start by nudge, p99", "ms", "less", waits.p99);
+  bench.progress(`http  nudge: start p50 ${waits.p50.toFixed(1)} ms, p99 ${waits.p99.toFixed(1)} ms`);
+}
+
+function record(bench: Bench, what: string, unit: string, better: "more" | "less", value: number): void {
+  bench.record({ workload: "http", system: "sluice", what, unit, better, value });
+}
+
+/** A round of the drain cron over so many waiting jobs. Throws unless all of them were completed. */
+async function drainOnce({ url, workerd, requests }: Path, jobs: number) {
+  const client = await connect(url);
+  await client.query(
+    `select count(*)
+     from sluice.enqueue_many('echo', array(select jsonb_build_object('n', n, 'text', repeat('x', 80))
+                                            from generate_series(1, $1::int) as n))`,
+    [jobs],
+  );
+  const before = { cpuSeconds: workerd.cpuSeconds(), requests: requests(), ms: performance.now() };
+  const ended = await workerd.fire(drainCron);
+  const spent = {
+    seconds: (performance.now() - before.ms) / 1000,
+    cpuSeconds: workerd.cpuSeconds() - before.cpuSeconds,
+    requests: requests() - before.requests,
+  };
+  const { rows } = await client.query("select sum(pending + leased)::int as left from sluice.books");
+  await client.end();
+  if (!ended || rows[0].left !== 0) throw new Error(`the drain left ${rows[0].left} jobs`);
+  return spent;
+}
+
+/** From the job's creation to its claim, both by the database's clock. */
+async function nudged({ url, workerd }: Path, count: number): Promise<{ p50: number; p99: number }> {
+  const ids: string[] = [];
+  for (let job = 0; job < count; job++) {
+    const response = await fetch(new URL("/v1/jobs", workerd.url), {
+      method: "POST",
+      headers: { authorization: `Bearer ${adminKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ type: "echo", payload: { job } }),
+    });
+    const { job_id: id } = (await response.json()) as { job_id: string };
+    ids.push(id);
+    await sleep(nudgeEveryMs);
+  }
+  const client = await connect(url);
+  const giveUpMs = performance.now() + doneWithinMs;
+  for (;;) {
+    const { rows } = await client.query(
+      `select count(*)::int as completed,
+              percentile_cont(0.5) within group (order by wait) as p50,
+              percentile_cont(0.99) within group (order by wait) as p99
+       from (
+         select extract(epoch from started_at - created_at) * 1000 as wait
+         from sluice.jobs
+         where id = any($1) and status = 'completed'
+       ) as waits`,
+      [ids],
+    );
+    if (rows[0].completed === count || performance.now() > giveUpMs) {
+      await client.end();
+      if (rows[0].completed !== count) throw new Error(`of ${count} nudged jobs ${rows[0].completed} ran`);
+      return { p50: Number(rows[0].p50), p99: Number(rows[0].p99) };
+    }
+    await sleep(nudgeEveryMs);
+  }
+}

@@ -1,0 +1,77 @@
+// readers: four reports in REPEATABLE READ read the hot tables and keep their snapshots for a while, one after the other
+// without end. How much of the rate is left? Both rates are of jobs that come in and go out at the same time.
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect } from "../systems/connections.ts";
+import { flow } from "./fill-and-drain.ts";
+import { createRunLog, type RunLog } from "./run-log.ts";
+import { inTurns, type Trial, type Workload } from "./workload.ts";
+
+const readerCount = 4;
+const sizes = {
+  full: { rounds: 3, seconds: 5, holdMs: 1_500 },
+  quick: { rounds: 1, seconds: 1.5, holdMs: 500 },
+  smoke: { rounds: 1, seconds: 0.3, holdMs: 50 },
+};
+const load = { batch: 100, connections: 4, backlog: 2_000 };
+
+export const readers: Workload = {
+  name: "readers",
+  about: "four analytic readers in REPEATABLE READ beside the work",
+  async run(bench) {
+    const { rounds, seconds, holdMs } = sizes[bench.size];
+    await inTurns(bench, { name: "readers", rounds }, async (trial) => {
+      const log = createRunLog();
+      await flowRate(trial, log, seconds / 3); // warm
+      const clean = await flowRate(trial, log, seconds);
+      const stop = startReaders(trial, holdMs);
+      const read = await flowRate(trial, log, seconds).finally(stop);
+      const common = { workload: "readers", better: "more", system: trial.system.name } as const;
+      bench.record({ ...common, what: "in and out, no readers", unit: "jobs/s", value: clean });
+      bench.record({ ...common, what: "in and out, four readers", unit: "jobs/s", value: read });
+      bench.record({
+        ...common,
+        what: "what is left with four readers",
+        unit: "%",
+        value: (read / clean) * 100,
+      });
+      return `${clean.toFixed(0)}/s, with readers ${read.toFixed(0)}/s`;
+    });
+  },
+};
+
+async function flowRate({ queue }: Trial, log: RunLog, seconds: number): Promise<number> {
+  const before = log.completed();
+  const endMs = performance.now() + seconds * 1000;
+  let ran = 0;
+  await flow(queue, log, {
+    ...load,
+    isOver() {
+      if (performance.now() < endMs) ran = log.completed() - before;
+      return performance.now() >= endMs;
+    },
+  });
+  return ran / seconds;
+}
+
+/** Returns how to end them. */
+function startReaders({ url, system }: Trial, holdMs: number): () => Promise<void> {
+  let isOver = false;
+  const read = async (index: number) => {
+    const client = await connect(url);
+    await sleep((index * holdMs) / readerCount);
+    while (!isOver) {
+      await client.query("begin isolation level repeatable read");
+      for (const table of system.hotTables)
+        await client.query(`select count(*), max(length(t::text)) from ${table} as t`);
+      await sleep(holdMs);
+      await client.query("commit");
+    }
+    await client.end();
+  };
+  const all = Promise.all(Array.from({ length: readerCount }, (_, index) => read(index)));
+  all.catch(() => {}); // told at the end
+  return async () => {
+    isOver = true;
+    await all;
+  };
+}

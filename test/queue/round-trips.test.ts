@@ -1,0 +1,54 @@
+// Round trips are what a queue on the edge pays for: counted where they arrive, at Neon's protocol, by its own driver.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
+import { parseSettings } from "../../src/edge/env.ts";
+import { createNeonDatabase } from "../../src/edge/neon-database.ts";
+import { echo } from "../../src/jobs/examples/echo.ts";
+import { drain } from "../../src/queue/drain.ts";
+import { enqueueAll } from "../../src/queue/enqueue.ts";
+import { createTestQueue, roomyBudget, type TestQueue } from "../support/queue.ts";
+import { useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+let proxy: NeonProxy;
+let queue: TestQueue;
+
+beforeAll(async () => {
+  proxy = await startNeonProxy({ postgresPort: Number(new URL(db.url).port) });
+  const settings = parseSettings({
+    DATABASE_URL: db.url,
+    SLUICE_NEON_ENDPOINT: proxy.endpoint,
+    SLUICE_ADMIN_KEY: "sk_the_key_of_the_round_trips",
+  });
+  queue = createTestQueue(createNeonDatabase(settings, { timeoutMs: 30_000 }), [echo]);
+});
+afterAll(() => proxy.close());
+
+async function roundTripsOf(work: () => Promise<unknown>): Promise<number> {
+  const before = proxy.requests();
+  await work();
+  return proxy.requests() - before;
+}
+const jobs = (count: number) => Array.from({ length: count }, (_, n) => ({ type: "echo", payload: { n } }));
+
+test.each([1, 100, 10_000])("an enqueue of %i jobs is one round trip", async (count) => {
+  expect(await roundTripsOf(() => enqueueAll(queue, jobs(count)))).toBe(1);
+  await db.pool.query("truncate sluice.ready");
+});
+
+test.each([
+  { waiting: 1, batches: 1 },
+  { waiting: 100, batches: 1 },
+  { waiting: 250, batches: 3 },
+])(
+  "$waiting waiting jobs are drained in $batches batches of two round trips each",
+  async ({ waiting, batches }) => {
+    await enqueueAll(queue, jobs(waiting));
+    const trips = await roundTripsOf(async () => {
+      expect(await drain(queue, { name: "default", budget: roomyBudget })).toMatchObject({
+        completed: waiting,
+      });
+    });
+    expect(trips).toBe(2 * batches);
+  },
+);
