@@ -40,7 +40,8 @@ begin
     return;
   end if;
 
-  select last_value into v_seq from ready_seq;
+  -- not its last_value: that of a new sequence is 1, which it has yet to give out
+  v_seq := coalesce(pg_sequence_last_value('ready_seq'), 0);
   v_at := clock_timestamp();
   v_holders := array(
     select distinct virtualtransaction

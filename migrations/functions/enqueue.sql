@@ -32,6 +32,7 @@ begin
     end if;
   end loop;
   if v_lane is null then
+    perform refuse_bad_name('type', p_type), refuse_bad_name('queue', p_queue);
     insert into lane (queue, type, priority, solo)
     values (p_queue, p_type, p_priority, p_solo)
     returning lane into v_lane;
@@ -39,22 +40,29 @@ begin
   return v_lane;
 end $$;
 
+-- A name that has a lane is a good one, so only new ones are looked at.
+create or replace function refuse_bad_name(p_field text, p_name text) returns void
+language plpgsql as $$
+begin
+  if p_name is null or p_name !~ '^[a-z][a-z0-9_.-]{0,62}$' then
+    raise exception using errcode = 'invalid_parameter_value', message = format(
+      '%s: lower case letters, digits, ".", "_" and "-", at most 63, a letter first', p_field);
+  end if;
+end $$;
+
 -- Apart from fault_of, which is only inlined as long as it has no subquery in it: three quarters of an enqueue's time.
 create or replace function has_bad_tag(tags text[]) returns boolean
 language sql immutable
 return exists (select from unnest(tags) as tag where tag is null or length(tag) not between 1 and 63);
 
--- Says what is wrong with a new job, or null. The same limits as in the HTTP contract; a payload's size is
--- measured in Postgres's own text form, which has more spaces, so its limit is twice that of the API.
+-- Says what is wrong with a new job apart from its names, or null. The same limits as in the HTTP contract; a payload's size is
+-- measured in Postgres's own form, which can be larger, so its limit is twice that of the API.
 create or replace function fault_of(job new_job) returns text
-language sql immutable
+language sql stable -- as pg_column_size is: declared immutable it could not be inlined
 return case
-  when job.type is null or job.type !~ '^[a-z][a-z0-9_.-]{0,62}$'
-    then 'type: lower case letters, digits, ".", "_" and "-", at most 63, a letter first'
   when jsonb_typeof(job.payload) <> 'object' then 'payload: not a JSON object'
-  when octet_length(job.payload::text) > 131072 then 'payload: larger than 64 KiB'
-  when job.queue !~ '^[a-z][a-z0-9_.-]{0,62}$'
-    then 'queue: lower case letters, digits, ".", "_" and "-", at most 63, a letter first'
+  when case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
+            else octet_length(job.payload::text) end > 131072 then 'payload: larger than 64 KiB'
   when job.priority not between 0 and 9 then 'priority: not between 0 and 9'
   when job.max_attempts not between 1 and 20 then 'max_attempts: not between 1 and 20'
   when job.delay_seconds is not null and job.scheduled_at is not null
@@ -95,6 +103,7 @@ declare
   v_later    boolean;
   v_expiring boolean;
   v_tagged   boolean;
+  v_alike    boolean;
   v_now      timestamptz;
   v_ids      uuid[];
   v_lanes    int[];
@@ -105,8 +114,10 @@ begin
          bool_or((job).idempotency_key is not null),
          bool_or((job).delay_seconds > 0 or (job).scheduled_at is not null),
          bool_or((job).expires_at is not null),
-         bool_or(cardinality((job).tags) > 0)
-  into v_fault, v_keyed, v_later, v_expiring, v_tagged
+         bool_or(cardinality((job).tags) > 0),
+         bool_and((job).type = p_jobs[1].type and (job).queue is not distinct from p_jobs[1].queue
+                  and (job).priority is not distinct from p_jobs[1].priority)
+  into v_fault, v_keyed, v_later, v_expiring, v_tagged, v_alike
   from (select job, fault_of(job) as fault from unnest(p_jobs) as job) as checked;
   if v_fault is not null then
     raise exception using errcode = 'invalid_parameter_value', message = v_fault;
@@ -114,17 +125,23 @@ begin
 
   -- sorted: before PostgreSQL 18 two ids of one microsecond are in no order
   v_ids := array(select new_id() from generate_series(1, cardinality(p_jobs)) order by 1);
-  with asked as materialized (
-    select row_number() over () as position, coalesce(job.queue, 'default') as queue, job.type,
-           coalesce(job.priority, 5::smallint) as priority
-    from unnest(p_jobs) as job
-  ),
-  named as materialized (
-    select queue, type, priority, lane_of(queue, type, priority) as lane
-    from (select distinct queue, type, priority from asked) as apart
-  )
-  select array_agg(named.lane order by asked.position) into v_lanes
-  from asked join named using (queue, type, priority);
+  if v_alike then
+    v_lanes := array_fill(
+      lane_of(coalesce(p_jobs[1].queue, 'default'), p_jobs[1].type, coalesce(p_jobs[1].priority, 5::smallint)),
+      array[cardinality(p_jobs)]);
+  else
+    with asked as materialized (
+      select row_number() over () as position, coalesce(job.queue, 'default') as queue, job.type,
+             coalesce(job.priority, 5::smallint) as priority
+      from unnest(p_jobs) as job
+    ),
+    named as materialized (
+      select queue, type, priority, lane_of(queue, type, priority) as lane
+      from (select distinct queue, type, priority from asked) as apart
+    )
+    select array_agg(named.lane order by asked.position) into v_lanes
+    from asked join named using (queue, type, priority);
+  end if;
 
   if v_later then
     -- The lock comes before the clock: nothing is written with a run_at that lies before its writer's lock,
@@ -188,24 +205,26 @@ begin
 
   return query
     select coalesce(new.owner, new.id),
-           case when new.owner <> new.id then coalesce(known.status, 'completed') else 'pending' end,
+           case when new.owner <> new.id then (known_job(new.owner)).status else 'pending' end,
            new.type,
            coalesce(new.queue, 'default'),
-           case when new.owner <> new.id then coalesce(known.scheduled_at, time_of_id(new.owner))
+           case when new.owner <> new.id then (known_job(new.owner)).scheduled_at
                 else coalesce(new.run_at, time_of_id(new.id)) end,
            new.owner is not null and new.owner <> new.id
     from unnest(p_jobs, v_ids, v_run_ats, v_owners) with ordinality
       as new(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
              partition_key, traceparent, tags, id, run_at, owner, position)
-    cross join lateral known_job(nullif(new.owner, new.id)) as known
     order by new.position;
 end $$;
 
--- What became of the job that a key names. A function of its own: the view's plan is large, and few enqueues need it.
+-- What became of the job that a key names; if it was pruned, it had been completed. A function of its own: the view's
+-- plan is large, and few enqueues need it.
 create or replace function known_job(p_id uuid, out status text, out scheduled_at timestamptz)
-language plpgsql strict as $$
+language plpgsql stable as $$
 begin
   select jobs.status, jobs.scheduled_at into status, scheduled_at from jobs where jobs.id = p_id;
+  status := coalesce(status, 'completed');
+  scheduled_at := coalesce(scheduled_at, time_of_id(p_id));
 end $$;
 
 -- The owner of each job's idempotency key: the job itself where the key is new. Of two callers with one new key

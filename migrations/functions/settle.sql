@@ -21,6 +21,7 @@ declare
   v_generations bigint[];
   v_settled     settled_job[];
   v_places      bigint[]; -- of each in what was asked
+  v_some_failed boolean;
   v_dead        uuid[];
 begin
   select array_agg(id), array_agg(generation) into v_ids, v_generations
@@ -70,14 +71,17 @@ begin
   select array_agg(row(id, lane, coalesce(attempt, 1), coalesce(strikes, 0), started_at, outcome,
                        nullif(output, 'null'), left(message, 4000),
                        case when outcome = 'release' then 0 else coalesce(seconds, 0) end)::settled_job order by id),
-         array_agg(asked_place order by id)
-  into v_settled, v_places
+         array_agg(asked_place order by id),
+         bool_or(outcome <> 'complete')
+  into v_settled, v_places, v_some_failed
   from matched;
 
-  perform complete_jobs(array(
-    select job from unnest(v_settled) as job where job.outcome = 'complete'));
-  v_dead := fail_jobs(array(
-    select job from unnest(v_settled) as job where job.outcome <> 'complete'));
+  if v_some_failed then
+    perform complete_jobs(array(select job from unnest(v_settled) as job where job.outcome = 'complete'));
+    v_dead := fail_jobs(array(select job from unnest(v_settled) as job where job.outcome <> 'complete'));
+  else
+    perform complete_jobs(v_settled);
+  end if;
 
   return query
     select asked.id, asked.generation,
@@ -110,11 +114,7 @@ end $$;
 
 -- Into `done`: one packed row for each lane and 65-second bucket of ids, so that one job can be found by its id.
 create or replace function complete_jobs(p_jobs settled_job[]) returns void
-language plpgsql as $$
-begin
-  if cardinality(p_jobs) = 0 then
-    return;
-  end if;
+language sql as $$
   with packed as (
     select lane, min(started_at) as started_at, array_agg(id order by id) as ids,
            case when max(attempt) > 1 then array_agg(attempt order by id) end as attempts
@@ -124,13 +124,14 @@ begin
   written as (
     insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
     select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from packed
+  ),
+  kept as (
+    insert into output (id, output)
+    select id, output from unnest(p_jobs) where output is not null
   )
   insert into ledger (lane, leased, completed, processing_seconds)
-  select lane, -count(*), count(*), date_part('epoch', now() - started_at) from unnest(p_jobs) group by lane, started_at;
-
-  insert into output (id, output)
-  select id, output from unnest(p_jobs) where output is not null;
-end $$;
+  select lane, -count(*), count(*), date_part('epoch', now() - started_at) from unnest(p_jobs) group by lane, started_at
+$$;
 
 -- Everything but completion: back to `ready` or `scheduled`, or closed for good. Returns the ids that are now dead.
 create or replace function fail_jobs(p_jobs settled_job[], p_last_reason text default 'exhausted') returns uuid[]

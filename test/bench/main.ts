@@ -9,7 +9,7 @@ import { installPeers } from "./peers.ts";
 import { summarize } from "./report/summary.ts";
 import { table } from "./report/table.ts";
 import { writeResults } from "./report/write.ts";
-import { runBench } from "./run.ts";
+import { type Results, runBench } from "./run.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 const choices = { workloads, systems: Object.keys(systems) };
@@ -44,28 +44,28 @@ async function bench(flags: Flags): Promise<void> {
     if (flags.systems.some((name) => name !== "sluice")) installPeers(log);
     log("starting PostgreSQL, with fsync and synchronous_commit on");
     stage = await openStage(directory);
-    const failures = await measure(flags, stage, log);
-    await stop(failures.length > 0 ? 1 : 0);
+    const results = await runBench({
+      stage,
+      systems: Object.entries(systems).flatMap(([name, make]) =>
+        flags.systems.includes(name) ? [make()] : [],
+      ),
+      workloads: workloads.filter(({ name }) => flags.workloads.includes(name)),
+      size: flags.size,
+      log,
+    });
+    // A run that is broken off has failed everywhere by now.
+    if (!isStopping) report(flags, results);
+    await stop(results.failures.length > 0 ? 1 : 0);
   } catch (error) {
     if (!isStopping) console.error((error as Error).message);
     await stop(1);
   }
 }
 
-async function measure(flags: Flags, stage: Stage, log: (line: string) => void) {
-  const results = await runBench({
-    stage,
-    systems: Object.entries(systems).flatMap(([name, make]) =>
-      flags.systems.includes(name) ? [make()] : [],
-    ),
-    workloads: workloads.filter(({ name }) => flags.workloads.includes(name)),
-    size: flags.size,
-    log,
-  });
-  log(`\n${table(results, summarize(results))}\n`);
-  if (flags.size === "quick") log("a quick run is rough: the bars are those of a full one");
-  writeResults(flags.out, results);
-  log(`written to ${flags.out}`);
-  for (const { workload, message } of results.failures) log(`${workload} failed: ${message}`);
-  return results.failures;
+function report({ size, out }: Flags, results: Results): void {
+  console.log(`\n${table(results, summarize(results))}\n`);
+  if (size === "quick") console.log("a quick run is rough: the bars are those of a full one");
+  for (const { workload, message } of results.failures) console.log(`${workload} FAILED: ${message}`);
+  writeResults(out, results);
+  console.log(`written to ${out}`);
 }

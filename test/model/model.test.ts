@@ -1,7 +1,7 @@
 // Random commands against Postgres and a Map of what should be. fast-check prints the seed of a failure and shrinks it.
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import { test } from "vitest";
+import { describe, test } from "vitest";
 import { advanceCursors, resume } from "../../src/core/sql/index.ts";
 import { createQuickEmpty } from "../support/quick-empty.ts";
 import { useTestDatabase } from "../support/test-database.ts";
@@ -13,12 +13,9 @@ import { extensions, settles } from "./commands/settle.ts";
 import { cancels, pauses, revisions } from "./commands/tend.ts";
 import { QueueModel } from "./queue-model.ts";
 
-const db = useTestDatabase();
-// The database may be dropped before the last connection of the pool has closed.
-db.pool.on("error", () => {});
-const emptyQuickly = createQuickEmpty(db.pool);
-const real: Real = { db, sessions: [] };
 const runs = Number(process.env.SLUICE_MODEL_RUNS ?? 500);
+/** Side by side, each on a database of its own: much of a run is waiting for a lane that is not committed yet. */
+const streams = 4;
 /** Those that are there twice are drawn twice as often. */
 const anyCommand = [
   ...[enqueues, enqueues, keyedBatches, opens, opens, closes],
@@ -27,23 +24,33 @@ const anyCommand = [
   ...[cancels, revisions, pauses],
 ];
 
-test("whatever is done to a queue, each job is where the model says, and so are the books", {
-  timeout: 240_000,
-}, async () => {
+describe.concurrent.each(Array.from({ length: streams }, (_, n) => n + 1))("stream %i of the runs", () => {
+  const real: Real = { db: useTestDatabase(), sessions: [] };
+  test(
+    "whatever is done to a queue, each job is where the model says, and so are the books",
+    {
+      timeout: 240_000,
+    },
+    () => runModel(real),
+  );
+});
+
+async function runModel(real: Real): Promise<void> {
   const property = fc
     .asyncProperty(fc.commands(anyCommand, { maxCommands: 60, size: "max" }), async (commands) => {
       const model = new QueueModel();
       await fc.asyncModelRun(() => ({ model, real }), commands);
-      await claimTheRest(model);
+      await claimTheRest(model, real);
     })
-    .beforeEach(emptyQuickly)
-    .afterEach(endSessions);
-  await fc.assert(property, { numRuns: runs });
-});
+    .beforeEach(createQuickEmpty(real.db.pool))
+    .afterEach(() => endSessions(real));
+  await fc.assert(property, { numRuns: Math.ceil(runs / streams) });
+}
 
 /** When nothing holds them back any more, all pending jobs are found. */
-async function claimTheRest(model: QueueModel): Promise<void> {
-  await endSessions();
+async function claimTheRest(model: QueueModel, real: Real): Promise<void> {
+  const { db } = real;
+  await endSessions(real);
   await passTime(model, db, 10);
   for (const target of [{ queue: "default" }, ...types.map((type) => ({ type }))])
     await db.run(resume(target));
@@ -57,8 +64,8 @@ async function claimTheRest(model: QueueModel): Promise<void> {
   );
 }
 
-async function endSessions(): Promise<void> {
-  for (const client of real.sessions.splice(0)) {
+async function endSessions({ sessions }: Real): Promise<void> {
+  for (const client of sessions.splice(0)) {
     await client.query("rollback");
     client.release();
   }

@@ -140,8 +140,9 @@ describe("a job (J1)", () => {
       await inSession(db.pool, async (client) => {
         await client.query(`set timezone to '${zone}'`);
         const { rows } = await client.query(`
-          select extract(epoch from sluice.expiry_of(sluice.id_at(at), null) - at)::int as seconds
-          from (select timestamptz '2026-10-20 12:00:00Z' as at) as moment`);
+          select extract(epoch from sluice.expiry_of(id::uuid, null) - at)::int as seconds
+          from (select timestamptz '2026-10-20 12:00:00Z' as at) as moment
+          cross join lateral (select left(sluice.id_at(at)::text, 14) || '7000-8000-000000000000' as id) as made`);
         expect(rows).toEqual([{ seconds: 30 * daySeconds }]);
       });
     }

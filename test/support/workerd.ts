@@ -1,8 +1,9 @@
 // A real workerd with a deployment in it, that can be killed as the platform might: Miniflare starts it again by itself.
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { build } from "esbuild";
 import { convertV4MiniflareOptions, kCurrentWorker, Log, LogLevel, Miniflare } from "miniflare";
+import { childrenOf, cpuSecondsOf } from "./process-cpu.ts";
 
 export interface Workerd {
   /** Where its fetch handler answers. */
@@ -112,21 +113,7 @@ async function bundle(entry: string): Promise<string> {
 
 /** The live workerds that a process started itself: nobody else's is ever touched. */
 function workerdsOf(pid: number): number[] {
-  return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8")
-      .split(" ")
-      .filter(Boolean)
-      .map(Number)
-      .filter(isLiveWorkerd),
-  );
-}
-
-/** Fields 14 and 15, in ticks of a hundredth of a second. */
-function cpuSecondsOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
-    .replace(/^.*\) /s, "")
-    .split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / 100;
+  return childrenOf(pid).filter(isLiveWorkerd);
 }
 
 function isLiveWorkerd(pid: number): boolean {

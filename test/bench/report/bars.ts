@@ -19,8 +19,8 @@ interface Bar {
 
 const bars: readonly Bar[] = [
   { what: /^drain by 100, [48] connections$/, judge: timesBestPeer(1.8) },
-  { what: /^drain by 10?,/, judge: timesBestPeer(1) },
-  { what: /^enqueue by 100?$/, judge: enqueueBar },
+  { what: /^drain by 10?, /, judge: timesBestPeer(1) },
+  { what: /^enqueue by (1|100)$/, judge: enqueueBar },
   { what: /^claim of \d+, (?!2,000).*waiting/, judge: backlogBar },
   { what: /^pinned: server time/, judge: atMost(1.5, "×") },
   { what: /^pinned: buffers/, judge: atMost(80, "buffers") },

@@ -33,13 +33,10 @@ export function lineChart(options: {
       `<line x1="${frame.left}" x2="${frame.right}" y1="${fixed(yOf(value))}" y2="${fixed(yOf(value))}" stroke="#dddddd"/>`,
       text(frame.left - 8, yOf(value) + 4, value.toLocaleString("en"), { size: 12, anchor: "end" }),
     ]),
-    ...[0, 0.25, 0.5, 0.75, 1].map((share) =>
-      text(xOf(share * xMost), frame.bottom + 20, Math.round(share * xMost).toLocaleString("en"), {
-        size: 12,
-        anchor: "middle",
-      }),
+    ...ticks(xMost).map((x) =>
+      text(xOf(x), frame.bottom + 20, x.toLocaleString("en"), { size: 12, anchor: "middle" }),
     ),
-    ...labelled(options.lines, yOf).flatMap(({ line, labelY }, index) =>
+    ...labelled(options.lines, { xOf, yOf }).flatMap(({ line, labelY }, index) =>
       drawn(line, { color: colors[index % colors.length] ?? "#000000", labelY, xOf, yOf }),
     ),
   ];
@@ -50,24 +47,35 @@ ${parts.join("\n")}
 `;
 }
 
+/** Some round numbers from 0 on. */
+function ticks(most: number): number[] {
+  const rough = most / 5;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5, 10].find((times) => times * power >= rough) ?? 10);
+  return Array.from({ length: Math.floor(most / step) + 1 }, (_, index) => index * step);
+}
+
+interface Scale {
+  xOf(x: number): number;
+  yOf(y: number): number;
+}
+
 /** Each label at its line's end, but never on another one. */
-function labelled(lines: readonly Line[], yOf: (y: number) => number) {
-  const apart = 16;
-  const placed = lines
-    .filter((line) => line.points.length > 0)
-    .map((line) => ({ line, labelY: yOf(line.points.at(-1)?.y ?? 1) }));
+function labelled(lines: readonly Line[], { xOf, yOf }: Scale) {
+  const apart = { x: 130, y: 16 };
+  const placed = lines.flatMap((line) => {
+    const last = line.points.at(-1);
+    return last ? [{ line, labelX: xOf(last.x), labelY: yOf(last.y) }] : [];
+  });
   const sorted = placed.toSorted((a, b) => a.labelY - b.labelY);
   sorted.forEach((label, index) => {
-    const above = sorted[index - 1];
-    if (above) label.labelY = Math.max(label.labelY, above.labelY + apart);
+    const near = sorted.slice(0, index).filter(({ labelX }) => Math.abs(labelX - label.labelX) < apart.x);
+    label.labelY = Math.max(label.labelY, ...near.map(({ labelY }) => labelY + apart.y));
   });
   return placed;
 }
 
-function drawn(
-  { name, points }: Line,
-  at: { color: string; labelY: number; xOf(x: number): number; yOf(y: number): number },
-): string[] {
+function drawn({ name, points }: Line, at: { color: string; labelY: number } & Scale): string[] {
   const places = points.filter(({ y }) => y > 0).map(({ x, y }) => `${fixed(at.xOf(x))},${fixed(at.yOf(y))}`);
   const lastX = at.xOf(points.at(-1)?.x ?? 0);
   return [

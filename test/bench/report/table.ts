@@ -32,7 +32,7 @@ ${results.systems.map(({ name, version }) => `${name} ${version}`).join(", ")}.
 Medians, with half the distance between the best and the worst round. "Best peer" is above 1 where Sluice is better.
 
 ${[lines[0], rule, ...lines.slice(1)].join("\n")}
-`;
+${results.failures.map(({ workload, message }) => `\n${workload} FAILED: ${message}\n`).join("")}`;
 }
 
 function header({ systems }: Results): string[] {

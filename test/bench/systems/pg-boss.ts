@@ -66,12 +66,18 @@ export function pgBoss(): System {
         },
         async fill({ waiting, scheduled }) {
           const jobs = waiting + scheduled;
-          for (let from = 0; from < jobs; from += rowsPerFill) {
-            const rows = Array.from({ length: Math.min(rowsPerFill, jobs - from) }, (_, index) =>
-              filledJob(from + index, from + index >= waiting),
-            );
-            await boss.insert(queue, rows);
-          }
+          let next = 0;
+          const insert = async () => {
+            while (next < jobs) {
+              const from = next;
+              next = Math.min(next + rowsPerFill, jobs);
+              const rows = Array.from({ length: next - from }, (_, index) =>
+                filledJob(from + index, from + index >= waiting),
+              );
+              await boss.insert(queue, rows);
+            }
+          };
+          await Promise.all(Array.from({ length: producers }, insert));
         },
         async unfinished() {
           const { rows } = await pool.query(

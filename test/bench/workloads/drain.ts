@@ -1,5 +1,5 @@
 // drain: claim and settle, at batch 1, 10, 100 and 1,000 with 1, 4 and 8 connections.
-import { drainRate } from "./fill-and-drain.ts";
+import { fillAndDrain } from "./fill-and-drain.ts";
 import { createRunLog } from "./run-log.ts";
 import { inTurns, type Workload } from "./workload.ts";
 
@@ -7,8 +7,10 @@ const batches = [1, 10, 100, 1_000] as const;
 const sizes = {
   full: { rounds: 3, connections: [1, 4, 8], jobs: { 1: 2_000, 10: 6_000, 100: 24_000, 1000: 24_000 } },
   quick: { rounds: 1, connections: [4], jobs: { 1: 400, 10: 1_500, 100: 6_000, 1000: 6_000 } },
-  smoke: { rounds: 1, connections: [2], jobs: { 1: 20, 10: 50, 100: 300, 1000: 1_000 } },
+  smoke: { rounds: 1, connections: [1], jobs: { 1: 10, 10: 50, 100: 200, 1000: 500 } },
 };
+/** Where the CPU is told too, which a busy machine changes less than it does the rates. */
+const cpuConnections = { full: 4, quick: 4, smoke: 1 };
 
 export const drain: Workload = {
   name: "drain",
@@ -20,16 +22,26 @@ export const drain: Workload = {
       const told: string[] = [];
       for (const batch of batches) {
         for (const connections of counts) {
-          const rate = await drainRate(queue, log, { jobs: jobs[batch], batch, connections });
-          bench.record({
-            workload: "drain",
-            what: `drain by ${batch}, ${connections} ${connections === 1 ? "connection" : "connections"}`,
-            unit: "jobs/s",
-            better: "more",
-            system: system.name,
-            value: rate,
+          const drained = await fillAndDrain({ queue, stage: bench.stage }, log, {
+            jobs: jobs[batch],
+            batch,
+            connections,
           });
+          const common = { workload: "drain", system: system.name };
+          const what = `drain by ${batch}, ${connections} ${connections === 1 ? "connection" : "connections"}`;
+          const rate = drained.jobsPerSecond;
+          bench.record({ ...common, what, unit: "jobs/s", better: "more", value: rate });
           told.push(`${batch}×${connections}: ${rate.toFixed(0)}/s`);
+          if (connections !== cpuConnections[bench.size]) continue;
+          for (const side of ["server", "client"] as const) {
+            bench.record({
+              ...common,
+              what: `drain by ${batch}: CPU of the ${side} for a job`,
+              unit: "µs",
+              better: "less",
+              value: drained[`${side}Cpu`] * 1e6,
+            });
+          }
         }
       }
       await log.check(queue);

@@ -23,6 +23,7 @@ export const enqueue: Workload = {
         const log = createRunLog();
         const calls: number[] = [];
         const startedMs = performance.now();
+        const startedCpu = bench.stage.serverCpuSeconds();
         const produce = async () => {
           while (performance.now() < startedMs + ms) {
             const calledMs = performance.now();
@@ -46,6 +47,13 @@ export const enqueue: Workload = {
           unit: "ms",
           better: "less",
           value: median(calls),
+        });
+        bench.record({
+          ...common,
+          what: `enqueue by ${size}: CPU of the server for a job`,
+          unit: "µs",
+          better: "less",
+          value: ((bench.stage.serverCpuSeconds() - startedCpu) * 1e6) / log.enqueued(),
         });
         told.push(`by ${size}: ${rate.toFixed(0)}/s`);
       }

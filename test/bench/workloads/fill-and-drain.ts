@@ -1,11 +1,12 @@
 // A queue is filled, then drained: the part that several workloads share.
+import type { Stage } from "../stage.ts";
 import { type OpenQueue, producers, type WorkOptions } from "../systems/system.ts";
 import { type RunLog, until } from "./run-log.ts";
 
 const perCall = 1_000;
 /** A connection's first calls compile and plan, which a worker does once in its life. */
 const warmUpBatches = 3;
-const mostWarmUpJobs = 4_000;
+const mostWarmUpJobs = 2_000;
 
 export async function fill(
   queue: OpenQueue,
@@ -23,23 +24,35 @@ export async function fill(
   await Promise.all(Array.from({ length: producers }, produce));
 }
 
-/** Fills and drains: jobs per second from when the connections are warm to the last settle. */
-export async function drainRate(
-  queue: OpenQueue,
+export interface Drained {
+  jobsPerSecond: number;
+  /** For each job, in seconds. */
+  serverCpu: number;
+  clientCpu: number;
+}
+
+/** Fills and drains: from when the connections are warm to the last settle. */
+export async function fillAndDrain(
+  { queue, stage }: { queue: OpenQueue; stage: Stage },
   log: RunLog,
   options: { jobs: number } & Pick<WorkOptions, "batch" | "connections">,
-): Promise<number> {
+): Promise<Drained> {
   const { jobs, batch, connections } = options;
   const warmUp = Math.max(batch * connections, Math.min(warmUpBatches * batch * connections, mostWarmUpJobs));
   await fill(queue, log, { jobs: jobs + warmUp });
   const warmAt = log.completed() + warmUp;
-  let warmMs = 0;
+  const now = () => ({
+    ms: performance.now(),
+    serverCpu: stage.serverCpuSeconds(),
+    clientCpu: process.cpuUsage(),
+  });
+  let warm = now();
   const worker = await queue.work({
     batch,
     connections,
     run(payload) {
       const isDone = log.run(payload);
-      if (log.completed() === warmAt) warmMs = performance.now();
+      if (log.completed() === warmAt) warm = now();
       return isDone;
     },
   });
@@ -48,7 +61,12 @@ export async function drainRate(
   } finally {
     await worker.stop();
   }
-  return (jobs * 1000) / (worker.settledMs() - warmMs);
+  const clientCpu = process.cpuUsage(warm.clientCpu);
+  return {
+    jobsPerSecond: (jobs * 1000) / (worker.settledMs() - warm.ms),
+    serverCpu: (stage.serverCpuSeconds() - warm.serverCpu) / jobs,
+    clientCpu: (clientCpu.user + clientCpu.system) / 1e6 / jobs,
+  };
 }
 
 /** The same for the producers' connections, before latencies are taken. */

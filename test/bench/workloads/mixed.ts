@@ -9,7 +9,7 @@ import { inTurns, type Workload } from "./workload.ts";
 const jobsPerSecond = 500;
 const sizes = {
   full: { rounds: 2, seconds: 6 },
-  quick: { rounds: 1, seconds: 1.5 },
+  quick: { rounds: 1, seconds: 1 },
   smoke: { rounds: 1, seconds: 0.3 },
 };
 

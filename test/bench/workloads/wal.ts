@@ -1,6 +1,6 @@
 // wal: bytes of the database's log for each job, read from its position before and after.
 import { connect } from "../systems/connections.ts";
-import { drainRate, fill } from "./fill-and-drain.ts";
+import { fill, fillAndDrain } from "./fill-and-drain.ts";
 import { createRunLog } from "./run-log.ts";
 import { inTurns, type Workload } from "./workload.ts";
 
@@ -25,7 +25,7 @@ export const wal: Workload = {
       };
       const log = createRunLog();
       // What is written once, and the pages that are written whole after a checkpoint, are not a job's.
-      await drainRate(queue, log, { jobs: 500, batch: 100, connections: 1 });
+      await fillAndDrain({ queue, stage: bench.stage }, log, { jobs: 500, batch: 100, connections: 1 });
       const before = await position();
       await fill(queue, log, { jobs, size: 100 });
       const filled = await position();
