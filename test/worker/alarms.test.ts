@@ -128,8 +128,8 @@ describe("by default the canary stands for all queues (A10)", () => {
 
   test("an idle night pages nobody", async () => {
     await place.settledIn();
-    for (let hour = 0; hour < 5; hour++) {
-      await pass(2);
+    for (let turn = 0; turn < 3; turn++) {
+      await pass(4);
       await place.beat();
     }
     expect(await told()).toEqual([]);
@@ -140,11 +140,11 @@ describe("by default the canary stands for all queues (A10)", () => {
     await call("/v1/admin/queues/sluice/pause", { method: "POST" });
     await place.beat();
     await pass(7);
-    for (let round = 0; round < 4; round++) await place.beat();
+    await place.beat();
+    await place.round("drain", "watch", "watch", "watch");
     expect(await told()).toEqual(["firing completion_rate_low sluice/sluice.canary"]);
     await call("/v1/admin/queues/sluice/resume", { method: "POST" });
-    await deployment.quiet();
-    for (let round = 0; round < 4; round++) await place.beat();
+    await place.round("drain", "watch", "watch", "watch", "watch");
     expect(await told()).toEqual([
       "firing completion_rate_low sluice/sluice.canary",
       "resolved completion_rate_low sluice/sluice.canary",
@@ -179,10 +179,12 @@ describe("a single job is stuck (A5)", () => {
     const [id] = await produce(1);
     await query("update sluice.job set scheduled_at = now() - interval '16 min' where id = $1", [id]);
     await pass(1);
-    for (let round = 0; round < 3; round++) await place.beat();
+    await place.beat();
+    await place.round("watch", "watch");
     expect(await told()).toEqual(["firing oldest_pending_high default/*"]);
     await consume();
-    for (let round = 0; round < 3; round++) await place.beat();
+    await place.beat();
+    await place.round("watch", "watch");
     expect(await told()).toEqual([
       "firing oldest_pending_high default/*",
       "resolved oldest_pending_high default/*",
@@ -252,7 +254,8 @@ describe("cron stops (A8)", () => {
     await place.round("reap", "watch", "watch", "watch");
     expect(await told()).toEqual(["firing round_overdue */*"]);
     expect((await notices())[0]?.data.summary).toMatch(/^no drain round for 2\d\d s$/);
-    for (let round = 0; round < 3; round++) await place.beat();
+    await place.beat();
+    await place.round("watch", "watch");
     expect(await told()).toEqual(["firing round_overdue */*", "resolved round_overdue */*"]);
   });
 
