@@ -13,7 +13,7 @@ import {
   replay,
   snapshot,
 } from "../../src/core/sql/index.ts";
-import { fillBooks } from "../support/busy-books.ts";
+import { fillBooks, fillLedger } from "../support/busy-books.ts";
 import { measure } from "../support/explain.ts";
 import { makeOlder } from "../support/old-jobs.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -251,7 +251,8 @@ test("enqueue errors are summed by the minute for an hour, and pruned", async ()
 test("with a day of minutes and a week of rounds behind it, it reads the totals, an hour, and the latest rounds", async () => {
   await queue.enqueue(...times(12, (n) => ({ type: `type-${n}` })));
   const client = await db.pool.connect();
-  await fillBooks(client, { ledgerRows: 1000 });
+  await fillBooks(client);
+  await fillLedger(client, { rows: 1000 });
   await client.query("analyze");
   const { buffers } = await measure(client, "select * from sluice.snapshot()");
   client.release();
