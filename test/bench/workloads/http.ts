@@ -11,7 +11,7 @@ const drainCron = "* * * * *";
 const batch = 100;
 const sizes = {
   full: { rounds: 3, jobs: 30_000, nudges: 200 },
-  quick: { rounds: 1, jobs: 5_000, nudges: 30 },
+  quick: { rounds: 1, jobs: 4_000, nudges: 25 },
   smoke: { rounds: 1, jobs: 300, nudges: 5 },
 };
 const nudgeEveryMs = 20;
