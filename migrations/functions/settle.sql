@@ -19,8 +19,8 @@ as $$
 declare
   v_ids         uuid[];
   v_generations bigint[];
+  v_sorted      uuid[];
   v_is_plain    boolean; -- all of one generation, completed, without outputs
-  v_is_whole    boolean; -- and all that the generation holds
   v_settled     settled_job[];
   v_places      bigint[]; -- of each in what was asked
   v_some_failed boolean;
@@ -32,20 +32,29 @@ begin
   from jsonb_to_recordset(p_settlements)
     as asked(id uuid, generation bigint, outcome text, output jsonb);
 
-  perform lock_leases(v_generations);
-
+  -- Most settles: a whole lease was completed. The delete waits for whoever holds the row and then looks at it again; if
+  -- it is another by then, or its ids lie in two buckets, all goes the long way.
   if v_is_plain then
-    select sum(cardinality(ids)) = cardinality(v_ids) and not exists (
-             select unnest(ids) from lease where generation = v_generations[1] except select unnest(v_ids))
-    into v_is_whole
-    from lease
-    where generation = v_generations[1];
-    if v_is_whole then
-      perform complete_lease(v_generations[1]);
+    v_sorted := array(select unnest(v_ids) order by 1);
+    with gone as (
+      delete from lease
+      where generation = v_generations[1] and ids = v_sorted
+        and end_of_bucket(ids[1]) = end_of_bucket(ids[cardinality(ids)])
+      returning lane, started_at, ids, attempts
+    ),
+    written as (
+      insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
+      select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from gone
+    )
+    insert into ledger (lane, leased, completed, processing_seconds)
+    select lane, -cardinality(ids), cardinality(ids), date_part('epoch', now() - started_at) from gone;
+    if found then
       return query select id, v_generations[1], 'completed', true from unnest(v_ids) as id;
       return;
     end if;
   end if;
+
+  perform lock_leases(v_generations);
 
   with asked as materialized (
     select *
@@ -128,29 +137,6 @@ begin
       select ctid from lease where generation = any(p_generations) order by generation, lane, ids for update);
     exit when not exists (select from lease where generation = any(p_generations) and ctid <> all(v_locked));
   end loop;
-end $$;
-
--- The short way of most batches: what is left of a lease was completed.
-create or replace function complete_lease(p_generation bigint) returns void
-language plpgsql as $$
-begin
-  with gone as (
-    delete from lease where generation = p_generation returning lane, started_at, ids, attempts
-  ),
-  packed as (
-    select lane, started_at, array_agg(job.id order by job.id) as ids,
-           case when count(job.attempt) > 0 then array_agg(job.attempt order by job.id) end as attempts
-    from gone cross join lateral unnest(ids, attempts) as job(id, attempt)
-    group by lane, started_at, substring(uuid_send(job.id) for 4)
-  ),
-  written as (
-    insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
-    select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from packed
-  )
-  insert into ledger (lane, leased, completed, processing_seconds)
-  select lane, -sum(cardinality(ids)), sum(cardinality(ids)), date_part('epoch', now() - started_at)
-  from gone
-  group by lane, started_at;
 end $$;
 
 -- Into `done`: one packed row for each lane and 65-second bucket of ids, so that one job can be found by its id.
