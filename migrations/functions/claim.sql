@@ -58,13 +58,16 @@ begin
     v_generation := nextval('lease_generation');
     v_now := clock_timestamp();
     return query
-      with found as materialized (select * from read_jobs(v_jobs, v_ids, p_max_bytes)),
+      with found as materialized (select * from read_jobs(v_jobs, v_ids)),
+      judged as materialized (
+        select (count(*) = 1 or sum(bytes) <= p_max_bytes) and not bool_or(is_expired) as is_good from found
+      ),
       booked as (
         insert into ledger (lane, pending, leased, waiting_seconds)
         select lane, -count(*), count(*),
                array_agg(date_part('epoch', v_now - due_at)::real) filter (where attempt = 0)
         from found
-        where (select bool_and(fits and not is_expired) from found)
+        where (select is_good from judged)
         group by lane
       )
       select found.id, lane.type, found.payload, (found.attempt + 1)::smallint, found.max_attempts, found.strikes,
@@ -73,7 +76,7 @@ begin
              case when found.attempt > 0 then errors_of(found.id) else '[]' end,
              v_is_probe, v_more
       from found join lane using (lane)
-      where (select bool_and(fits and not is_expired) from found)
+      where (select is_good from judged)
       order by found.place;
     exit when found;
     -- Rarely: what has expired is buried, and what is too large for one answer stays where it is. Then again with the
@@ -82,7 +85,9 @@ begin
            array_agg(row(tid, id, lane, attempt, strikes)::picked_job) filter (where is_expired),
            v_more or count(*) < cardinality(v_jobs)
     into v_jobs, v_expired, v_more
-    from read_jobs(v_jobs, v_ids, p_max_bytes)
+    from (
+      select *, place = 1 or sum(bytes) over (order by place) <= p_max_bytes as fits from read_jobs(v_jobs, v_ids)
+    ) as found
     where fits;
     perform bury_expired(v_expired);
     if n = c_tries then
@@ -107,19 +112,18 @@ begin
 end $$;
 
 -- What was chosen, with what its handler needs of it. Inlined where it is called.
-create or replace function read_jobs(p_jobs picked_job[], p_sorted_ids uuid[], p_max_bytes bigint)
+create or replace function read_jobs(p_jobs picked_job[], p_sorted_ids uuid[])
 returns table (
   place bigint, tid tid, id uuid, lane int, attempt smallint, strikes smallint, max_attempts smallint,
   created_at timestamptz, due_at timestamptz, payload jsonb, partition_key text, traceparent text, tags text[],
-  is_expired boolean, fits boolean
+  is_expired boolean, bytes int
 )
 language sql stable as $$
   select picked.place, picked.tid, picked.id, picked.lane, picked.attempt, picked.strikes, job.max_attempts,
          time_of_id(job.id), coalesce(job.scheduled_at, time_of_id(job.id)), job.payload, job.partition_key, job.traceparent, job.tags,
          expiry_of(job.id, job.expires_at) <= now(),
-         picked.place = 1 or p_max_bytes >= sum(
-           case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
-                else octet_length(job.payload::text) end) over (order by picked.place)
+         case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
+              else octet_length(job.payload::text) end
   from unnest(p_jobs) with ordinality as picked(tid, id, lane, attempt, strikes, place)
   join job on job.id = picked.id
     and job.id = any(p_sorted_ids) and job.id >= p_sorted_ids[1] and job.id <= p_sorted_ids[cardinality(p_sorted_ids)]

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { alarmNames, severities } from "../core/alarm.ts";
 import type { NoticeBody } from "../core/notice.ts";
-import { name, time } from "./jobs.ts";
+import { time } from "./jobs.ts";
 
 const key = {
   alarm: z.enum(alarmNames),
@@ -78,8 +78,10 @@ export const alarmsResponse = z.object({
 });
 export type AlarmsResponse = z.output<typeof alarmsResponse>;
 
+export const targetName = z.string().regex(/^\P{Cc}{1,100}$/u, "empty, too long, or with control characters");
+
 /** Without a target all of them. */
-export const testNoticeRequest = z.strictObject({ target: name.optional() });
+export const testNoticeRequest = z.strictObject({ target: targetName.optional() });
 export const testNoticeResponse = z.object({
   targets: z.array(
     z.object({

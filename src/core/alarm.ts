@@ -23,6 +23,11 @@ export type Severity = (typeof severities)[number];
 /** A job of our own, enqueued every watch round by the ordinary way: its completion proves the whole of it. */
 export const canary = { type: "sluice.canary", queue: "sluice" } as const;
 
+/** Sluice's own: lists and sums of the users' jobs leave it out. */
+export function isCanary({ type }: { type: string }): boolean {
+  return type === canary.type;
+}
+
 /** What an alarm is about: null is all of them. */
 export interface AlarmKey {
   alarm: AlarmName;

@@ -6,7 +6,9 @@ import { type Fault, SluiceError } from "../core/errors.ts";
 import { refusalOf } from "../core/policy/outgoing-target.ts";
 import { faultsOf } from "../jobs/faults.ts";
 import type { AlarmTarget } from "../queue/notify.ts";
-import { alarmRuleSettings, alarmTargets, type HeartbeatUrls, heartbeatUrls } from "./alarm-settings.ts";
+import { alarmRuleSetting } from "./alarm-rules.ts";
+import { alarmTargets } from "./alarm-targets.ts";
+import { type HeartbeatUrls, heartbeatUrls } from "./heartbeat-urls.ts";
 
 const settingsSchema = z.object({
   DATABASE_URL: z.url({
@@ -34,7 +36,7 @@ const settingsSchema = z.object({
     .default(100_000),
   SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'is neither "true" nor "false"').default("false"),
   SLUICE_ALARM_TARGETS: alarmTargets.prefault([]),
-  SLUICE_ALARM_RULES: alarmRuleSettings.prefault({}),
+  SLUICE_ALARM_RULES: alarmRuleSetting.prefault({}),
   SLUICE_HEARTBEAT_URL: heartbeatUrls.prefault({}),
   /** Where this Worker answers: notices link to it. */
   SLUICE_PUBLIC_URL: z.url({ protocol: /^https?$/, error: "is not an http(s) URL" }).optional(),
@@ -71,10 +73,11 @@ export function parseSettings(env: object): Settings {
   const parsed = settingsSchema.safeParse(env);
   if (!parsed.success) throw settingsError(parsed.error, env);
   const allowPrivateTargets = parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true";
-  parsed.data.SLUICE_ALARM_TARGETS.forEach(({ url }, index) => {
-    const refusal = refusalOf(url, { allowPrivate: allowPrivateTargets });
-    if (refusal) throw refusedSettings([{ path: `SLUICE_ALARM_TARGETS.${index}.url`, message: refusal }]);
+  const refused = outgoing(parsed.data).flatMap(({ path, url }) => {
+    const message = refusalOf(url, { allowPrivate: allowPrivateTargets });
+    return message ? [{ path, message }] : [];
   });
+  if (refused.length > 0) throw refusedSettings(refused);
   return {
     databaseUrl: parsed.data.DATABASE_URL,
     adminKey: parsed.data.SLUICE_ADMIN_KEY,
@@ -89,6 +92,16 @@ export function parseSettings(env: object): Settings {
     heartbeatUrls: parsed.data.SLUICE_HEARTBEAT_URL,
     publicUrl: parsed.data.SLUICE_PUBLIC_URL,
   };
+}
+
+/** Everywhere that the settings send requests to. */
+function outgoing(parsed: z.output<typeof settingsSchema>): { path: string; url: string }[] {
+  const targets = parsed.SLUICE_ALARM_TARGETS.map(({ url }, index) => ({
+    path: `SLUICE_ALARM_TARGETS.${index}.url`,
+    url,
+  }));
+  const heartbeats = new Set(Object.values(parsed.SLUICE_HEARTBEAT_URL).filter((url) => url !== undefined));
+  return [...targets, ...[...heartbeats].map((url) => ({ path: "SLUICE_HEARTBEAT_URL", url }))];
 }
 
 function settingsError(error: z.ZodError, env: object): SluiceError {

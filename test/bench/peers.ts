@@ -1,13 +1,14 @@
 // The peers' packages, which are not the product's: test/bench has a package.json of its own. They are installed when
-// the bench first needs them.
+// the bench first needs them, and again when the lock file has changed.
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const directory = import.meta.dirname;
 
 export function installPeers(log: (line: string) => void): void {
-  if (existsSync(join(directory, "node_modules/.package-lock.json"))) return;
+  const installed = statSync(join(directory, "node_modules/.package-lock.json"), { throwIfNoEntry: false });
+  if (installed && installed.mtimeMs >= statSync(join(directory, "package-lock.json")).mtimeMs) return;
   log("installing the peers: npm ci --prefix test/bench");
   const { status, stderr } = spawnSync("npm", ["ci", "--prefix", directory, "--no-audit", "--no-fund"], {
     encoding: "utf8",

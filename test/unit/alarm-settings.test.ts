@@ -33,13 +33,13 @@ describe("SLUICE_ALARM_TARGETS", () => {
     const targets = [
       { name: "ops", url: "https://example.com/hook", format: "generic", secret },
       { name: "rotating", url: "https://example.com/hook", secret: [secret, secret] },
-      { name: "chat", url: "https://hooks.example.com/x", format: "slack" },
+      { name: "Chat of us", url: "https://hooks.example.com/x", format: "slack" },
       { name: "pager", url: "https://events.example.com/v2/enqueue", format: "pagerduty", secret: "R0UT1NG" },
     ];
     expect(parse({ SLUICE_ALARM_TARGETS: targets }).alarmTargets).toEqual([
       { name: "ops", url: "https://example.com/hook", format: "generic", secrets: [secret] },
       { name: "rotating", url: "https://example.com/hook", format: "generic", secrets: [secret, secret] },
-      { name: "chat", url: "https://hooks.example.com/x", format: "slack", secrets: [] },
+      { name: "Chat of us", url: "https://hooks.example.com/x", format: "slack", secrets: [] },
       {
         name: "pager",
         url: "https://events.example.com/v2/enqueue",
@@ -165,6 +165,7 @@ describe("SLUICE_HEARTBEAT_URL", () => {
     ["nowhere", "SLUICE_HEARTBEAT_URL is not an http(s) URL"],
     [{ drain: "nowhere" }, "SLUICE_HEARTBEAT_URL.drain is not an http(s) URL"],
     [{ sleep: "https://example.com" }, "SLUICE_HEARTBEAT_URL"],
+    ["https://127.0.0.1/beat", "SLUICE_HEARTBEAT_URL is a private address"],
   ])("a bad one is named: %j", (urls, message) => {
     expect(faultOf({ SLUICE_HEARTBEAT_URL: urls })).toContain(message);
   });

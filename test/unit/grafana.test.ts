@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { alarmFamilies } from "../../src/core/alarm-metrics.ts";
 import { metricsOf } from "../../src/core/metrics.ts";
 import { fullSnapshot } from "../support/full-snapshot.ts";
 
@@ -10,7 +11,8 @@ const alerts = readFileSync(join(folder, "alerts.yaml"), "utf8");
 const dashboard = JSON.parse(readFileSync(join(folder, "dashboard.json"), "utf8")) as {
   panels: { id: number; type: string; gridPos: object; targets?: { expr: string }[] }[];
 };
-const exposed = metricsOf(fullSnapshot);
+const target = { name: "ops", offSince: null, failingSince: null, pending: 0 };
+const exposed = [...metricsOf(fullSnapshot), ...alarmFamilies([], [target])];
 const rules = alerts.split(/\n(?= {6}- alert: )/).slice(1);
 
 /** Every series that an expression can name. */
@@ -49,6 +51,12 @@ describe("the alert rules", () => {
     expect(rule).toMatch(/^ {8}labels: \{ severity: (warning|critical) \}$/m);
     expect(rule).toMatch(/^ {10}summary: .+$/m);
     expect(rule).toMatch(/^ {10}runbook: docs\/alarms\.md#[a-z_]+$/m);
+  });
+
+  test("lead to a runbook that there is", () => {
+    const runbooks = readFileSync(join(import.meta.dirname, "../../docs/alarms.md"), "utf8");
+    for (const [, section] of alerts.matchAll(/runbook: docs\/alarms\.md#(\w+)/g))
+      expect(runbooks).toContain(`\n## ${section}\n`);
   });
 
   test("have names of their own", () => {

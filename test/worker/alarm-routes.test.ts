@@ -155,6 +155,17 @@ describe("a test notice", () => {
   });
 });
 
+test("the notice's schema is published", async () => {
+  const document = await (await send("GET /openapi.json")).json<{
+    webhooks: { alarm: { post: { requestBody: { content: Record<string, { schema: object }> } } } };
+  }>();
+  expect(document.webhooks.alarm.post.requestBody.content["application/json"]?.schema).toMatchObject({
+    type: "object",
+    properties: { type: { enum: ["alarm.firing", "alarm.resolved", "alarm.test"] } },
+    required: ["type", "timestamp", "data"],
+  });
+});
+
 describe("a silence", () => {
   test("keeps back an alarm's notices until its time, is shown and audited", async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString();

@@ -1,5 +1,5 @@
 // What each alarm reads off a look at the queue, for the queue, type or place that it is about.
-import { type AlarmName, type AlarmRule, canary, type TargetHealth } from "../alarm.ts";
+import { type AlarmName, type AlarmRule, isCanary, type TargetHealth } from "../alarm.ts";
 import type { Group, Minute, Snapshot } from "../snapshot.ts";
 import { type Reading, tooHigh, tooLow } from "./reading.ts";
 
@@ -159,10 +159,7 @@ type Scope = Pick<AlarmRule, "queue" | "jobType">;
 
 /** The canary is watched by its completions alone: a rule sees it only where it names it. */
 export function isWithin(of: { queue: string; type: string }, { queue, jobType }: Scope): boolean {
-  return (
-    (queue === null || of.queue === queue) &&
-    (jobType === null ? of.type !== canary.type : of.type === jobType)
-  );
+  return (queue === null || of.queue === queue) && (jobType === null ? !isCanary(of) : of.type === jobType);
 }
 
 function groupsOf({ groups }: Snapshot, scope: Scope): Group[] {

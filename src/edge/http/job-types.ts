@@ -1,7 +1,7 @@
 // The registered job types: how each is set and how it is doing; pause and resume (D7).
 import { type Context, Hono } from "hono";
 import type { JobTypeResponse, PausedTypeResponse } from "../../contract/admin.ts";
-import { canary } from "../../core/alarm.ts";
+import { isCanary } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { books, listBreakers, listPauses, pauseAs, resumeAs } from "../../core/sql/index.ts";
 import type { OpenBreaker } from "../../core/sql/place.ts";
@@ -18,7 +18,7 @@ jobTypes.get("/", async (context) => {
     queue.db.run(listPauses()),
     queue.db.run(listBreakers()),
   ]);
-  const own = registry.all().filter(({ type }) => type !== canary.type); // that one is Sluice's
+  const own = registry.all().filter((definition) => !isCanary(definition));
   const job_types = own.map((definition): JobTypeResponse => {
     const { type } = definition;
     return {

@@ -3,7 +3,7 @@
 import { type Context, Hono } from "hono";
 import type { PausedQueueResponse, QueueResponse } from "../../contract/admin.ts";
 import { name } from "../../contract/jobs.ts";
-import { canary } from "../../core/alarm.ts";
+import { isCanary } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { books, listPauses, pauseAs, resumeAs } from "../../core/sql/index.ts";
 import type { AppEnv } from "./app.ts";
@@ -14,12 +14,11 @@ export const queues = new Hono<AppEnv>();
 queues.get("/", async (context) => {
   const { queue, registry } = context.env;
   const [all, pauses] = await Promise.all([queue.db.run(books()), queue.db.run(listPauses())]);
-  const isOwn = ({ type }: { type: string }) => type !== canary.type; // that one is Sluice's
-  const rows = all.filter(isOwn);
+  const rows = all.filter((row) => !isCanary(row));
   const names = new Set([
     ...registry
       .all()
-      .filter(isOwn)
+      .filter((definition) => !isCanary(definition))
       .map((definition) => definition.queue),
     ...rows.map((row) => row.queue),
     ...pauses.filter(({ kind }) => kind === "queue").map((pause) => pause.name),

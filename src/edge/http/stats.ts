@@ -1,6 +1,7 @@
 // GET /v1/stats: the numbers behind the dashboard, from one statement.
 import { Hono } from "hono";
 import type { StatsResponse } from "../../contract/admin.ts";
+import { isCanary } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { Group, Minute, RecentRound } from "../../core/snapshot.ts";
 import { snapshot } from "../../core/sql/index.ts";
@@ -14,7 +15,9 @@ stats.use(requireAdmin);
 stats.get("/", async (context) => {
   const [seen] = await context.env.queue.db.run(snapshot());
   if (!seen) throw new SluiceError("internal", "the snapshot has no row");
-  const { groups, minutes, recentRounds, expiredLeaseSeconds } = seen;
+  const { recentRounds, expiredLeaseSeconds } = seen;
+  const groups = seen.groups.filter((group) => !isCanary(group));
+  const minutes = seen.minutes.filter((minute) => !isCanary(minute));
   const body: StatsResponse = {
     totals: totalOf(groups),
     books: byQueueAndType(groups),

@@ -9,7 +9,7 @@ import { inTurns, type Workload } from "./workload.ts";
 
 const sizes = {
   full: { large: { waiting: 1_000_000, scheduled: 200_000 }, claims: 100, withinMs: 15_000 },
-  quick: { large: { waiting: 20_000, scheduled: 4_000 }, claims: 50, withinMs: 3_000 },
+  quick: { large: { waiting: 10_000, scheduled: 2_000 }, claims: 25, withinMs: 3_000 },
   smoke: { large: { waiting: 4_000, scheduled: 1_000 }, claims: 5, withinMs: 2_000 },
 };
 const small = { waiting: 2_000, scheduled: 0 };

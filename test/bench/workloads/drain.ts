@@ -6,7 +6,7 @@ import { inTurns, type Workload } from "./workload.ts";
 const batches = [1, 10, 100, 1_000] as const;
 const sizes = {
   full: { rounds: 3, connections: [1, 4, 8], jobs: { 1: 2_000, 10: 6_000, 100: 24_000, 1000: 24_000 } },
-  quick: { rounds: 1, connections: [4], jobs: { 1: 400, 10: 1_500, 100: 6_000, 1000: 6_000 } },
+  quick: { rounds: 1, connections: [4], jobs: { 1: 300, 10: 1_500, 100: 5_000, 1000: 4_000 } },
   smoke: { rounds: 1, connections: [1], jobs: { 1: 10, 10: 50, 100: 200, 1000: 500 } },
 };
 /** Where the CPU is told too, which a busy machine changes less than it does the rates. */

@@ -7,7 +7,7 @@ import { inTurns, type Workload } from "./workload.ts";
 
 const callSizes = [1, 100, 1_000];
 const sizes = {
-  full: { rounds: 5, ms: 1_000 },
+  full: { rounds: 3, ms: 1_000 },
   quick: { rounds: 1, ms: 300 },
   smoke: { rounds: 1, ms: 30 },
 };

@@ -11,7 +11,7 @@ import { type Bench, inTurns, type PinPoint, type Trial, type Workload } from ".
 
 const sizes = {
   full: { jobs: 500_000, mark: 50_000, seconds: 90, recovery: 10_000 },
-  quick: { jobs: 20_000, mark: 4_000, seconds: 5, recovery: 1_000 },
+  quick: { jobs: 12_000, mark: 3_000, seconds: 4, recovery: 1_000 },
   smoke: { jobs: 2_000, mark: 1_000, seconds: 5, recovery: 500 },
 };
 const load = { batch: 100, connections: 2, backlog: 1_500 };

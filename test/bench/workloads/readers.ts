@@ -8,7 +8,7 @@ import { inTurns, type Trial, type Workload } from "./workload.ts";
 
 const readerCount = 4;
 const sizes = {
-  full: { rounds: 3, seconds: 5, holdMs: 1_500 },
+  full: { rounds: 3, seconds: 4, holdMs: 1_500 },
   quick: { rounds: 1, seconds: 1, holdMs: 500 },
   smoke: { rounds: 1, seconds: 0.3, holdMs: 50 },
 };

@@ -7,7 +7,7 @@ import { inTurns, type Workload } from "./workload.ts";
 const failing = 5;
 const sizes = {
   full: { rounds: 3, jobs: 20_000 },
-  quick: { rounds: 1, jobs: 3_000 },
+  quick: { rounds: 1, jobs: 2_000 },
   smoke: { rounds: 1, jobs: 100 },
 };
 

@@ -6,7 +6,7 @@ import { inTurns, type Workload } from "./workload.ts";
 
 const sizes = {
   full: { rounds: 3, jobs: 10_000 },
-  quick: { rounds: 1, jobs: 3_000 },
+  quick: { rounds: 1, jobs: 1_500 },
   smoke: { rounds: 1, jobs: 500 },
 };
 

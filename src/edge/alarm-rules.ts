@@ -1,60 +1,10 @@
-// The settings of alarms: targets, rules over the defaults, and where heartbeats go. Each is JSON, checked field by field.
+// SLUICE_ALARM_RULES: what differs from the default rules, by alarm; checked field by field.
 import * as z from "zod";
 import { name } from "../contract/jobs.ts";
 import { type AlarmName, type AlarmRule, alarmNames, canary, severities } from "../core/alarm.ts";
-import { targetFormats } from "../core/notice-formats.ts";
 import { weekdays } from "../core/policy/active-hours.ts";
 import { type AlarmOverride, alarmRules } from "../core/policy/alarm-defaults.ts";
-import type { AlarmTarget } from "../queue/notify.ts";
-
-/** A variable is text; wrangler.toml can also hold the value itself. */
-function jsonOr<Schema extends z.ZodType>(schema: Schema) {
-  return z.preprocess((value, context) => {
-    if (typeof value !== "string") return value;
-    try {
-      return JSON.parse(value);
-    } catch {
-      context.addIssue({ code: "custom", message: "is not JSON" });
-      return z.NEVER;
-    }
-  }, schema);
-}
-
-const maxTargets = 10;
-const webhookSecret = z
-  .string()
-  .regex(/^whsec_([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/, "is not whsec_ and base64");
-const someSecrets = (secret: z.ZodString) =>
-  z.union([secret, z.array(secret).min(1).max(2)]).transform((given) => [given].flat());
-
-const targetFields = { name, url: z.string() };
-const target = z.discriminatedUnion("format", [
-  z.strictObject({
-    ...targetFields,
-    format: z.literal(targetFormats[0]),
-    secret: someSecrets(webhookSecret),
-  }),
-  z.strictObject({ ...targetFields, format: z.literal(targetFormats[1]), secret: z.string().optional() }),
-  z.strictObject({ ...targetFields, format: z.literal(targetFormats[2]), secret: z.string().min(1) }),
-]);
-
-export const alarmTargets = jsonOr(
-  z
-    .array(z.preprocess(withFormat, target))
-    .max(maxTargets)
-    .refine(
-      (targets) => new Set(targets.map((one) => one.name)).size === targets.length,
-      "has two targets of one name",
-    ),
-).transform((targets) =>
-  targets.map(
-    ({ secret, ...rest }): AlarmTarget => ({ ...rest, secrets: secret === undefined ? [] : [secret].flat() }),
-  ),
-);
-
-function withFormat(given: unknown): unknown {
-  return given !== null && typeof given === "object" ? { format: "generic", ...given } : given;
-}
+import { jsonSetting } from "./json-setting.ts";
 
 const clockTime = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, "is not a time as 08:00");
 const activeHours = z
@@ -148,7 +98,7 @@ const overrides = z.strictObject(
   Object.fromEntries(alarmNames.map((alarm) => [alarm, rulesOf(alarm).optional()])),
 );
 
-export const alarmRuleSettings = jsonOr(overrides).transform((given): AlarmRule[] =>
+export const alarmRuleSetting = jsonSetting(overrides).transform((given): AlarmRule[] =>
   alarmRules(
     Object.fromEntries(
       Object.entries(given).map(([alarm, rules]) => [alarm, ((rules ?? []) as GivenRule[]).map(overrideOf)]),
@@ -176,24 +126,3 @@ function overrideOf(given: GivenRule): AlarmOverride {
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
-
-export interface HeartbeatUrls {
-  drain: string | undefined;
-  reap: string | undefined;
-  watch: string | undefined;
-}
-
-const url = z.url({ protocol: /^https?$/, error: "is not an http(s) URL" });
-
-/** One URL for all rounds, or one for each kind. */
-export const heartbeatUrls = z
-  .preprocess(
-    (given, context) => {
-      if (typeof given !== "string" || given.trimStart().startsWith("{")) return given;
-      if (!url.safeParse(given).success)
-        context.addIssue({ code: "custom", message: "is not an http(s) URL" });
-      return { drain: given, reap: given, watch: given };
-    },
-    jsonOr(z.strictObject({ drain: url.optional(), reap: url.optional(), watch: url.optional() })),
-  )
-  .transform((given): HeartbeatUrls => ({ drain: given.drain, reap: given.reap, watch: given.watch }));
