@@ -21,35 +21,38 @@ begin
   more := false;
 
   loop
-    select levels.priority, work.lanes, work.heads, work.is_alone
-    into v_priority, v_lanes, v_heads, v_is_alone
+    -- The best priority that has work; the lanes below its first are not looked at.
+    select chosen.priority into v_priority
     from (
-      select distinct priority
+      select lane, priority, coalesce(p_lows[lane], 0) as low
       from lane
       where queue = p_queue and type = any(p_types) and priority < coalesce(v_priority, 10)
+        and type <> all(array(select name from pause where kind = 'type'))
         and not exists (select from pause where kind = 'queue' and name = p_queue)
       order by priority desc
-      offset 0 -- a fence: one by one, and only as far as needed
-    ) as levels
+      offset 0 -- a fence: the cursor has to be a value to seek by
+    ) as chosen
     cross join lateral (
-      select array_agg(lane order by seq) as lanes, array_agg(seq order by seq) as heads,
-             array_agg(is_alone order by seq) as is_alone
-      from (
-        select lane, coalesce(p_lows[lane], 0) as low,
-               solo or coalesce(p_limits ? type, false)
-                 or type = any(array(select type from breaker where closed_at is null)) as is_alone
-        from lane
-        where queue = p_queue and priority = levels.priority and type = any(p_types)
-          and type <> all(array(select name from pause where kind = 'type'))
-        offset 0
-      ) as chosen
-      cross join lateral (
-        select seq from ready where ready.lane = chosen.lane and seq >= chosen.low order by seq limit 1
-      ) as oldest
-      having count(*) > 0
-    ) as work
+      select from ready where ready.lane = chosen.lane and seq >= chosen.low order by seq limit 1
+    ) as oldest
     limit 1;
     exit when not found;
+
+    select array_agg(lane order by seq), array_agg(seq order by seq), array_agg(is_alone order by seq)
+    into v_lanes, v_heads, v_is_alone
+    from (
+      select lane, coalesce(p_lows[lane], 0) as low,
+             solo or coalesce(p_limits ? type, false)
+               or type = any(array(select type from breaker where closed_at is null)) as is_alone
+      from lane
+      where queue = p_queue and priority = v_priority and type = any(p_types)
+        and type <> all(array(select name from pause where kind = 'type'))
+      offset 0
+    ) as chosen
+    cross join lateral (
+      select seq from ready where ready.lane = chosen.lane and seq >= chosen.low order by seq limit 1
+    ) as oldest;
+    continue when v_lanes is null; -- others were faster
 
     v_some_alone := true = any(v_is_alone);
     more := cardinality(jobs) = p_limit or v_some_alone and jobs <> '{}';

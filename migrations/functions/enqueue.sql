@@ -205,22 +205,22 @@ begin
 
   return query
     select coalesce(new.owner, new.id),
-           case when new.owner <> new.id then (known_job(new.owner)).status else 'pending' end,
+           coalesce(known.status, 'pending'),
            new.type,
            coalesce(new.queue, 'default'),
-           case when new.owner <> new.id then (known_job(new.owner)).scheduled_at
-                else coalesce(new.run_at, time_of_id(new.id)) end,
+           coalesce(known.scheduled_at, new.run_at, time_of_id(new.id)),
            new.owner is not null and new.owner <> new.id
     from unnest(p_jobs, v_ids, v_run_ats, v_owners) with ordinality
       as new(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
              partition_key, traceparent, tags, id, run_at, owner, position)
+    cross join lateral known_job(nullif(new.owner, new.id)) as known
     order by new.position;
 end $$;
 
 -- What became of the job that a key names; if it was pruned, it had been completed. A function of its own: the view's
 -- plan is large, and few enqueues need it.
 create or replace function known_job(p_id uuid, out status text, out scheduled_at timestamptz)
-language plpgsql stable as $$
+language plpgsql stable strict as $$
 begin
   select jobs.status, jobs.scheduled_at into status, scheduled_at from jobs where jobs.id = p_id;
   status := coalesce(status, 'completed');
