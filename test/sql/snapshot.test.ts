@@ -126,8 +126,8 @@ test("its minutes are what happened in the last hour, folded or not", async () =
   const minute = (ago: number) => new Date((Math.floor(Date.now() / 60_000) - ago) * 60_000);
   const [longAgo, first, second] = [minute(62), minute(20), minute(15)];
   await queue.enqueue(...times(3, () => ({})), { type: "other" });
+  await queue.query("update sluice.ledger set at = $1", [first]); // now: a claim may fold it
   await queue.settle(await queue.claim(), complete);
-  await queue.query("update sluice.ledger set at = $1", [first]);
   await queue.query("update sluice.ledger set at = $1 where completed > 0", [second]);
   await queue.query("insert into sluice.ledger (at, lane, failed) select $1, lane, 7 from sluice.lane", [
     longAgo,
