@@ -40,9 +40,9 @@ begin
   select * into v_cursors from cursors order by id desc limit 1;
   if p_limit * (pg_sequence_last_value('lease_generation') - coalesce(v_cursors.generation, 0)) >= 400 then
     perform advance_cursors();
-  end if;
-  if random() < p_limit / 5000.0 then
-    perform fold_ledger(20000);
+    if v_cursors.id % 12 = 0 then -- once in about 5,000 jobs
+      perform fold_ledger(20000);
+    end if;
   end if;
   perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_low);
 
