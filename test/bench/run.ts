@@ -66,7 +66,7 @@ function machine(): Results["machine"] {
     cpu: cpu?.model.trim() ?? "unknown",
     cores: cpus().length,
     memoryGb: Math.round(totalmem() / 2 ** 30),
-    system: `${type()} ${release()}`,
+    system: `${type()} ${release().split("-")[0]}`,
     node: process.version,
   };
 }
