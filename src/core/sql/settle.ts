@@ -33,7 +33,7 @@ export function settle(settlements: readonly Settlement[]): Statement<Settled> {
 function fieldsOf(outcome: Outcome): object {
   switch (outcome.kind) {
     case "complete":
-      return { output: outcome.output };
+      return outcome.output === null ? {} : { output: outcome.output };
     case "retry":
       return { message: outcome.message, seconds: outcome.retryInSeconds };
     case "bury":
