@@ -32,8 +32,9 @@ begin
   from jsonb_to_recordset(p_settlements)
     as asked(id uuid, generation bigint, outcome text, output jsonb);
 
-  -- Most settles: a whole lease was completed. The delete waits for whoever holds the row and then looks at it again; if
-  -- it is another by then, or its ids lie in two buckets, all goes the long way.
+  perform lock_leases(v_generations);
+
+  -- Most settles: a whole lease was completed, and its ids lie in one bucket. One row moves.
   if v_is_plain then
     v_sorted := array(select unnest(v_ids) order by 1);
     with gone as (
@@ -53,8 +54,6 @@ begin
       return;
     end if;
   end if;
-
-  perform lock_leases(v_generations);
 
   with asked as materialized (
     select *
