@@ -8,8 +8,8 @@ language plpgsql as $$
 #variable_conflict use_column
 declare
   v_priority    smallint;
-  v_lanes       int[];    -- with work, the one with the oldest job first
-  v_heads       bigint[]; -- the seq of each one's oldest job
+  v_lanes       int[];     -- with work, the one with the oldest job first
+  v_heads       bigint[];  -- the seq of each one's oldest job
   v_is_alone    boolean[]; -- it is claimed alone
   v_some_alone  boolean;
   v_alone       record;

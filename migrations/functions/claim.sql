@@ -120,10 +120,10 @@ returns table (
 )
 language sql stable as $$
   select picked.place, picked.tid, picked.id, picked.lane, picked.attempt, picked.strikes, job.max_attempts,
-         time_of_id(job.id), coalesce(job.scheduled_at, time_of_id(job.id)), job.payload, job.partition_key, job.traceparent, job.tags,
+         time_of_id(job.id), coalesce(job.scheduled_at, time_of_id(job.id)),
+         job.payload, job.partition_key, job.traceparent, job.tags,
          expiry_of(job.id, job.expires_at) <= now(),
-         case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
-              else octet_length(job.payload::text) end
+         payload_bytes(job.payload)
   from unnest(p_jobs) with ordinality as picked(tid, id, lane, attempt, strikes, place)
   join job on job.id = picked.id
     and job.id = any(p_sorted_ids) and job.id >= p_sorted_ids[1] and job.id <= p_sorted_ids[cardinality(p_sorted_ids)]

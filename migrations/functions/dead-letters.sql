@@ -15,6 +15,15 @@ as $$
   limit p_count
 $$;
 
+-- As the audit shows it; null: the job is not dead. Whoever replays or discards it at the same time waits here.
+create or replace function lock_dead_letter(p_id uuid) returns jsonb
+language sql as $$
+  select jsonb_build_object('status', status, 'dead_reason', reason, 'attempts', attempt)
+  from closed
+  where id = p_id and status = 'dead'
+  for update
+$$;
+
 -- False: the job is not dead. An edited payload is audited as it was and as it is.
 create or replace function replay_as(p_actor text, p_id uuid, p_payload jsonb) returns boolean
 language plpgsql
@@ -22,11 +31,9 @@ set search_path from current
 set enable_seqscan = off
 as $$
 declare
-  v_before jsonb;
+  v_before jsonb := lock_dead_letter(p_id);
 begin
-  select jsonb_build_object('status', status, 'dead_reason', reason, 'attempts', attempt) into v_before
-  from closed where id = p_id and status = 'dead' for update;
-  if not found then
+  if v_before is null then
     return false;
   end if;
   if p_payload is not null then
@@ -71,11 +78,9 @@ set search_path from current
 set enable_seqscan = off
 as $$
 declare
-  v_before jsonb;
+  v_before jsonb := lock_dead_letter(p_id);
 begin
-  select jsonb_build_object('status', status, 'dead_reason', reason, 'attempts', attempt) into v_before
-  from closed where id = p_id and status = 'dead' for update;
-  if not found then
+  if v_before is null then
     return false;
   end if;
   perform discard(array[p_id]);

@@ -55,14 +55,19 @@ create or replace function has_bad_tag(tags text[]) returns boolean
 language sql immutable
 return exists (select from unnest(tags) as tag where tag is null or length(tag) not between 1 and 63);
 
+-- Its size in Postgres's own form, without writing it out where that can be avoided. Inlined.
+create or replace function payload_bytes(payload jsonb) returns int
+language sql stable
+return case when pg_column_compression(payload) is null then pg_column_size(payload)
+            else octet_length(payload::text) end;
+
 -- Says what is wrong with a new job apart from its names, or null. The same limits as in the HTTP contract; a payload's size is
 -- measured in Postgres's own form, which can be larger, so its limit is twice that of the API.
 create or replace function fault_of(job new_job) returns text
 language sql stable -- as pg_column_size is: declared immutable it could not be inlined
 return case
   when jsonb_typeof(job.payload) <> 'object' then 'payload: not a JSON object'
-  when case when pg_column_compression(job.payload) is null then pg_column_size(job.payload)
-            else octet_length(job.payload::text) end > 131072 then 'payload: larger than 64 KiB'
+  when payload_bytes(job.payload) > 131072 then 'payload: larger than 64 KiB'
   when job.priority not between 0 and 9 then 'priority: not between 0 and 9'
   when job.max_attempts not between 1 and 20 then 'max_attempts: not between 1 and 20'
   when job.delay_seconds is not null and job.scheduled_at is not null
