@@ -240,13 +240,28 @@ create type new_job as (
   tags            text[]
 );
 
--- What a claim has locked in `ready`, on its way to a lease.
-create type picked_job as (
-  tid     tid,
-  id      uuid,
-  lane    int,
-  attempt smallint,
-  strikes smallint
+-- The lanes of one priority that have work, the one with the oldest job first.
+create type lane_level as (
+  priority smallint,
+  lanes    int[],
+  types    text[],
+  heads    bigint[],  -- the seq of each one's oldest job
+  is_alone boolean[] -- it is claimed alone
+);
+
+-- What a claim has so far, and on what terms.
+create type claim_batch as (
+  generation       bigint,
+  at               timestamptz,
+  seconds          float8, -- of a lease
+  seconds_of_types jsonb,  -- where a type has others
+  worker           text,
+  bytes_left       bigint, -- for payloads
+  jobs             int,
+  last_seq         bigint, -- of what was taken last
+  is_probe         boolean,
+  more             boolean,
+  leases           json[]
 );
 
 -- What is settled, on its way from its lease to its next table.

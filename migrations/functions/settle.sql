@@ -1,76 +1,67 @@
--- settle: the outcomes of up to a thousand claimed jobs at once. Each is fenced: it applies only while the lease of
--- its generation still holds the job. The answer has a row for each settlement and says whether it applied.
+-- settle: what became of up to a thousand claimed jobs. Each is fenced: it applies only while the lease of its generation
+-- still holds the job. The answer has the new status of each, or null where it did not apply.
 --
--- A settlement: { id, generation, outcome, output?, message?, seconds?, reason? } with the outcomes
+-- Outcomes come in the order of the ids, { outcome, output?, message?, seconds? }; without any, all are completed:
 --   complete   done, with an output if there is one
 --   retry      failed: again in `seconds`, or dead (exhausted) when the attempts are used up
 --   bury       failed: dead (fatal) at once
 --   snooze     again in `seconds`, and the attempt does not count
 --   release    again at once, and the attempt does not count
 
-create or replace function settle(p_settlements jsonb)
-returns table (id uuid, generation bigint, status text, applied boolean)
+create or replace function settle(p_ids uuid[], p_generations bigint[], p_outcomes jsonb default null)
+returns text[]
 language plpgsql
 set search_path from current
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
-  v_ids         uuid[];
-  v_generations bigint[];
-  v_sorted      uuid[];
-  v_is_plain    boolean; -- all of one generation, completed, without outputs
+  v_tids        tid[];
+  v_held        uuid[];
   v_settled     settled_job[];
   v_places      bigint[]; -- of each in what was asked
   v_some_failed boolean;
   v_dead        uuid[];
 begin
-  select array_agg(id), array_agg(generation),
-         bool_and(outcome = 'complete' and coalesce(output, 'null') = 'null') and min(generation) = max(generation)
-  into v_ids, v_generations, v_is_plain
-  from jsonb_to_recordset(p_settlements)
-    as asked(id uuid, generation bigint, outcome text, output jsonb);
-
-  perform lock_leases(v_generations);
-
-  -- Most settles: a whole lease was completed, and its ids lie in one bucket. One row moves.
-  if v_is_plain then
-    v_sorted := array(select unnest(v_ids) order by 1);
-    with gone as (
-      delete from lease
-      where generation = v_generations[1] and ids = v_sorted
-        and end_of_bucket(ids[1]) = end_of_bucket(ids[cardinality(ids)])
-      returning lane, started_at, ids, attempts
-    ),
-    written as (
-      insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
-      select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from gone
-    )
-    insert into ledger (lane, leased, completed, processing_seconds)
-    select lane, -cardinality(ids), cardinality(ids), date_part('epoch', now() - started_at) from gone;
-    if found then
-      return query select id, v_generations[1], 'completed', true from unnest(v_ids) as id;
-      return;
+  -- Most settles: all that is left of one claim was completed, and its ids lie in one bucket. Whole rows move.
+  if p_outcomes is null and p_generations[1] = all(p_generations)
+     and end_of_bucket(p_ids[1]) = end_of_bucket(p_ids[cardinality(p_ids)]) then
+    select array_agg(tid) filter (where place = 1), array_agg(id order by id) into v_tids, v_held
+    from (
+      select ctid as tid, ids from lease where generation = p_generations[1] order by lane, ids for update
+    ) as held cross join lateral unnest(ids) with ordinality as entry(id, place);
+    if v_held = p_ids then
+      with gone as (
+        delete from lease where ctid = any(v_tids) returning lane, started_at, ids, attempts
+      ),
+      written as (
+        insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
+        select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from gone
+      )
+      insert into ledger (lane, leased, completed, processing_seconds)
+      select lane, -cardinality(ids), cardinality(ids), date_part('epoch', now() - started_at) from gone;
+      return array_fill('completed'::text, array[cardinality(p_ids)]);
     end if;
   end if;
 
+  perform lock_leases(p_generations);
   with asked as materialized (
     select *
     from rows from (
-      jsonb_to_recordset(p_settlements)
-        as (id uuid, generation bigint, outcome text, output jsonb, message text, seconds float8)
+      unnest(p_ids), unnest(p_generations),
+      jsonb_to_recordset(coalesce(p_outcomes, '[]')) as (outcome text, output jsonb, message text, seconds float8)
     ) with ordinality as asked(id, generation, outcome, output, message, seconds, asked_place)
   ),
   held as materialized (
     select lease.ctid as tid, lease.generation, lease.lane, lease.started_at, entry.*
     from lease
     cross join lateral unnest(ids, attempts, strikes) with ordinality as entry(id, attempt, strikes, place)
-    where lease.generation = any(v_generations)
+    where lease.generation = any(p_generations)
   ),
   matched as materialized (
     select distinct on (held.id, held.generation) -- asked for twice: the first counts
-           held.*, asked.outcome, asked.output, asked.message, asked.seconds, asked.asked_place
+           held.*, case when p_outcomes is null then 'complete' else asked.outcome end as outcome, asked.output,
+           asked.message, asked.seconds, asked.asked_place
     from held join asked on asked.id = held.id and asked.generation = held.generation
     order by held.id, held.generation, asked.asked_place
   ),
@@ -109,18 +100,16 @@ begin
     perform complete_jobs(v_settled);
   end if;
 
-  return query
-    select asked.id, asked.generation,
-           case when job.id is null then null
+  return array(
+    select case when job.id is null then null
                 when job.outcome = 'complete' then 'completed'
                 when job.id = any(v_dead) then 'dead'
-                else 'pending' end,
-           job.id is not null
-    from unnest(v_ids, v_generations) with ordinality as asked(id, generation, position)
+                else 'pending' end
+    from unnest(p_ids) with ordinality as asked(id, position)
     left join unnest(v_settled, v_places)
       as job(id, lane, attempt, strikes, started_at, outcome, output, message, seconds, place)
       on job.place = asked.position
-    order by asked.position;
+    order by asked.position);
 end $$;
 
 -- Whoever settles, extends or reaps the same lease waits here, or makes us wait. The next statement takes a fresh
@@ -217,7 +206,8 @@ language sql
 security definer
 set search_path from current
 as $$
-  select applied
-  from settle(jsonb_build_array(jsonb_build_object(
-    'id', job_id, 'generation', lease_generation, 'outcome', 'complete', 'output', output)))
+  select settle(array[job_id], array[lease_generation],
+                case when output is not null
+                     then jsonb_build_array(jsonb_build_object('outcome', 'complete', 'output', output)) end)
+         = array['completed']
 $$;

@@ -1,5 +1,5 @@
-// The drain of one queue: claim a batch, start its handlers, settle what has landed, and again while there is more and
-// the budget allows. It ends when everything that it claimed is settled.
+// The drain of one queue: claim a batch, start its handlers, settle what has landed along with the next claim, and so on
+// while there is more and the budget allows. It ends when everything that it claimed is settled.
 import type { ClaimedJob } from "../core/job.ts";
 import {
   claimingEnd,
@@ -54,6 +54,7 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
   for (;;) {
     end ??= claimingEnd(budget, { elapsedMs: elapsedMs(), ...spent });
     if (!end) await claimBatch();
+    if (!(await settling.settleAll())) end = "error";
     if (end) onClaimed?.();
     if (flights.size() === 0) start(suspects.splice(0));
     if (flights.size() + flights.landed() + settling.waiting() === 0) {
@@ -64,7 +65,6 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
     await waitForLanding();
     if (queue.clock.nowMs() >= extendAtMs) await extendAll();
     settling.add(flights.takeLanded());
-    if (!(await settling.settleAll())) end = "error";
   }
 
   async function claimBatch(): Promise<void> {
@@ -83,27 +83,32 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
     if (end || limit === 0) return;
     const beganMs = queue.clock.nowMs();
     const leaseSeconds = Math.min(...types.map((type) => type.leaseSeconds));
+    const riders = settling.riders();
     try {
       spent.subrequests++;
-      const rows = await queue.db.run(
-        claim({
-          queue: name,
-          types,
-          limit,
-          leaseSeconds,
-          maxBytes: budget.payloadBytes,
-          ...(options.worker ? { worker: options.worker } : {}),
-        }),
+      const [batch] = await queue.db.run(
+        claim(
+          {
+            queue: name,
+            types,
+            limit,
+            leaseSeconds,
+            maxBytes: budget.payloadBytes,
+            ...(options.worker ? { worker: options.worker } : {}),
+          },
+          riders,
+        ),
       );
+      if (!batch) throw new Error("a claim without an answer");
+      settling.arrived(riders, batch.settled);
       claims.count++;
       claims.ms += queue.clock.nowMs() - beganMs;
-      const jobs = rows.map((row) => row.job);
-      claimed += jobs.length;
-      suspects.push(...jobs.filter(isSuspect));
-      start(jobs.filter((job) => !isSuspect(job)));
-      if (!rows.some((row) => row.hasMore)) end = "empty";
+      claimed += batch.jobs.length;
+      suspects.push(...batch.jobs.filter(isSuspect));
+      start(batch.jobs.filter((job) => !isSuspect(job)));
+      if (!batch.hasMore) end = "empty";
       extendAtMs = Math.min(extendAtMs, beganMs + (leaseSeconds * 1000) / 3);
-      last = { jobs: rows.length, ms: 0 };
+      last = { jobs: batch.jobs.length, ms: 0 };
     } catch (error) {
       queue.log.error("claim failed", { queue: name, message: (error as Error).message });
       end = "error";

@@ -2,6 +2,7 @@
 // settle is safe to repeat: what failed waits for the next turn.
 import type { Outcome } from "../core/job.ts";
 import { settle } from "../core/sql/index.ts";
+import type { Settled } from "../core/sql/settle.ts";
 import { createBreakers } from "./breakers.ts";
 import type { Landing } from "./flights.ts";
 import type { Queue } from "./ports.ts";
@@ -27,6 +28,13 @@ export interface Settling {
   add(landings: readonly Landing[]): void;
   /** Everything that waits. False: it failed, and what is left waits for another turn. */
   settleAll(): Promise<boolean>;
+  /**
+   * What the next claim can take along: all that waits, if it is completed work that fits in one batch. Breakers are
+   * judged between a failure, or a probe, and the next claim.
+   */
+  riders(): readonly Landing[];
+  /** The claim has settled them. */
+  arrived(riders: readonly Landing[], settled: readonly Settled[]): void;
 }
 
 export function createSettling(
@@ -51,14 +59,22 @@ export function createSettling(
       }
       return true;
     },
+    riders() {
+      const mayRide = waiting.every(({ job, outcome }) => outcome.kind === "complete" && !job.isProbe);
+      return mayRide && firstBatch(waiting).length === waiting.length ? waiting : [];
+    },
+    arrived(riders, settled) {
+      count(riders, settled);
+      waiting = waiting.slice(riders.length);
+    },
   };
 
   async function settleBatch(batch: readonly Landing[]): Promise<boolean> {
     spent.subrequests++;
     try {
-      const settled = await queue.db.run(settle(batch));
+      const [settled = []] = await queue.db.run(settle(batch));
       failures = 0;
-      count(batch, new Set(settled.filter((job) => job.applied).map((job) => job.id)));
+      count(batch, settled);
       return true;
     } catch (error) {
       failures++;
@@ -78,7 +94,8 @@ export function createSettling(
     waiting = [];
   }
 
-  function count(batch: readonly Landing[], applied: ReadonlySet<string>): void {
+  function count(batch: readonly Landing[], settled: readonly Settled[]): void {
+    const applied = new Set(settled.filter((job) => job.applied).map((job) => job.id));
     const lost = batch.filter(({ job }) => !applied.has(job.id)).map(({ job }) => job.id);
     if (lost.length > 0) queue.log.warn("lease lost", { queue: name, jobs: lost });
     counts.lost += lost.length;

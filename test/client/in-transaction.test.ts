@@ -140,7 +140,8 @@ describe.each(Object.keys(drivers))("in a transaction of %s (Q2)", (name) => {
     const [claimed] = await db.run(
       claim({ queue: "mail", types: [{ type: "welcome" }], limit: 1, leaseSeconds: 60 }),
     );
-    const held = { jobId: claimed?.job.id ?? "", leaseGeneration: claimed?.job.leaseGeneration ?? "" };
+    const [job] = claimed?.jobs ?? [];
+    const held = { jobId: job?.id ?? "", leaseGeneration: job?.leaseGeneration ?? "" };
     await inTransaction(async (tx, insert) => {
       await insert("u1");
       await complete(tx, held, { sent: true });

@@ -159,7 +159,7 @@ describe("a handler", () => {
 });
 
 describe("a drain", () => {
-  test("goes on until the queue is empty, two round trips for each batch (D1)", async () => {
+  test("goes on until the queue is empty, one round trip for each batch and one at the end (D1)", async () => {
     await enqueueMany(25);
     counting.takeCounts();
     const report = await drainDefault({ ...roomyBudget, maxBatch: 10 });
@@ -171,15 +171,15 @@ describe("a drain", () => {
       lost: 0,
       end: "empty",
     });
-    expect(counting.takeCounts()).toEqual({ claim: 3, settle: 3 });
+    expect(counting.takeCounts()).toEqual({ claim: 3, settle: 1 });
   });
 
   test("stops at its subrequests, settles what it took and leaves the rest", async () => {
     await enqueueMany(50);
     counting.takeCounts();
     const report = await drainDefault({ ...roomyBudget, maxBatch: 10, subrequests: 6 });
-    expect(report).toMatchObject({ claimed: 20, completed: 20, end: "subrequests" });
-    expect(counting.takeCounts()).toEqual({ claim: 2, settle: 2 });
+    expect(report).toMatchObject({ claimed: 40, completed: 40, end: "subrequests" });
+    expect(counting.takeCounts()).toEqual({ claim: 4, settle: 1 });
   });
 
   test("claims no more when its time for claiming is over", async () => {

@@ -75,11 +75,12 @@ describe("limits across all drains (D5)", () => {
   test("a type at its limit keeps no other from being drained", async () => {
     await enqueueMany(10, "narrow");
     const types = [{ type: "narrow", limits: { concurrency: 3 } }, { type: "other" }];
-    const held = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
-    expect(held.map((row) => row.job.type)).toEqual(["narrow", "narrow", "narrow"]);
+    const [claimed] = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
+    const held = claimed?.jobs ?? [];
+    expect(held.map((job) => job.type)).toEqual(["narrow", "narrow", "narrow"]);
     await enqueueMany(50, "other");
     expect(await drainDefault()).toMatchObject({ completed: 50, end: "empty" });
-    await db.run(settle(held.map(({ job }) => ({ job, outcome: { kind: "complete", output: null } }))));
+    await db.run(settle(held.map((job) => ({ job, outcome: { kind: "complete", output: null } }))));
     expect(await drainDefault()).toMatchObject({ completed: 7 });
   });
 });
@@ -126,8 +127,8 @@ describe("a circuit breaker (D6)", () => {
         db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 })),
       ),
     );
-    expect(claims.flat()).toHaveLength(1);
-    expect(claims.flat()[0]?.job.isProbe).toBe(true);
+    const jobs = claims.flat().flatMap((claimed) => claimed.jobs);
+    expect(jobs.map((job) => job.isProbe)).toEqual([true]);
   });
 
   test("of one type is no concern of another", async () => {

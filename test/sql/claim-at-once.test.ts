@@ -33,9 +33,9 @@ describe.each([["one type", ["echo"]] as const, ["four types", ["a", "b", "c", "
     async function claimAll() {
       const claimed = [];
       for (;;) {
-        const rows = await queue.claimRows({ types, limit: 50 });
-        claimed.push(...rows.map((row) => row.job));
-        if (!rows[0]?.hasMore) return claimed;
+        const { jobs, hasMore } = await queue.claimBatch({ types, limit: 50 });
+        claimed.push(...jobs);
+        if (!hasMore) return claimed;
       }
     }
   },

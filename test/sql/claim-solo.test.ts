@@ -27,9 +27,9 @@ async function makeReady() {
 async function batches() {
   const found: [size: number, strikes: number][] = [];
   for (;;) {
-    const rows = await queue.claimRows();
-    if (rows.length > 0) found.push([rows.length, Math.max(...rows.map((row) => row.job.strikes))]);
-    if (!rows[0]?.hasMore) return found;
+    const { jobs, hasMore } = await queue.claimBatch();
+    if (jobs.length > 0) found.push([jobs.length, Math.max(...jobs.map((job) => job.strikes))]);
+    if (!hasMore) return found;
   }
 }
 

@@ -110,25 +110,23 @@ describe("how many", () => {
     "of %i waiting a claim of %i takes %i, and says whether there are more",
     async (waiting, limit, taken, more) => {
       await queue.enqueue(...times(waiting, (n) => ({ priority: n % 2, type: n % 3 === 0 ? "a" : "b" })));
-      const rows = await queue.claimRows({ types: ["a", "b"], limit });
-      expect(rows).toHaveLength(taken);
-      expect(new Set(rows.map((row) => row.hasMore))).toEqual(new Set([more]));
+      const { jobs, hasMore } = await queue.claimBatch({ types: ["a", "b"], limit });
+      expect([jobs.length, hasMore]).toEqual([taken, more]);
     },
   );
 
   test("payloads of more than 4 MiB are left for the next claim", async () => {
     await queue.enqueue(...times(100, () => ({ payload: { text: "x".repeat(60_000) } })));
-    const rows = await queue.claimRows();
-    expect(rows.length).toBe(Math.floor(4_194_304 / 60_012));
-    expect(rows[0]?.hasMore).toBe(true);
-    expect((await queue.claimRows()).map((row) => row.hasMore)).toEqual(times(31, () => false));
+    const { jobs, hasMore } = await queue.claimBatch();
+    expect([jobs.length, hasMore]).toEqual([Math.floor(4_194_304 / 60_012), true]);
+    const rest = await queue.claimBatch();
+    expect([rest.jobs.length, rest.hasMore]).toEqual([31, false]);
   });
 
   test("a job that is larger than all that a claim may carry is claimed alone", async () => {
     await queue.enqueue({ payload: { text: "x".repeat(5000) } }, {});
-    const claimOf = () => queue.query("select * from sluice.claim('default', '{echo}', 10, 300, null, 1000)");
-    expect(await claimOf()).toHaveLength(1);
-    expect(await claimOf()).toHaveLength(1);
+    expect(await queue.claim({ maxBytes: 1000 })).toHaveLength(1);
+    expect(await queue.claim({ maxBytes: 1000 })).toHaveLength(1);
   });
 
   test("an empty queue gives nothing and writes nothing", async () => {

@@ -31,13 +31,13 @@ test("a paused type is not claimed in any queue, and the types beside it are", a
 test("a claim beside a paused type says truly whether there is more", async () => {
   await queue.enqueue(...times(10, () => ({})), ...times(3, () => ({ type: "other" })));
   await db.run(pause({ type: "echo" }));
-  expect((await queue.claimRows({ types: ["echo", "other"], limit: 2 })).map((row) => row.hasMore)).toEqual([
-    true,
-    true,
-  ]);
-  expect((await queue.claimRows({ types: ["echo", "other"], limit: 2 })).map((row) => row.hasMore)).toEqual([
-    false,
-  ]);
+  for (const [size, hasMore] of [
+    [2, true],
+    [1, false],
+  ] as const) {
+    const batch = await queue.claimBatch({ types: ["echo", "other"], limit: 2 });
+    expect([batch.jobs.length, batch.hasMore]).toEqual([size, hasMore]);
+  }
 });
 
 test("a queue and a type of one name are paused apart", async () => {

@@ -84,7 +84,7 @@ describe("a role with USAGE and EXECUTE on three functions", () => {
     );
     expect(callable.map((row) => row.name)).toEqual([...allowed].sort());
     expect(await sqlState(app.query("select * from sluice.claim('default', '{echo}', 1, 60)"))).toBe("42501");
-    expect(await sqlState(app.query("select * from sluice.settle('[]')"))).toBe("42501");
+    expect(await sqlState(app.query("select sluice.settle('{}', '{}')"))).toBe("42501");
   });
 
   test("makes nothing of its own in the schema", async () => {
@@ -131,9 +131,10 @@ describe("a hostile search_path of the caller changes nothing", () => {
     const client = await db.pool.connect();
     await client.query("set search_path to trap, pg_catalog");
     const { rows: enqueued } = await client.query(`select id from sluice.enqueue_jobs('[{"type": "echo"}]')`);
-    const { rows: claimed } = await client.query("select * from sluice.claim('default', '{echo}', 1, 60)");
-    expect(claimed[0].id).toBe(enqueued[0].id);
-    const { rows: found } = await client.query("select status from sluice.find_job($1)", [claimed[0].id]);
+    const { rows } = await client.query("select sluice.claim('default', '{echo}', 1, 60) as claimed");
+    const id = enqueued[0].id;
+    expect(rows[0].claimed.leases[0].jobs[0][0]).toBe(id);
+    const { rows: found } = await client.query("select status from sluice.find_job($1)", [id]);
     expect(found).toEqual([{ status: "processing" }]);
     await client.query(
       "select sluice.advance_cursors(), sluice.reap_leases(1), sluice.reap_expired(1), sluice.prune(1)",

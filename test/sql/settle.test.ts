@@ -104,7 +104,7 @@ test("1,000 mixed outcomes are settled in one call and answered in the order ask
   ];
   const jobs = (await claimNew(1000)).toReversed();
   const settlements = jobs.map((job, n) => ({ job, outcome: outcomes[n % 6] ?? complete }));
-  const answers = await db.run(settle(settlements));
+  const [answers = []] = await db.run(settle(settlements));
   expect(answers.map((answer) => answer.id)).toEqual(jobs.map((job) => job.id));
   const expected = ["completed", "completed", "pending", "dead", "pending", "pending"];
   expect(answers.map((answer) => answer.status)).toEqual(times(1000, (n) => expected[n % 6]));
@@ -138,7 +138,11 @@ describe("nothing is applied, and the answer says so (D3)", () => {
     await queue.settle([old], release);
     const current = await queue.claimOne();
     const settlements = [old, current, old].map((job) => ({ job, outcome: complete }));
-    expect((await db.run(settle(settlements))).map((answer) => answer.applied)).toEqual([false, true, false]);
+    expect((await db.run(settle(settlements))).flat().map((answer) => answer.applied)).toEqual([
+      false,
+      true,
+      false,
+    ]);
   });
 
   test("for a job that was not in that lease", async () => {
@@ -169,7 +173,7 @@ describe("nothing is applied, and the answer says so (D3)", () => {
       { job: other, outcome: complete },
       { job, outcome: { kind: "bury", message: "second" } },
     ];
-    expect(await db.run(settle(settlements))).toMatchObject([
+    expect((await db.run(settle(settlements))).flat()).toMatchObject([
       { status: "completed", applied: true },
       { status: "completed", applied: true },
       refused,

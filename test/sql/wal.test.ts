@@ -2,7 +2,7 @@
 // bills. The server counts the bytes of each call, so they are the same on every machine.
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { claimText, enqueueText, heldJobs, newJobs, settlements, settleText } from "../support/churn.ts";
+import { claimText, enqueueText, heldJobs, newJobs, settleText, settleValues } from "../support/churn.ts";
 import { measure } from "../support/explain.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 
@@ -21,8 +21,8 @@ test("in a batch of 100, a job costs at most 600 bytes of log to enqueue and 250
   for (let batch = 0; batch < batches; batch++) {
     bytes.finish += (await measure(client, claimText, [batchSize])).walBytes;
     const held = await heldJobs(client);
-    expect(held).toHaveLength(batchSize);
-    bytes.finish += (await measure(client, settleText, [settlements(held)])).walBytes;
+    expect(held.ids).toHaveLength(batchSize);
+    bytes.finish += (await measure(client, settleText, settleValues(held))).walBytes;
   }
   expect(bytes.enqueue / batches / batchSize).toBeLessThanOrEqual(600);
   expect(bytes.finish / batches / batchSize).toBeLessThanOrEqual(250);

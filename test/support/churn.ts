@@ -42,8 +42,8 @@ export async function churn(url: string, options: Churn): Promise<void> {
 }
 
 export const enqueueText = "select * from sluice.enqueue_jobs($1)";
-export const claimText = "select * from sluice.claim('default', array['mail'], $1::int, 600)";
-export const settleText = "select * from sluice.settle($1)";
+export const claimText = "select sluice.claim('default', array['mail'], $1::int, 600) as claimed";
+export const settleText = "select sluice.settle($1, $2, $3)";
 
 export function newJobs(size: number): string {
   return JSON.stringify(Array.from({ length: size }, () => ({ type: "mail", payload, max_attempts: 20 })));
@@ -53,33 +53,39 @@ export async function enqueueBatch(client: pg.ClientBase, size: number): Promise
   await client.query(enqueueText, [newJobs(size)]);
 }
 
+/** What is claimed and not settled, sorted as settle() likes it. */
+export interface HeldJobs {
+  ids: string[];
+  generations: string[];
+}
+
+/** The column `claimed` of a claim's answer, as far as it is needed here. */
 export interface ClaimedRow {
-  id: string;
-  lease_generation: string;
+  claimed: { generation: string; leases: { jobs: [id: string][] }[] | null };
 }
 
-export async function claimBatch(client: pg.ClientBase, size: number): Promise<ClaimedRow[]> {
-  const { rows } = await client.query<ClaimedRow>(claimText, [size]);
-  return rows;
-}
-
-export async function settleBatch(
-  client: pg.ClientBase,
-  rows: readonly ClaimedRow[],
-  retries = 0,
-): Promise<void> {
-  if (rows.length === 0) return;
-  await client.query(settleText, [settlements(rows, retries)]);
-}
-
-export function settlements(rows: readonly ClaimedRow[], retries = 0): string {
-  return JSON.stringify(
-    rows.map(({ id, lease_generation: generation }, index) =>
-      index < rows.length * retries
-        ? { id, generation, outcome: "retry", message: "busy", seconds: 0.05 }
-        : { id, generation, outcome: "complete" },
-    ),
+export function heldOf(rows: readonly ClaimedRow[]): HeldJobs {
+  const ids = rows.flatMap(({ claimed }) =>
+    (claimed.leases ?? []).flatMap((lease) => lease.jobs.map(([id]) => id)),
   );
+  return { ids: ids.sort(), generations: ids.map(() => rows[0]?.claimed.generation ?? "") };
+}
+
+export async function claimBatch(client: pg.ClientBase, size: number): Promise<HeldJobs> {
+  return heldOf((await client.query<ClaimedRow>(claimText, [size])).rows);
+}
+
+export async function settleBatch(client: pg.ClientBase, held: HeldJobs, retries = 0): Promise<void> {
+  if (held.ids.length > 0) await client.query(settleText, settleValues(held, retries));
+}
+
+export function settleValues({ ids, generations }: HeldJobs, retries = 0): unknown[] {
+  const outcomes = ids.map((_, index) =>
+    index < ids.length * retries
+      ? { outcome: "retry", message: "busy", seconds: 0.05 }
+      : { outcome: "complete" },
+  );
+  return [ids, generations, retries > 0 ? JSON.stringify(outcomes) : null];
 }
 
 /**
@@ -90,12 +96,12 @@ export function mostBuffers(limit: number, { retried = false } = {}): number {
   return 80 + (limit - 1) * (retried ? 9 : 5);
 }
 
-/** What is claimed and not settled, read from the leases: an explained claim does not say what it claimed. */
-export async function heldJobs(client: pg.ClientBase): Promise<ClaimedRow[]> {
-  const { rows } = await client.query<ClaimedRow>(
-    "select unnest(ids) as id, generation as lease_generation from sluice.lease",
+/** Read from the leases: an explained claim does not say what it claimed. */
+export async function heldJobs(client: pg.ClientBase): Promise<HeldJobs> {
+  const { rows } = await client.query<{ id: string; generation: string }>(
+    "select unnest(ids) as id, generation from sluice.lease order by 1",
   );
-  return rows;
+  return { ids: rows.map((row) => row.id), generations: rows.map((row) => row.generation) };
 }
 
 /** The median of single claims, each after a little more work: how far the cursors lag is a part of the cost. */

@@ -16,12 +16,13 @@ export async function claimAndSettle(gate: Gate, random: SeededRandom): Promise<
   const wanted = claim({ queue: "default", types: gateTypes, limit: random.int(1, 60), leaseSeconds });
   if (random.isLikely(rollbackShare)) {
     await inTransaction(gate.pool, { isCommitted: false }, async (client) => {
-      const rows = await runOn(client, wanted);
-      await runOn(client, settle(rows.map(({ job }) => ({ job, outcome: outcomeOf(random) }))));
+      const [claimed] = await runOn(client, wanted);
+      const jobs = claimed?.jobs ?? [];
+      await runOn(client, settle(jobs.map((job) => ({ job, outcome: outcomeOf(random) }))));
     });
     return idleMs;
   }
-  const jobs = (await runOn(gate.pool, wanted)).map((row) => row.job);
+  const jobs = (await runOn(gate.pool, wanted)).flatMap((claimed) => claimed.jobs);
   for (const job of jobs) remember(gate, job);
   await settleSome(gate, random, jobs);
   return jobs.length > 0 ? 0 : idleMs;
@@ -64,7 +65,7 @@ function isTooLate(gate: Gate, job: Held): boolean {
 
 async function settleAndNote(gate: Gate, settlements: readonly Settlement[]): Promise<void> {
   const stale = settlements.map(({ job }) => isTooLate(gate, job)); // as known before they are sent
-  const answers = await runOn(gate.pool, settle(settlements));
+  const [answers = []] = await runOn(gate.pool, settle(settlements));
   for (const [index, { job, outcome }] of settlements.entries()) {
     if (!answers[index]?.applied) continue;
     const key = `${job.id} ${job.leaseGeneration}`;
@@ -75,7 +76,7 @@ async function settleAndNote(gate: Gate, settlements: readonly Settlement[]): Pr
 }
 
 async function settleStale(gate: Gate, settlements: readonly Settlement[]): Promise<void> {
-  const answers = await runOn(gate.pool, settle(settlements));
+  const [answers = []] = await runOn(gate.pool, settle(settlements));
   gate.stale.sent += answers.length;
   gate.stale.applied += answers.filter((answer) => answer.applied).length;
 }

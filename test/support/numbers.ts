@@ -1,6 +1,17 @@
 // What the engine costs in a large queue: server times, buffers, bytes of log, and rates over a few connections.
 import pg from "pg";
-import { claimText, enqueueText, heldJobs, newJobs, settleText } from "./churn.ts";
+import {
+  type ClaimedRow,
+  claimText,
+  enqueueText,
+  type HeldJobs,
+  heldJobs,
+  heldOf,
+  newJobs,
+  settleBatch,
+  settleText,
+  settleValues,
+} from "./churn.ts";
 import { type Call, measure, measureOften } from "./explain.ts";
 import { hotCalls } from "./hot-calls.ts";
 import { commonTypes, rareType } from "./large-queue.ts";
@@ -14,7 +25,7 @@ export interface Measured {
 }
 
 const types = [...commonTypes, rareType];
-const claimAll = "select * from sluice.claim($1, $2, $3::int, 600)";
+const claimAll = "select sluice.claim($1, $2, $3::int, 600) as claimed";
 
 export async function measureEngine(url: string): Promise<Measured[]> {
   const client = new pg.Client({ connectionString: url });
@@ -46,19 +57,22 @@ async function measureCalls(client: pg.Client): Promise<Measured[]> {
     measured.push({ what: call.name, value: buffers, unit: "buffers" });
   }
   const settle = await measureOften(11, async () =>
-    measure(client, settleText, [await mixedSettlements(client)]),
+    measure(client, settleText, await mixedSettlements(client)),
   );
   return [...measured, { what: "settle 1,000, mixed", value: settle.ms, unit: "ms", bar: 25 }];
 }
 
-async function mixedSettlements(client: pg.Client): Promise<string> {
-  const { rows } = await client.query(claimAll, ["default", types, 1000]);
-  const outcomes = ["complete", "complete", "retry", "bury", "snooze", "release"];
-  return JSON.stringify(
-    rows.map(({ id, lease_generation: generation }, index) => ({
-      ...{ id, generation, outcome: outcomes[index % outcomes.length], message: "busy", seconds: 3_600 },
-    })),
-  );
+async function mixedSettlements(client: pg.Client): Promise<unknown[]> {
+  const { ids, generations } = await claimSome(client, 1000);
+  const kinds = ["complete", "complete", "retry", "bury", "snooze", "release"];
+  const outcomes = ids.map((_, index) => ({
+    ...{ outcome: kinds[index % kinds.length], message: "busy", seconds: 3_600 },
+  }));
+  return [ids, generations, JSON.stringify(outcomes)];
+}
+
+async function claimSome(client: pg.Client, size: number): Promise<HeldJobs> {
+  return heldOf((await client.query<ClaimedRow>(claimAll, ["default", types, size])).rows);
 }
 
 async function measureLog(client: pg.Client): Promise<Measured[]> {
@@ -68,10 +82,7 @@ async function measureLog(client: pg.Client): Promise<Measured[]> {
   for (let batch = 0; batch < batches; batch++) {
     total.enqueue += (await measure(client, enqueueText, [newJobs(100)])).walBytes;
     total.finish += (await measure(client, claimText, [100])).walBytes;
-    const settlements = (await heldJobs(client)).map(({ id, lease_generation: generation }) => ({
-      ...{ id, generation, outcome: "complete" },
-    }));
-    total.finish += (await measure(client, settleText, [JSON.stringify(settlements)])).walBytes;
+    total.finish += (await measure(client, settleText, settleValues(await heldJobs(client)))).walBytes;
   }
   return [
     { what: "log of a job, enqueued by 100", value: total.enqueue / batches / 100, unit: "bytes", bar: 600 },
@@ -155,14 +166,9 @@ async function drainOn(url: string, size: number, rounds: number): Promise<numbe
   await client.connect();
   let jobs = 0;
   for (let round = 0; round < rounds; round++) {
-    const { rows } = await client.query(claimAll, ["default", types, size]);
-    const settlements = rows.map(({ id, lease_generation: generation }) => ({
-      id,
-      generation,
-      outcome: "complete",
-    }));
-    if (rows.length > 0) await client.query(settleText, [JSON.stringify(settlements)]);
-    jobs += rows.length;
+    const held = await claimSome(client, size);
+    await settleBatch(client, held);
+    jobs += held.ids.length;
   }
   await client.end();
   return jobs;

@@ -1,7 +1,7 @@
 // The engine's verbs in short, for tests that chain them: a test names only what it is about.
 import type { QueryResultRow } from "pg";
 import type { ClaimedJob, Held, Job, NewJob, Outcome } from "../../src/core/job.ts";
-import type { Claim, ClaimRow } from "../../src/core/sql/claim.ts";
+import type { Claim, Claimed } from "../../src/core/sql/claim.ts";
 import type { EnqueuedJob } from "../../src/core/sql/enqueue.ts";
 import { claim, enqueue, findJob, settle } from "../../src/core/sql/index.ts";
 import type { Settled } from "../../src/core/sql/settle.ts";
@@ -11,7 +11,7 @@ import type { TestDatabase } from "./test-database.ts";
 export interface Verbs {
   enqueue(...jobs: Partial<NewJob>[]): Promise<EnqueuedJob[]>;
   enqueueOne(fields?: Partial<NewJob>): Promise<string>;
-  claimRows(options?: Partial<Claim>): Promise<ClaimRow[]>;
+  claimBatch(options?: Partial<Claim>): Promise<Claimed>;
   claim(options?: Partial<Claim>): Promise<ClaimedJob[]>;
   claimOne(options?: Partial<Claim>): Promise<ClaimedJob>;
   settle(jobs: readonly Held[], outcome: Outcome): Promise<Settled[]>;
@@ -31,11 +31,13 @@ export function verbsOf(db: TestDatabase): Verbs {
   const verbs: Verbs = {
     enqueue: (...jobs) => db.run(enqueue(jobs.map(newJob))),
     enqueueOne: async (fields = {}) => only(await verbs.enqueue(fields)).id,
-    claimRows: (options = {}) =>
-      db.run(claim({ queue: "default", types: ["echo"], limit: 100, leaseSeconds: 300, ...options })),
-    claim: async (options) => (await verbs.claimRows(options)).map((row) => row.job),
+    claimBatch: async (options = {}) =>
+      only(
+        await db.run(claim({ queue: "default", types: ["echo"], limit: 100, leaseSeconds: 300, ...options })),
+      ),
+    claim: async (options) => (await verbs.claimBatch(options)).jobs,
     claimOne: async (options) => only(await verbs.claim({ limit: 1, ...options })),
-    settle: (jobs, outcome) => db.run(settle(jobs.map((job) => ({ job, outcome })))),
+    settle: async (jobs, outcome) => only(await db.run(settle(jobs.map((job) => ({ job, outcome }))))),
     find: async (id) => only(await db.run(findJob(id))),
     buryOne: async (fields = {}) => {
       const id = await verbs.enqueueOne(fields);

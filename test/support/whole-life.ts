@@ -44,13 +44,13 @@ export async function wholeLife(db: Database): Promise<void> {
   expect(again).toMatchObject([{ id: ids[0], deduplicated: true, status: "pending" }]);
 
   await db.run(pause({ type: "echo" }));
-  expect(await db.run(claim(next))).toEqual([]);
+  expect(await db.run(claim(next))).toMatchObject([{ jobs: [] }]);
   await db.run(resume({ type: "echo" }));
-  const held = (await db.run(claim(next))).map((row) => row.job);
+  const held = (await db.run(claim(next))).flatMap((claimed) => claimed.jobs);
   expect(held.map((job) => job.id)).toEqual(ids);
   expect(await db.run(extend(held.slice(1, 3), { seconds: 600 }))).toHaveLength(2);
 
-  const settled = await db.run(
+  const [settled] = await db.run(
     settle(
       held.map((job, n) => ({
         job,
@@ -58,7 +58,7 @@ export async function wholeLife(db: Database): Promise<void> {
       })),
     ),
   );
-  expect(settled.every((settlement) => settlement.applied)).toBe(true);
+  expect(settled?.every((settlement) => settlement.applied)).toBe(true);
   expect(await db.run(findJob(ids[7] ?? ""))).toMatchObject([{ status: "completed", output: { n: 7 } }]);
   expect(await db.run(listJobs({ tag: "x", limit: jobs + 1 }))).toHaveLength(jobs);
   expect(await db.run(listJobs({ status: "completed", type: "echo", limit: 10 }))).toHaveLength(10);

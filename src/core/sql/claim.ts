@@ -1,6 +1,7 @@
 // claim: a batch of due jobs under a lease, and whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
-import type { ClaimedJob, JobError, Payload } from "../job.ts";
+import type { ClaimedJob, JobError, Payload, Settlement } from "../job.ts";
+import { packSettlements, type Settled, type Status } from "./settle.ts";
 import type { Statement } from "./statement.ts";
 
 export interface ClaimableType {
@@ -23,32 +24,27 @@ export interface Claim {
 
 const defaultMaxBytes = 4 * 1024 * 1024;
 
-/** `hasMore` is the same in every row: it comes with the batch, not with the job. */
-export interface ClaimRow {
-  job: ClaimedJob;
+export interface Claimed {
+  /** Best priority first, then oldest. */
+  jobs: ClaimedJob[];
   hasMore: boolean;
+  /** What became of the settlements that came along. */
+  settled: Settled[];
 }
 
-export function claim({
-  queue,
-  limit,
-  leaseSeconds,
-  worker,
-  maxBytes,
-  ...asked
-}: Claim): Statement<ClaimRow> {
+/** What has become of earlier jobs can come along: it is settled before the claim, in the same round trip. */
+export function claim(
+  { queue, limit, leaseSeconds, worker, maxBytes, ...asked }: Claim,
+  settlements: readonly Settlement[] = [],
+): Statement<Claimed> {
   const types = asked.types.map((type) => (typeof type === "string" ? { type } : type));
+  const packed = settlements.length > 0 ? packSettlements(settlements) : null;
   return {
     name: "claim",
     // Run again after a lost answer it claims other jobs; the first ones come back when their lease runs out.
     isRepeatable: false,
     build: (schema) => sql`
-      select id, type, payload, attempt, max_attempts, strikes, lease_generation, priority,
-             -- as numbers: to read a time costs more than to read the rest of the row
-             date_part('epoch', lease_expires_at) * 1000 as lease_expires_ms,
-             date_part('epoch', created_at) * 1000 as created_ms,
-             partition_key, traceparent, tags, errors, is_probe, has_more
-      from ${schema}.claim(
+      select ${schema}.claim(
         ${queue}::text,
         ${sql.param(types.map(({ type }) => type))}::text[],
         ${limit}::int,
@@ -56,29 +52,81 @@ export function claim({
         ${worker ?? null}::text,
         ${maxBytes ?? defaultMaxBytes}::bigint,
         ${limitsOf(types)}::jsonb,
-        ${leasesOf(types, leaseSeconds)}::jsonb
-      )`,
-    decode: (row) => ({
-      job: {
-        id: row.id as string,
-        leaseGeneration: String(row.lease_generation),
-        type: row.type as string,
-        payload: row.payload as Payload,
-        attempt: Number(row.attempt),
-        maxAttempts: Number(row.max_attempts),
-        strikes: Number(row.strikes),
-        leaseExpiresAt: new Date(Number(row.lease_expires_ms)),
-        priority: Number(row.priority),
-        createdAt: new Date(Number(row.created_ms)),
-        partitionKey: row.partition_key as string | null,
-        traceparent: row.traceparent as string | null,
-        tags: (row.tags as string[] | null) ?? [],
-        errors: row.errors as JobError[],
-        isProbe: row.is_probe as boolean,
-      },
-      hasMore: row.has_more as boolean,
-    }),
+        ${leasesOf(types, leaseSeconds)}::jsonb,
+        ${sql.param(packed?.ids ?? null)}::uuid[],
+        ${sql.param(packed?.generations ?? null)}::bigint[],
+        ${packed?.outcomes ?? null}::jsonb
+      ) as claimed`,
+    decode({ claimed }) {
+      const answer = claimed as Answer;
+      return {
+        jobs: jobsOf(answer),
+        hasMore: answer.has_more,
+        settled: packed?.read(answer.settled ?? []) ?? [],
+      };
+    },
   };
+}
+
+/** As migrations/functions/claim.sql has it. */
+interface Answer {
+  settled: Status[] | null;
+  generation: string;
+  is_probe: boolean;
+  has_more: boolean;
+  leases: Lease[] | null;
+}
+interface Lease {
+  type: string;
+  priority: number;
+  expires_ms: number;
+  /** Null: the first of each. */
+  attempts: number[] | null;
+  /** Null: none. */
+  strikes: number[] | null;
+  seqs: number[];
+  jobs: [
+    id: string,
+    payload: Payload,
+    maxAttempts: number,
+    partitionKey: string | null,
+    traceparent: string | null,
+    tags: string[] | null,
+    errors: JobError[] | null,
+  ][];
+}
+
+function jobsOf({ generation, is_probe: isProbe, leases }: Answer): ClaimedJob[] {
+  const placed = (leases ?? []).flatMap((lease) => {
+    const leaseExpiresAt = new Date(lease.expires_ms);
+    return lease.jobs.map(([id, payload, maxAttempts, partitionKey, traceparent, tags, errors], index) => ({
+      seq: lease.seqs[index] ?? 0,
+      job: {
+        id,
+        leaseGeneration: generation,
+        type: lease.type,
+        payload,
+        attempt: lease.attempts?.[index] ?? 1,
+        maxAttempts,
+        strikes: lease.strikes?.[index] ?? 0,
+        leaseExpiresAt,
+        priority: lease.priority,
+        createdAt: timeOfId(id),
+        partitionKey,
+        traceparent,
+        tags: tags ?? [],
+        errors: errors ?? [],
+        isProbe,
+      },
+    }));
+  });
+  placed.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
+  return placed.map(({ job }) => job);
+}
+
+/** A uuid v7 begins with its milliseconds. */
+function timeOfId(id: string): Date {
+  return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
 }
 
 /** Only the limited types: without any, a claim does not even look. */

@@ -37,7 +37,7 @@ claims.post("/", work, async (context) => {
   const request = await readBody(context, claimRequest, { maxBytes: maxBodyBytes });
   const { registry, queue } = context.env;
   const types = request.types?.map((type) => registry.find(type) ?? type) ?? registry.all();
-  const rows = await queue.db.run(
+  const [claimed] = await queue.db.run(
     claim({
       queue: request.queue,
       // A puller says itself how long it wants to hold its jobs.
@@ -50,7 +50,7 @@ claims.post("/", work, async (context) => {
     }),
   );
   const body: ClaimResponse = {
-    jobs: rows.map(({ job }) => ({
+    jobs: (claimed?.jobs ?? []).map((job) => ({
       job_id: job.id,
       type: job.type,
       queue: request.queue,
@@ -71,7 +71,7 @@ claims.post("/", work, async (context) => {
       tags: job.tags,
       errors: job.errors,
     })),
-    has_more: rows.some((row) => row.hasMore),
+    has_more: claimed?.hasMore ?? false,
   };
   return context.json(body);
 });
@@ -130,7 +130,7 @@ async function settleOne<Schema extends z.ZodType>(
 async function settleAll(context: Context<AppEnv>, asked: readonly SettlementRequest[]): Promise<Settled[]> {
   const { queue } = context.env;
   const leases = asked.map((settlement) => decodeLease(settlement.lease));
-  const settled = await queue.db.run(
+  const [settled = []] = await queue.db.run(
     settle(asked.map((settlement, index) => settlementOf(context, settlement, leases[index] as Lease))),
   );
   for (const [index, { applied, status }] of settled.entries()) {

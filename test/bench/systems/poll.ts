@@ -1,4 +1,5 @@
-// The loop of a system whose interface is "claim some, then settle them": one for each connection.
+// The loop of a system whose interface is "claim some, then settle them": one for each connection. A system that settles
+// along with its next claim does both in one call.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BenchPayload, idleMs, type Worker, type WorkOptions } from "./system.ts";
 
@@ -6,6 +7,7 @@ export interface Connection<Claimed> {
   claim(limit: number): Promise<Claimed[]>;
   payloadOf(job: Claimed): BenchPayload;
   settle(done: readonly Claimed[], failed: readonly Claimed[]): Promise<void>;
+  settleAndClaim?(done: readonly Claimed[], limit: number): Promise<Claimed[]>;
   close(): Promise<void>;
 }
 
@@ -18,21 +20,32 @@ export function poll<Claimed>(
   let isStopped = false;
 
   const loop = async (connection: Connection<Claimed>) => {
+    let done: readonly Claimed[] = [];
+    const settle = async (failed: readonly Claimed[]) => {
+      await connection.settle(done, failed);
+      settledMs = performance.now();
+      done = [];
+    };
+    const next = async () => {
+      if (!connection.settleAndClaim || done.length === 0) return connection.claim(batch);
+      const jobs = await connection.settleAndClaim(done, batch);
+      settledMs = performance.now();
+      done = [];
+      return jobs;
+    };
     while (!isStopped) {
       const claimedFromMs = performance.now();
-      const jobs = await connection.claim(batch);
+      const jobs = await next();
       if (jobs.length === 0) {
         await sleep(idleMs);
         continue;
       }
       onClaim?.({ ms: performance.now() - claimedFromMs, jobs: jobs.length });
       const failed = new Set(jobs.filter((job) => !run(connection.payloadOf(job))));
-      await connection.settle(
-        jobs.filter((job) => !failed.has(job)),
-        [...failed],
-      );
-      settledMs = performance.now();
+      done = jobs.filter((job) => !failed.has(job));
+      if (!connection.settleAndClaim || failed.size > 0) await settle([...failed]);
     }
+    if (done.length > 0) await settle([]);
   };
   const loops = Promise.all(connections.map(loop));
   loops.catch(() => {}); // told by stop()

@@ -5,7 +5,7 @@ import { type Call, measure, measureOften } from "../../support/explain.ts";
 import { connect } from "./connections.ts";
 
 const times = 21;
-const claimText = "select * from sluice.claim('default', array['mail'], 1, 600)";
+const claimText = "select sluice.claim('default', array['mail'], 1, 600)";
 
 export async function claimCost(url: string): Promise<Call> {
   const client = await connect(url);

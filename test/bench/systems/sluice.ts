@@ -1,9 +1,11 @@
-// Sluice by its real statements (src/core/sql), as prepared statements over `pg`.
+// Sluice by its real statements (src/core/sql), as prepared statements over `pg`. As in its drain, what was completed is
+// settled along with the next claim.
 import { readFileSync } from "node:fs";
 import type pg from "pg";
 import { migrate } from "../../../src/cli/migrate.ts";
 import type { ClaimedJob, Payload, Settlement } from "../../../src/core/job.ts";
 import { claim, enqueue, settle } from "../../../src/core/sql/index.ts";
+import type { Settled } from "../../../src/core/sql/settle.ts";
 import { compile, type Statement } from "../../../src/core/sql/statement.ts";
 import { commonTypes, fillQueue, rareType } from "../../support/large-queue.ts";
 import { connect, connectAll, openPool } from "./connections.ts";
@@ -53,23 +55,35 @@ export const sluice: System = {
 function connectionOf(client: pg.Client, types: readonly string[]): Connection<ClaimedJob> {
   return {
     async claim(limit) {
-      const rows = await run(client, claim({ queue: "default", types, limit, leaseSeconds }));
-      return rows.map((row) => row.job);
+      const [claimed] = await run(client, claim({ queue: "default", types, limit, leaseSeconds }));
+      return claimed?.jobs ?? [];
+    },
+    async settleAndClaim(done, limit) {
+      const request = { queue: "default", types, limit, leaseSeconds };
+      const [claimed] = await run(client, claim(request, done.map(completed)));
+      if (!claimed) throw new Error("a claim without an answer");
+      check(claimed.settled);
+      return claimed.jobs;
     },
     payloadOf: (job) => job.payload as unknown as BenchPayload,
     async settle(done, failed) {
       const settlements: Settlement[] = [
-        ...done.map((job) => ({ job, outcome: { kind: "complete" as const, output: null } })),
+        ...done.map(completed),
         ...failed.map((job) => ({
           job,
           outcome: { kind: "retry" as const, message: "busy", retryInSeconds },
         })),
       ];
-      const settled = await run(client, settle(settlements));
-      if (!settled.every(({ applied }) => applied)) throw new Error("a settle was not applied");
+      check((await run(client, settle(settlements))).flat());
     },
     close: () => client.end(),
   };
+}
+
+const completed = (job: ClaimedJob): Settlement => ({ job, outcome: { kind: "complete", output: null } });
+
+function check(settled: readonly Settled[]): void {
+  if (!settled.every(({ applied }) => applied)) throw new Error("a settle was not applied");
 }
 
 async function run<T>(client: pg.Pool | pg.Client, statement: Statement<T>): Promise<T[]> {
