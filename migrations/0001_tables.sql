@@ -251,7 +251,6 @@ create type lane_level as (
 
 -- What a claim has so far, and on what terms.
 create type claim_batch as (
-  generation       bigint,
   at               timestamptz,
   seconds          float8, -- of a lease
   seconds_of_types jsonb,  -- where a type has others
@@ -260,8 +259,10 @@ create type claim_batch as (
   jobs             int,
   last_seq         bigint, -- of what was taken last
   is_probe         boolean,
+  some_expired     boolean, -- was met and buried
   more             boolean,
-  leases           json[]
+  leases           lease[], -- without their generation
+  answers          json[] -- of each lease
 );
 
 -- What is settled, on its way from its lease to its next table.

@@ -30,12 +30,16 @@ set enable_bitmapscan = off -- nor a lane, to be sorted
 set plan_cache_mode = force_generic_plan -- planning takes longer than the work
 as $$
 declare
+  c_tries constant int := 50;
   v_cursors       cursors%rowtype; -- an old one is as good: it stands further to the left
   v_settled       text[];
   v_scheduled_low timestamptz;
   v_batch         claim_batch;
   v_level         lane_level; -- of the best priority that has work, then of the next
+  v_below         smallint;
   v_some_alone    boolean;
+  v_generation    bigint;
+  v_lease         lease;
 begin
   -- Cursors are moved by those who make them lag, once in about 400 claimed jobs. It comes first: an advance does
   -- nothing in a transaction that has written.
@@ -58,20 +62,25 @@ begin
   v_batch.bytes_left := p_max_bytes;
   v_batch.more := false;
   v_batch.is_probe := false;
+  v_batch.some_expired := false;
   v_scheduled_low := coalesce(v_cursors.scheduled_low, '-infinity');
   if exists (select from scheduled where run_at >= v_scheduled_low and run_at <= v_batch.at) then
     perform promote_due(greatest(2 * p_limit, 100), v_scheduled_low, v_batch.at);
   end if;
 
-  loop
-    v_level := next_level(p_queue, p_types, v_level.priority, p_limits, v_cursors.lows);
+  for n in 1 .. c_tries loop
+    -- The next priority; or the same once more, if some of it had expired.
+    if not v_batch.some_expired then
+      v_below := v_level.priority;
+    end if;
+    v_batch.some_expired := false;
+    v_level := next_level(p_queue, p_types, v_below, p_limits, v_cursors.lows);
     exit when v_level.priority is null;
     continue when v_level.lanes is null; -- others were faster
     v_some_alone := true = any(v_level.is_alone);
     v_batch.more := v_batch.jobs = p_limit or v_some_alone and v_batch.jobs > 0;
     exit when v_batch.more;
 
-    v_batch.generation := coalesce(v_batch.generation, nextval('lease_generation'));
     if v_some_alone then
       v_batch := take_alone(v_batch, v_level, p_limit, p_limits);
       exit when v_batch.jobs > 0;
@@ -79,17 +88,28 @@ begin
       continue when v_level.lanes is null;
     end if;
     v_batch := take_oldest(v_batch, v_level, p_limit - v_batch.jobs);
+    continue when v_batch.some_expired;
     v_batch.more := v_batch.more or v_some_alone;
     -- What is left here comes before all of a lower priority; only where others hold it all does this one go on.
     exit when v_batch.more and v_batch.jobs > 0;
   end loop;
+  v_batch.more := v_batch.more or v_batch.some_expired; -- maybe
 
-  if v_batch.jobs > 0 and p_limits is not null then
-    perform count_claimed(p_limits, v_batch.generation);
+  if v_batch.jobs > 0 then
+    -- After all its rows were locked: of two claims of one job the later has the higher generation.
+    v_generation := nextval('lease_generation');
+    foreach v_lease in array v_batch.leases loop
+      insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
+      values (v_generation, v_lease.deadline, v_lease.started_at, v_lease.lane, v_lease.worker, v_lease.ids,
+              v_lease.attempts, v_lease.strikes);
+    end loop;
+    if p_limits is not null then
+      perform count_claimed(p_limits, v_generation);
+    end if;
   end if;
   return json_build_object(
-    'settled', v_settled, 'generation', v_batch.generation::text, 'is_probe', v_batch.is_probe,
-    'has_more', v_batch.more, 'leases', v_batch.leases);
+    'settled', v_settled, 'generation', v_generation::text, 'is_probe', v_batch.is_probe, 'has_more', v_batch.more,
+    'leases', v_batch.answers);
 end $$;
 
 -- What has become due moves from `scheduled` to the end of its lane, in bounded number, the longest due first.

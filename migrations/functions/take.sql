@@ -1,4 +1,4 @@
--- take: moves the oldest jobs of some lanes from `ready` into leases of the batch, one for each lane.
+-- take: moves the oldest jobs of some lanes from `ready` into leases of a batch, one for each lane.
 
 create or replace function take_oldest(p_batch claim_batch, p_level lane_level, p_limit int) returns claim_batch
 language plpgsql as $$
@@ -63,7 +63,6 @@ create or replace function take_lane(p_batch claim_batch, p_level lane_level, n 
 returns claim_batch
 language plpgsql as $$
 declare
-  c_tries constant int := 40;
   v_lane     int := p_level.lanes[n];
   v_head     bigint := p_level.heads[n];
   v_deadline timestamptz;
@@ -74,13 +73,13 @@ declare
   v_strike   smallint;
   v_attempts smallint[];
   v_strikes  smallint[];
-  v_retried  uuid[];
+  v_retried  uuid[] := '{}';
   v_jobs     json;
   v_bytes    bigint;
   v_waited   real[];
   v_some_expired boolean;
 begin
-  for try in 1 .. c_tries loop
+  loop
     select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(attempt), max(strikes), max(seq)
     into v_tids, v_ids, v_seqs, v_attempt, v_strike, p_batch.last_seq
     from (
@@ -94,9 +93,6 @@ begin
     if v_ids is null then
       return p_batch;
     end if;
-    v_attempts := null;
-    v_strikes := null;
-    v_retried := '{}';
     if v_attempt > 0 or v_strike > 0 then
       select case when v_attempt > 0 then array_agg((attempt + 1)::smallint order by id) end,
              case when v_strike > 0 then array_agg(strikes order by id) end,
@@ -114,35 +110,38 @@ begin
     into v_jobs, v_bytes, v_some_expired, v_waited
     from job
     where id = any(v_ids) and id >= v_ids[1] and id <= v_ids[cardinality(v_ids)];
-    exit when not v_some_expired and (v_bytes <= p_batch.bytes_left or p_batch.jobs = 0 and cardinality(v_ids) = 1);
-
-    -- Rarely: what has expired is buried, and what is too large for one answer stays where it is.
     if v_some_expired then
       perform bury_expired(v_lane, v_ids, p_batch.at);
-    else
-      p_limit := how_many_fit(v_ids, v_seqs, p_batch.bytes_left);
-      if p_batch.jobs = 0 then
-        p_limit := greatest(p_limit, 1);
-      end if;
-      p_batch.more := true;
-    end if;
-    if p_limit = 0 or try = c_tries then
-      p_batch.more := true;
+      p_batch.some_expired := true; -- the lane is looked at once more
       return p_batch;
     end if;
+    exit when v_bytes <= p_batch.bytes_left or p_batch.jobs = 0 and cardinality(v_ids) = 1;
+
+    -- Too large for one answer: what fits, and the others stay where they are.
+    p_batch.more := true;
+    p_limit := how_many_fit(v_ids, v_seqs, p_batch.bytes_left);
+    if p_batch.jobs = 0 then
+      p_limit := greatest(p_limit, 1);
+    end if;
+    if p_limit = 0 then
+      return p_batch;
+    end if;
+    v_attempts := null;
+    v_strikes := null;
+    v_retried := '{}';
   end loop;
 
   v_deadline := p_batch.at + make_interval(
     secs => coalesce((p_batch.seconds_of_types ->> p_level.types[n])::float8, p_batch.seconds));
   delete from ready where ctid = any(v_tids);
-  insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
-  values (p_batch.generation, v_deadline, now(), v_lane, p_batch.worker, v_ids, v_attempts, v_strikes);
   insert into ledger (lane, pending, leased, waiting_seconds)
   values (v_lane, -cardinality(v_ids), cardinality(v_ids), v_waited);
 
   p_batch.jobs := p_batch.jobs + cardinality(v_ids);
   p_batch.bytes_left := p_batch.bytes_left - v_bytes;
-  p_batch.leases := p_batch.leases || json_build_object(
+  p_batch.leases := p_batch.leases
+    || row(null, v_deadline, now(), v_lane, p_batch.worker, v_ids, v_attempts, v_strikes)::lease;
+  p_batch.answers := p_batch.answers || json_build_object(
     'type', p_level.types[n], 'priority', p_level.priority, 'expires_ms', date_part('epoch', v_deadline) * 1000,
     'attempts', v_attempts, 'strikes', v_strikes, 'seqs', v_seqs, 'jobs', v_jobs);
   return p_batch;
