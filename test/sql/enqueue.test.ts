@@ -118,7 +118,7 @@ describe("a job (J1)", () => {
     for (const zone of ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"]) {
       await inSession(db.pool, async (client) => {
         await client.query(`set timezone to '${zone}'`);
-        const { rows } = await client.query("select id from sluice.enqueue_jobs($1)", [
+        const { rows } = await client.query("select sluice.enqueue_jobs($1)->0->>'id' as id", [
           JSON.stringify([
             {
               type: "echo",

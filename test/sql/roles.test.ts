@@ -130,7 +130,9 @@ describe("a hostile search_path of the caller changes nothing", () => {
     await queue.query("create schema trap; create table trap.ready (x int); create table trap.lease (x int)");
     const client = await db.pool.connect();
     await client.query("set search_path to trap, pg_catalog");
-    const { rows: enqueued } = await client.query(`select id from sluice.enqueue_jobs('[{"type": "echo"}]')`);
+    const { rows: enqueued } = await client.query(
+      `select sluice.enqueue_jobs('[{"type": "echo"}]')->0->>'id' as id`,
+    );
     const { rows: claimed } = await client.query("select * from sluice.claim('default', '{echo}', 1, 60)");
     expect(claimed[0].id).toBe(enqueued[0].id);
     const { rows: found } = await client.query("select status from sluice.find_job($1)", [claimed[0].id]);
