@@ -41,7 +41,7 @@ function requestOf(jobs: readonly NewJob[]) {
 
 /** Due at once, and its id says the rest. */
 function isPlain({ delaySeconds, scheduledAt, expiresAt, idempotencyKey, tags }: NewJob): boolean {
-  return (delaySeconds ?? scheduledAt ?? expiresAt ?? idempotencyKey ?? tags ?? null) === null;
+  return (delaySeconds ?? scheduledAt ?? expiresAt ?? idempotencyKey ?? null) === null && !tags?.length;
 }
 
 function isLike(job: NewJob, other: NewJob): boolean {
