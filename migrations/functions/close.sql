@@ -37,7 +37,7 @@ declare
   v_fault text := payload_fault_of(p_payload);
 begin
   if v_fault is not null then
-    raise exception using errcode = 'invalid_parameter_value', message = v_fault;
+    perform refuse(v_fault);
   end if;
   with revived as (
     delete from closed where id = any(p_ids) and status = 'dead' returning id, lane

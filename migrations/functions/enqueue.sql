@@ -47,9 +47,14 @@ create or replace function refuse_bad_name(p_field text, p_name text) returns vo
 language plpgsql as $$
 begin
   if p_name is null or p_name !~ '^[a-z][a-z0-9_.-]{0,62}$' then
-    raise exception using errcode = 'invalid_parameter_value', message = format(
-      '%s: lower case letters, digits, ".", "_" and "-", at most 63, a letter first', p_field);
+    perform refuse(format('%s: lower case letters, digits, ".", "_" and "-", at most 63, a letter first', p_field));
   end if;
+end $$;
+
+create or replace function refuse(p_fault text) returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = 'invalid_parameter_value', message = p_fault;
 end $$;
 
 -- Apart from fault_of, which is only inlined as long as it has no subquery in it: three quarters of an enqueue's time.
@@ -120,39 +125,53 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  v_jobs  int := jsonb_array_length(p_payloads);
+  v_jobs  int := coalesce(jsonb_array_length(p_payloads), 0);
   v_stem  text := id_stem(v_jobs);
   v_fault text := fault_of(row(p_type, null, p_queue, p_priority, p_max_attempts, null, null, null, null,
                                p_partition_key, p_traceparent, null)::new_job);
   v_lane  int;
   v_ids   uuid[];
 begin
-  if v_jobs > 0 and v_fault is null then
-    v_lane := lane_of(coalesce(p_queue, 'default'), p_type, coalesce(p_priority, 5)::smallint);
+  if v_fault is not null then
+    perform refuse(v_fault);
+  elsif v_jobs = 0 then
+    return '{}';
+  end if;
+  v_lane := lane_of(coalesce(p_queue, 'default'), p_type, coalesce(p_priority, 5)::smallint);
+
+  if v_jobs = 1 and payload_fault_of(p_payloads->0) is null then
+    -- The same as below: rows of values start in half the time.
+    v_ids := array[numbered_id(v_stem, 1)];
     with written as (
       insert into job (id, lane, max_attempts, partition_key, traceparent, payload)
-      select numbered_id(v_stem, new.number), v_lane, coalesce(p_max_attempts, 5), p_partition_key, p_traceparent,
-             new.payload
-      from jsonb_array_elements(p_payloads) with ordinality as new(payload, number)
-      where payload_fault_of(new.payload) is null
-      returning id
+      values (v_ids[1], v_lane, coalesce(p_max_attempts, 5), p_partition_key, p_traceparent, p_payloads->0)
     ),
     readied as (
-      insert into ready (seq, id, lane) select nextval('ready_seq'), id, v_lane from written
-    ),
-    booked as (
-      insert into ledger (lane, enqueued, pending) values (v_lane, v_jobs, v_jobs)
+      insert into ready (seq, id, lane) values (nextval('ready_seq'), v_ids[1], v_lane)
     )
-    select array_agg(id) into v_ids from written;
-    if v_ids is null or cardinality(v_ids) < v_jobs then
-      select payload_fault_of(payload) into v_fault
-      from jsonb_array_elements(p_payloads) as payload
-      where payload_fault_of(payload) is not null
-      limit 1;
-    end if;
+    insert into ledger (lane, enqueued, pending) values (v_lane, 1, 1);
+    return v_ids;
   end if;
-  if v_fault is not null then
-    raise exception using errcode = 'invalid_parameter_value', message = v_fault;
+
+  with written as (
+    insert into job (id, lane, max_attempts, partition_key, traceparent, payload)
+    select numbered_id(v_stem, new.number), v_lane, coalesce(p_max_attempts, 5), p_partition_key, p_traceparent,
+           new.payload
+    from jsonb_array_elements(p_payloads) with ordinality as new(payload, number)
+    where payload_fault_of(new.payload) is null
+    returning id
+  ),
+  readied as (
+    insert into ready (seq, id, lane) select nextval('ready_seq'), id, v_lane from written
+  ),
+  booked as (
+    insert into ledger (lane, enqueued, pending) values (v_lane, v_jobs, v_jobs)
+  )
+  select array_agg(id) into v_ids from written;
+  if cardinality(v_ids) is distinct from v_jobs then
+    perform refuse(payload_fault_of(payload))
+    from jsonb_array_elements(p_payloads) as payload
+    where payload_fault_of(payload) is not null;
   end if;
   return v_ids;
 end $$;
@@ -191,7 +210,7 @@ begin
     select job, coalesce(payload_fault_of(job.payload), fault_of(job)) as fault from unnest(p_jobs) as job
   ) as checked;
   if v_fault is not null then
-    raise exception using errcode = 'invalid_parameter_value', message = v_fault;
+    perform refuse(v_fault);
   end if;
 
   v_ids := array(
