@@ -1,5 +1,5 @@
 // enqueue: 1 to 10,000 jobs in one statement, all or none. See migrations/functions/enqueue.sql.
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { JobStatus, NewJob } from "../job.ts";
 import type { Statement } from "./statement.ts";
 
@@ -20,8 +20,8 @@ export function enqueue(jobs: readonly NewJob[]): Statement<EnqueuedJob[]> {
   return {
     name: "enqueue",
     isRepeatable: jobs.every((job) => job.idempotencyKey),
-    build: (schema) => sql`
-      select ${schema}.enqueue_jobs(${JSON.stringify(requestOf(jobs))}::jsonb) as answers`,
+    build,
+    values: { jobs: JSON.stringify(requestOf(jobs)) },
     decode: (row) => {
       const answers = (row.answers ?? []) as readonly Answer[];
       return jobs.flatMap((job, index) => {
@@ -30,6 +30,10 @@ export function enqueue(jobs: readonly NewJob[]): Statement<EnqueuedJob[]> {
       });
     },
   };
+}
+
+function build(schema: SQL): SQL {
+  return sql`select ${schema}.enqueue_jobs(${sql.placeholder("jobs")}::jsonb) as answers`;
 }
 
 /** Jobs that are alike but for their payloads go as one object, what they share once. */
