@@ -413,6 +413,7 @@ set search_path from current
 as $$
 begin
   if row(delay_seconds, scheduled_at, expires_at, tags) is null then
+    -- As one jsonb, which holds 256 MB.
     return query
     select unnest(insert_alike(type, to_jsonb(array_replace(payloads, null, '{}')), queue, priority,
                                max_attempts, null, traceparent));
