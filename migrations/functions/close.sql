@@ -34,7 +34,11 @@ as $$
 declare
   v_ids   uuid[];
   v_lanes int[];
+  v_fault text := payload_fault_of(p_payload);
 begin
+  if v_fault is not null then
+    perform refuse(v_fault);
+  end if;
   with revived as (
     delete from closed where id = any(p_ids) and status = 'dead' returning id, lane
   )

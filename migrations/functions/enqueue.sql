@@ -1,7 +1,9 @@
--- enqueue: new jobs, one or many, in the caller's transaction. Three faces over one insert_jobs:
+-- enqueue: new jobs, one or many, in the caller's transaction. Three faces:
 --   enqueue(type, payload, …)            one job, for any SQL client
 --   enqueue_many(type, payloads, …)      many of one type, fit for array(select … from my_table)
---   enqueue_jobs(jobs jsonb)             a mixed batch, what the HTTP API calls
+--   enqueue_jobs(jobs jsonb)             any batch, what the HTTP API calls
+-- over two ways to the tables: insert_alike for jobs that are due at once and differ in nothing but their payloads,
+-- which is what nearly every call asks for, and insert_jobs for all there is.
 
 -- The lane of a name. Whoever meets a new one makes it; others wait for that a moment, but not for a transaction that
 -- stays open: then each makes a lane of its own, which is as good.
@@ -45,9 +47,14 @@ create or replace function refuse_bad_name(p_field text, p_name text) returns vo
 language plpgsql as $$
 begin
   if p_name is null or p_name !~ '^[a-z][a-z0-9_.-]{0,62}$' then
-    raise exception using errcode = 'invalid_parameter_value', message = format(
-      '%s: lower case letters, digits, ".", "_" and "-", at most 63, a letter first', p_field);
+    perform refuse(format('%s: lower case letters, digits, ".", "_" and "-", at most 63, a letter first', p_field));
   end if;
+end $$;
+
+create or replace function refuse(p_fault text) returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = 'invalid_parameter_value', message = p_fault;
 end $$;
 
 -- Apart from fault_of, which is only inlined as long as it has no subquery in it: three quarters of an enqueue's time.
@@ -61,13 +68,19 @@ language sql stable
 return case when pg_column_compression(payload) is null then pg_column_size(payload)
             else octet_length(payload::text) end;
 
--- Says what is wrong with a new job apart from its names, or null. The same limits as in the HTTP contract; a payload's size is
--- measured in Postgres's own form, which can be larger, so its limit is twice that of the API.
-create or replace function fault_of(job new_job) returns text
+-- Says what is wrong with a payload, or null. Its size is measured in Postgres's own form, which can be larger than the
+-- JSON that the HTTP contract limits, so the limit is twice that of the API.
+create or replace function payload_fault_of(payload jsonb) returns text
 language sql stable -- as pg_column_size is: declared immutable it could not be inlined
 return case
-  when jsonb_typeof(job.payload) <> 'object' then 'payload: not a JSON object'
-  when payload_bytes(job.payload) > 131072 then 'payload: larger than 64 KiB'
+  when jsonb_typeof(payload) <> 'object' then 'payload: not a JSON object'
+  when payload_bytes(payload) > 131072 then 'payload: larger than 64 KiB'
+end;
+
+-- Says what is wrong with a new job's options, or null: the same limits as in the HTTP contract. Names are lane_of's.
+create or replace function fault_of(job new_job) returns text
+language sql stable
+return case
   when job.priority not between 0 and 9 then 'priority: not between 0 and 9'
   when job.max_attempts not between 1 and 20 then 'max_attempts: not between 1 and 20'
   when job.delay_seconds is not null and job.scheduled_at is not null
@@ -94,10 +107,79 @@ create or replace function key_hash_of(key text) returns uuid
 language sql immutable
 return encode(substring(sha256(convert_to(key, 'UTF8')) for 16), 'hex')::uuid;
 
-create or replace function insert_jobs(p_jobs new_job[])
-returns table (id uuid, status text, type text, queue text, scheduled_at timestamptz, deduplicated boolean)
+-- Jobs that are due at once, have no key, no expiry and no tags, and differ in nothing but their payloads: one statement
+-- with one lane and one of each option. To start a statement costs by the parts it has, and for a few jobs that is more
+-- than to write them; insert_jobs has all the parts.
+create or replace function insert_alike(
+  p_type          text,
+  p_payloads      jsonb,
+  p_queue         text,
+  p_priority      int,
+  p_max_attempts  int,
+  p_partition_key text,
+  p_traceparent   text
+) returns uuid[]
 language plpgsql
-set search_path from current
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_jobs  int := coalesce(jsonb_array_length(p_payloads), 0);
+  v_stem  text := id_stem(v_jobs);
+  v_fault text := fault_of(row(p_type, null, p_queue, p_priority, p_max_attempts, null, null, null, null,
+                               p_partition_key, p_traceparent, null)::new_job);
+  v_lane  int;
+  v_ids   uuid[];
+begin
+  if v_fault is not null then
+    perform refuse(v_fault);
+  elsif v_jobs = 0 then
+    return '{}';
+  end if;
+  v_lane := lane_of(coalesce(p_queue, 'default'), p_type, coalesce(p_priority, 5)::smallint);
+
+  if v_jobs = 1 and payload_fault_of(p_payloads->0) is null then
+    -- The same as below: rows of values start in half the time.
+    v_ids := array[numbered_id(v_stem, 1)];
+    with written as (
+      insert into job (id, lane, max_attempts, partition_key, traceparent, payload)
+      values (v_ids[1], v_lane, coalesce(p_max_attempts, 5), p_partition_key, p_traceparent, p_payloads->0)
+    ),
+    readied as (
+      insert into ready (seq, id, lane) values (nextval('ready_seq'), v_ids[1], v_lane)
+    )
+    insert into ledger (lane, enqueued, pending) values (v_lane, 1, 1);
+    return v_ids;
+  end if;
+
+  with written as (
+    insert into job (id, lane, max_attempts, partition_key, traceparent, payload)
+    select numbered_id(v_stem, new.number), v_lane, coalesce(p_max_attempts, 5), p_partition_key, p_traceparent,
+           new.payload
+    from jsonb_array_elements(p_payloads) with ordinality as new(payload, number)
+    where payload_fault_of(new.payload) is null
+    returning id
+  ),
+  readied as (
+    insert into ready (seq, id, lane) select nextval('ready_seq'), id, v_lane from written
+  ),
+  booked as (
+    insert into ledger (lane, enqueued, pending) values (v_lane, v_jobs, v_jobs)
+  )
+  select array_agg(id) into v_ids from written;
+  if cardinality(v_ids) is distinct from v_jobs then
+    perform refuse(payload_fault_of(payload))
+    from jsonb_array_elements(p_payloads) as payload
+    where payload_fault_of(payload) is not null;
+  end if;
+  return v_ids;
+end $$;
+
+-- Any jobs: each with its own lane, time, key, expiry and tags.
+create or replace function insert_jobs(p_jobs new_job[])
+returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean)
+language plpgsql
 set enable_seqscan = off -- the keys of a week are many
 set plan_cache_mode = force_generic_plan
 as $$
@@ -110,6 +192,7 @@ declare
   v_tagged   boolean;
   v_alike    boolean;
   v_now      timestamptz;
+  v_stem     text := id_stem(cardinality(p_jobs));
   v_ids      uuid[];
   v_lanes    int[];
   v_run_ats  timestamptz[]; -- null: now
@@ -123,13 +206,15 @@ begin
          bool_and((job).type = p_jobs[1].type and (job).queue is not distinct from p_jobs[1].queue
                   and (job).priority is not distinct from p_jobs[1].priority)
   into v_fault, v_keyed, v_later, v_expiring, v_tagged, v_alike
-  from (select job, fault_of(job) as fault from unnest(p_jobs) as job) as checked;
+  from (
+    select job, coalesce(payload_fault_of(job.payload), fault_of(job)) as fault from unnest(p_jobs) as job
+  ) as checked;
   if v_fault is not null then
-    raise exception using errcode = 'invalid_parameter_value', message = v_fault;
+    perform refuse(v_fault);
   end if;
 
-  -- sorted: before PostgreSQL 18 two ids of one microsecond are in no order
-  v_ids := array(select new_id() from generate_series(1, cardinality(p_jobs)) order by 1);
+  v_ids := array(
+    select numbered_id(v_stem, number) from generate_series(1, cardinality(p_jobs)) as number);
   if v_alike then
     v_lanes := array_fill(
       lane_of(coalesce(p_jobs[1].queue, 'default'), p_jobs[1].type, coalesce(p_jobs[1].priority, 5::smallint)),
@@ -211,13 +296,9 @@ begin
   return query
     select coalesce(new.owner, new.id),
            coalesce(known.status, 'pending'),
-           new.type,
-           coalesce(new.queue, 'default'),
            coalesce(known.scheduled_at, new.run_at, time_of_id(new.id)),
            new.owner is not null and new.owner <> new.id
-    from unnest(p_jobs, v_ids, v_run_ats, v_owners) with ordinality
-      as new(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
-             partition_key, traceparent, tags, id, run_at, owner, position)
+    from unnest(v_ids, v_run_ats, v_owners) with ordinality as new(id, run_at, owner, position)
     cross join lateral known_job(nullif(new.owner, new.id)) as known
     order by new.position;
 end $$;
@@ -270,13 +351,21 @@ begin
   return v_owners;
 end $$;
 
-create or replace function enqueue_jobs(p_jobs jsonb)
-returns table (id uuid, status text, type text, queue text, scheduled_at timestamptz, deduplicated boolean)
-language sql
-begin atomic
-  select inserted.id, inserted.status, inserted.type, inserted.queue, inserted.scheduled_at, inserted.deduplicated
-  from insert_jobs(array(select job from jsonb_populate_recordset(null::new_job, p_jobs) as job)) as inserted;
-end;
+-- A list of jobs, each answered with an object; or one object with `payloads` and what insert_alike takes, answered with
+-- ids: they tell all there is to know of these.
+create or replace function enqueue_jobs(p_jobs jsonb) returns json
+language plpgsql
+set search_path from current
+as $$
+begin
+  if jsonb_typeof(p_jobs) = 'object' then
+    return to_json(insert_alike(p_jobs->>'type', p_jobs->'payloads', p_jobs->>'queue', (p_jobs->>'priority')::int,
+      (p_jobs->>'max_attempts')::int, p_jobs->>'partition_key', p_jobs->>'traceparent'));
+  end if;
+  return coalesce(json_agg(json_build_object('id', id, 'status', status, 'deduplicated', deduplicated,
+                                             'scheduled_ms', date_part('epoch', scheduled_at) * 1000)), '[]')
+  from insert_jobs(array(select job from jsonb_populate_recordset(null::new_job, p_jobs) as job));
+end $$;
 
 create or replace function enqueue(
   type            text,
@@ -292,14 +381,19 @@ create or replace function enqueue(
   traceparent     text default null,
   tags            text[] default null
 ) returns uuid
-language sql
+language plpgsql
 security definer
 set search_path from current
 as $$
-  select id
+begin
+  if row(delay_seconds, scheduled_at, expires_at, idempotency_key, tags) is null then
+    return (insert_alike(type, jsonb_build_array(coalesce(payload, '{}')), queue, priority, max_attempts, partition_key,
+                         traceparent))[1];
+  end if;
+  return id
   from insert_jobs(array[row(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at,
-                             idempotency_key, partition_key, traceparent, tags)::new_job])
-$$;
+                             idempotency_key, partition_key, traceparent, tags)::new_job]);
+end $$;
 
 create or replace function enqueue_many(
   type          text,
@@ -313,13 +407,22 @@ create or replace function enqueue_many(
   traceparent   text default null,
   tags          text[] default null
 ) returns setof uuid
-language sql
+language plpgsql
 security definer
 set search_path from current
 as $$
-  select id
-  from insert_jobs(array(
-    select row(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at,
-               null, null, traceparent, tags)::new_job
-    from unnest(payloads) as payload))
-$$;
+begin
+  if row(delay_seconds, scheduled_at, expires_at, tags) is null then
+    -- As one jsonb, which holds 256 MB.
+    return query
+    select unnest(insert_alike(type, to_jsonb(array_replace(payloads, null, '{}')), queue, priority,
+                               max_attempts, null, traceparent));
+  else
+    return query
+    select id
+    from insert_jobs(array(
+      select row(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at,
+                 null, null, traceparent, tags)::new_job
+      from unnest(payloads) as payload));
+  end if;
+end $$;

@@ -28,6 +28,16 @@ begin
   end if;
 end $$;
 
+-- The ids of one call: a new one, of whose last digits so many as the call needs are cut off to number its jobs. They are
+-- in order that way, before PostgreSQL 18 too, and cost a third of as many random ones.
+create or replace function id_stem(jobs int) returns text
+language sql volatile
+return left(new_id()::text, 36 - length(to_hex(jobs)));
+
+create or replace function numbered_id(stem text, number bigint) returns uuid
+language sql immutable
+return (stem || lpad(to_hex(number), 36 - length(stem), '0'))::uuid;
+
 -- The lowest id of a moment.
 create or replace function id_at(moment timestamptz) returns uuid
 language sql immutable parallel safe

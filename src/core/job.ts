@@ -93,3 +93,8 @@ export interface Settlement {
   job: Held;
   outcome: Outcome;
 }
+
+/** When a job was created: a uuid v7 begins with its milliseconds. */
+export function timeOfId(id: string): Date {
+  return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
+}

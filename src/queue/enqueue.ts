@@ -5,8 +5,8 @@ import type { EnqueuedJob } from "../core/sql/enqueue.ts";
 import { enqueue as enqueueStatement } from "../core/sql/index.ts";
 import type { Queue } from "./ports.ts";
 
-export function enqueueAll(queue: Queue, jobs: readonly NewJob[]): Promise<EnqueuedJob[]> {
-  return queue.db.run(enqueueStatement(jobs));
+export async function enqueueAll(queue: Queue, jobs: readonly NewJob[]): Promise<EnqueuedJob[]> {
+  return (await queue.db.run(enqueueStatement(jobs))).flat();
 }
 
 export async function enqueue(queue: Queue, job: NewJob): Promise<EnqueuedJob> {

@@ -1,6 +1,7 @@
 // What people do to single jobs (J2): cancel what is pending, replay or discard what is dead.
 import { beforeEach, describe, expect, test } from "vitest";
 import { cancel, discard, reapExpired, replay } from "../../src/core/sql/index.ts";
+import { sqlState } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, daySeconds, only, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
 
@@ -92,6 +93,12 @@ describe("replay", () => {
     expect(secondsFromNow(job.expiresAt)).toBeCloseTo(30 * daySeconds, -2);
     expect(await db.run(reapExpired({ limit: 10 }))).toEqual([0]);
     expect(await queue.claim()).toMatchObject([{ id }]);
+  });
+
+  test("a new payload that is no object is refused, and the job stays dead", async () => {
+    const id = await queue.buryOne();
+    expect(await sqlState(queue.query("select sluice.replay($1, '[]')", [[id]]))).toBe("22023");
+    expect(await queue.find(id)).toMatchObject({ status: "dead", payload: {} });
   });
 
   test("only dead jobs are replayed, and the answer names them", async () => {

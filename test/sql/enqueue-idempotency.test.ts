@@ -48,7 +48,9 @@ describe("at once", () => {
     for (let round = 0; round < rounds; round++) {
       const forth = times(20, (n) => newJob({ idempotencyKey: `${round}/${n}` }));
       const back = forth.toReversed();
-      const answers = await Promise.all(times(8, (n) => db.run(enqueue(n % 2 === 0 ? forth : back))));
+      const answers = await Promise.all(
+        times(8, async (n) => (await db.run(enqueue(n % 2 === 0 ? forth : back))).flat()),
+      );
       const [first, second] = answers.map((batch) => batch.map((answer) => answer.id));
       expect(first).toEqual(second?.toReversed());
       expect(answers.flat().filter((answer) => !answer.deduplicated)).toHaveLength(20);

@@ -32,6 +32,20 @@ describe("in the caller's transaction (Q2)", () => {
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(50);
   });
 
+  test("a payload that is null is an empty one, in one call of many too", async () => {
+    await queue.query("select sluice.enqueue('echo', null)");
+    for (const options of ["", ", tags => '{x}'"])
+      await queue.query(`select sluice.enqueue_many('echo', array[null, '{"n": 1}']::jsonb[]${options})`);
+    const payloads = (await queue.claim()).map((job) => job.payload);
+    expect(payloads).toEqual([{}, {}, { n: 1 }, {}, { n: 1 }]);
+  });
+
+  test("many of none are none", async () => {
+    for (const payloads of ["'{}'", "null"])
+      expect(await queue.query(`select sluice.enqueue_many('echo', ${payloads})`)).toEqual([]);
+    expect(await queue.count("ledger")).toBe(0);
+  });
+
   test("a job is not seen before the commit, and is claimed after it", async () => {
     await inSession(db.pool, async (client) => {
       await client.query("begin");

@@ -49,6 +49,29 @@ describe("a batch (J6)", () => {
     expect(heavy.map((job) => job.id)).toEqual([answers[3]?.id]);
   });
 
+  test("stores the same whether its jobs are alike or one of them is not", async () => {
+    const fields = { queue: "heavy", priority: 3, maxAttempts: 2, partitionKey: "p", traceparent: "t" };
+    const alike = await queue.enqueue(...times(2, (n) => ({ ...fields, payload: { n } })));
+    const mixed = await queue.enqueue(...times(2, (n) => ({ ...fields, payload: { n } })), { type: "other" });
+    for (const [index, answer] of alike.entries()) {
+      const other = mixed[index] ?? answer;
+      const [one, two] = [await queue.find(answer.id), await queue.find(other.id)];
+      const own = {
+        id: two.id,
+        createdAt: two.createdAt,
+        scheduledAt: two.scheduledAt,
+        expiresAt: two.expiresAt,
+      };
+      expect({ ...one, ...own }).toEqual(two);
+      expect(answer).toEqual({ ...other, id: one.id, scheduledAt: one.scheduledAt });
+      expect(other.scheduledAt).toEqual(two.scheduledAt);
+      expect(secondsBetween(one.createdAt, one.expiresAt)).toBe(30 * daySeconds);
+    }
+    const claimed = await queue.claim({ queue: "heavy" });
+    expect(claimed.map((job) => job.id)).toEqual([...alike, ...mixed.slice(0, 2)].map((job) => job.id));
+    expect(await queue.count("ledger where enqueued = 2")).toBe(2);
+  });
+
   test("of no jobs writes nothing", async () => {
     expect(await queue.enqueue()).toEqual([]);
     expect(await queue.count("ledger")).toBe(0);
@@ -118,7 +141,7 @@ describe("a job (J1)", () => {
     for (const zone of ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"]) {
       await inSession(db.pool, async (client) => {
         await client.query(`set timezone to '${zone}'`);
-        const { rows } = await client.query("select id from sluice.enqueue_jobs($1)", [
+        const { rows } = await client.query("select sluice.enqueue_jobs($1)->0->>'id' as id", [
           JSON.stringify([
             {
               type: "echo",
@@ -185,6 +208,16 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
   test.each(faults)("%s: %s", async (field, _, fields) => {
     const good = newJob({ idempotencyKey: "good", tags: ["good"] });
     const refused = db.run(enqueue([good, newJob({ delaySeconds: 60 }), newJob(fields)]));
+    await expect(refused).rejects.toMatchObject({
+      code: "22023",
+      message: expect.stringMatching(`^${field}: `),
+    });
+    for (const table of tables) expect([table, await queue.count(table)]).toEqual([table, 0]);
+  });
+
+  test.each(faults)("%s: %s, in a batch of jobs that are alike", async (field, _, fields) => {
+    const good = { ...fields, ...(fields.payload && { payload: {} }) };
+    const refused = db.run(enqueue([newJob(good), newJob(fields), newJob(good)]));
     await expect(refused).rejects.toMatchObject({
       code: "22023",
       message: expect.stringMatching(`^${field}: `),

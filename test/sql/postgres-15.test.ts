@@ -32,20 +32,29 @@ describe.runIf(hasPostgres15)(`PostgreSQL 15, which is looked for in ${postgres1
     await wholeLife(createPgDatabase(pool));
   });
 
-  test("ids are of version 7, of this moment, and in order within a batch", { timeout: 30_000 }, async () => {
-    const { rows } = await pool.query(`
+  test.each([
+    { tags: "null", tagged: 0 },
+    { tags: "'{t}'", tagged: 20_000 },
+  ])(
+    "ids are of version 7, of this moment, and in order within a batch with tags $tags",
+    {
+      timeout: 30_000,
+    },
+    async ({ tags, tagged }) => {
+      const { rows } = await pool.query(`
       select count(*)::int as jobs, count(distinct id)::int as apart,
              bool_and(id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]') as is_version_7,
              bool_and(abs(extract(epoch from sluice.time_of_id(id) - now())) < 60) as is_now,
              array_agg(id order by place) = array_agg(id order by id) as is_sorted
-      from sluice.enqueue_many('many', array_fill('{}'::jsonb, array[20000]), tags => '{t}')
+      from sluice.enqueue_many('many', array_fill('{}'::jsonb, array[20000]), tags => ${tags})
         with ordinality as made(id, place)`);
-    expect(rows).toEqual([
-      { jobs: 20_000, apart: 20_000, is_version_7: true, is_now: true, is_sorted: true },
-    ]);
-    const { rows: tagged } = await pool.query(
-      "select count(*)::int as count from sluice.job_tag where tag = 't'",
-    );
-    expect(tagged).toEqual([{ count: 20_000 }]);
-  });
+      expect(rows).toEqual([
+        { jobs: 20_000, apart: 20_000, is_version_7: true, is_now: true, is_sorted: true },
+      ]);
+      const { rows: counted } = await pool.query(
+        "select count(*)::int as count from sluice.job_tag where tag = 't'",
+      );
+      expect(counted).toEqual([{ count: tagged }]);
+    },
+  );
 });

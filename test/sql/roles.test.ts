@@ -130,7 +130,9 @@ describe("a hostile search_path of the caller changes nothing", () => {
     await queue.query("create schema trap; create table trap.ready (x int); create table trap.lease (x int)");
     const client = await db.pool.connect();
     await client.query("set search_path to trap, pg_catalog");
-    const { rows: enqueued } = await client.query(`select id from sluice.enqueue_jobs('[{"type": "echo"}]')`);
+    const { rows: enqueued } = await client.query(
+      `select sluice.enqueue_jobs('[{"type": "echo"}]')->0->>'id' as id`,
+    );
     const { rows } = await client.query("select sluice.claim('default', '{echo}', 1, 60) as claimed");
     const id = enqueued[0].id;
     expect(rows[0].claimed.leases[0].jobs[0][0]).toBe(id);

@@ -46,7 +46,8 @@ export const claimText = "select sluice.claim('default', array['mail'], $1::int,
 export const settleText = "select sluice.settle($1, $2, $3)";
 
 export function newJobs(size: number): string {
-  return JSON.stringify(Array.from({ length: size }, () => ({ type: "mail", payload, max_attempts: 20 })));
+  const payloads = Array.from({ length: size }, () => payload);
+  return JSON.stringify({ type: "mail", payloads, max_attempts: 20 });
 }
 
 export async function enqueueBatch(client: pg.ClientBase, size: number): Promise<void> {

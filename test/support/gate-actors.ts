@@ -48,7 +48,7 @@ async function enqueueSome(gate: Gate, random: SeededRandom, client: pg.ClientBa
     );
   }
   const jobs = Array.from({ length: count }, () => newJob(gate, random));
-  return (await runOn(client, enqueue(jobs))).map((enqueued) => enqueued.id);
+  return (await runOn(client, enqueue(jobs))).flat().map((enqueued) => enqueued.id);
 }
 
 function newJob(gate: Gate, random: SeededRandom): NewJob {

@@ -1,6 +1,6 @@
 // Starts what every test shares: one real Postgres, a migrated template database that each file clones, the
 // Neon-compatible proxy that the Worker's driver speaks to, and an endpoint for pushed jobs.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
@@ -33,6 +33,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await admin.connect();
   await admin.query(`create database ${templateDatabase}`);
   await migrate({ databaseUrl: postgres.url(templateDatabase) });
+  await addChecks(postgres.url(templateDatabase));
   await admin.query(`create database ${workerDatabase} template ${templateDatabase}`);
   await admin.end();
 
@@ -46,4 +47,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await postgres.stop();
     rmSync(directory, { recursive: true, force: true });
   };
+}
+
+async function addChecks(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  await client.query(readFileSync(new URL("checks.sql", import.meta.url), "utf8"));
+  await client.end();
 }

@@ -47,8 +47,9 @@ export const hotCalls: readonly HotCall[] = [
   of("settle 100, all completed", settle, (c) => settlements(c, 100, ["complete"]), 80, [
     "lease_by_generation",
   ]),
-  { name: "enqueue 1", text: enqueue, values: () => [newJobs(1)], buffers: 30, indexes: ["lane_by_name"] },
-  of("enqueue 100", enqueue, () => [newJobs(100)], 1_300, ["lane_by_name"]),
+  { name: "enqueue 1", text: enqueue, values: () => [alike(1)], buffers: 30, indexes: ["lane_by_name"] },
+  of("enqueue 100", enqueue, () => [alike(100)], 1_300, ["lane_by_name"]),
+  of("enqueue 100 of all types", enqueue, () => [newJobs(100)], 1_300, ["lane_by_name"]),
   of("enqueue 100, delayed, tagged, with keys", enqueue, () => [newJobs(100, full)], 4_500, [
     "idempotency_pkey",
     "job_pkey",
@@ -105,10 +106,19 @@ const mixed = ["complete", "retry", "bury", "snooze", "release"] as const;
 const full = { delay_seconds: 7_200, tags: ["new", "customer-1"] };
 let keys = 0;
 
+const payloadOf = (index: number) => ({
+  ...{ customer: index, address: "someone@example.com", subject: "a subject of a common length" },
+});
+
+function alike(size: number): string {
+  const payloads = Array.from({ length: size }, (_, index) => payloadOf(index));
+  return JSON.stringify({ type: commonTypes[0], payloads });
+}
+
 function newJobs(size: number, fields?: typeof full): string {
   const job = (index: number) => ({
     type: commonTypes[index % commonTypes.length],
-    payload: { customer: index, address: "someone@example.com", subject: "a subject of a common length" },
+    payload: payloadOf(index),
     ...(fields && { ...fields, idempotency_key: `key ${keys++}` }),
   });
   return JSON.stringify(Array.from({ length: size }, (_, index) => job(index)));

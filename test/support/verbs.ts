@@ -29,7 +29,7 @@ export function verbsOf(db: TestDatabase): Verbs {
   // After the last test the database may be dropped before the last connection of the pool has closed.
   db.pool.on("error", () => {});
   const verbs: Verbs = {
-    enqueue: (...jobs) => db.run(enqueue(jobs.map(newJob))),
+    enqueue: async (...jobs) => (await db.run(enqueue(jobs.map(newJob)))).flat(),
     enqueueOne: async (fields = {}) => only(await verbs.enqueue(fields)).id,
     claimBatch: async (options = {}) =>
       only(

@@ -36,11 +36,10 @@ const jobs = 200;
 export async function wholeLife(db: Database): Promise<void> {
   const next = { queue: "default", types: ["echo"], limit: jobs, leaseSeconds: 60 };
   const later = { tags: ["x"], expiresAt: new Date(Date.now() + 60_000) };
-  const ids = (await db.run(enqueue(times(jobs, (n) => newJob({ ...later, idempotencyKey: `k${n}` }))))).map(
-    (job) => job.id,
-  );
+  const keyed = times(jobs, (n) => newJob({ ...later, idempotencyKey: `k${n}` }));
+  const ids = (await db.run(enqueue(keyed))).flat().map((job) => job.id);
   expect(ids).toEqual(ids.toSorted());
-  const again = await db.run(enqueue([newJob({ ...later, idempotencyKey: "k0" })]));
+  const again = (await db.run(enqueue([newJob({ ...later, idempotencyKey: "k0" })]))).flat();
   expect(again).toMatchObject([{ id: ids[0], deduplicated: true, status: "pending" }]);
 
   await db.run(pause({ type: "echo" }));

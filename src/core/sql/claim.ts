@@ -1,6 +1,6 @@
 // claim: a batch of due jobs under a lease, and whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
-import type { ClaimedJob, JobError, Payload, Settlement } from "../job.ts";
+import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
 import { packSettlements, type Settled, type Status } from "./settle.ts";
 import type { Statement } from "./statement.ts";
 
@@ -122,11 +122,6 @@ function jobsOf({ generation, is_probe: isProbe, leases }: Answer): ClaimedJob[]
   });
   placed.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
   return placed.map(({ job }) => job);
-}
-
-/** A uuid v7 begins with its milliseconds. */
-function timeOfId(id: string): Date {
-  return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
 }
 
 /** Only the limited types: without any, a claim does not even look. */

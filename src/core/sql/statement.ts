@@ -1,6 +1,6 @@
 // A statement is a value: what to run, and how to read a row of its answer. Nothing is executed here.
 // The schema's name comes from the deployment's settings, so a statement is compiled by whoever runs it.
-import { type SQL, sql } from "drizzle-orm";
+import { fillPlaceholders, type SQL, sql } from "drizzle-orm";
 import { PgDialect } from "drizzle-orm/pg-core";
 
 export type Row = Record<string, unknown>;
@@ -10,6 +10,8 @@ export interface Statement<T> {
   /** A write that was committed and whose answer was lost does no harm when it is run again. */
   readonly isRepeatable: boolean;
   readonly build: (schema: SQL) => SQL;
+  /** For the placeholders of a `build` that is the same for every call: its text is compiled once. */
+  readonly values?: Record<string, unknown>;
   readonly decode: (row: Row) => T;
 }
 
@@ -27,6 +29,18 @@ export function toSql(statement: Statement<unknown>, schema = defaultSchema): SQ
 }
 
 export function compile(statement: Statement<unknown>, schema = defaultSchema): CompiledStatement {
+  if (!statement.values) return compiled(statement, schema);
+  const texts = textsOf.get(statement.build) ?? new Map<string, CompiledStatement>();
+  textsOf.set(statement.build, texts);
+  const { text, values } = texts.get(schema) ?? compiled(statement, schema);
+  texts.set(schema, { text, values });
+  return { text, values: fillPlaceholders(values, statement.values) };
+}
+
+/** By schema: to compile a text costs a fifth of what the client spends on a call for one job. */
+const textsOf = new WeakMap<Statement<unknown>["build"], Map<string, CompiledStatement>>();
+
+function compiled(statement: Statement<unknown>, schema: string): CompiledStatement {
   const query = dialect.sqlToQuery(toSql(statement, schema));
   return { text: query.sql, values: query.params };
 }

@@ -1,0 +1,17 @@
+// Statements as text and values. That each one prepares is looked at in sql/contract.test.ts.
+import { expect, test } from "vitest";
+import { enqueue } from "../../src/core/sql/index.ts";
+import { compile } from "../../src/core/sql/statement.ts";
+
+const mail = { type: "mail", payload: { n: 1 } };
+
+test("a statement of one text has the values of its own call and the schema that it was compiled for", () => {
+  const one = compile(enqueue([mail]), "sluice");
+  const other = compile(enqueue([mail, { ...mail, priority: 1 }]), "other");
+  expect(one).toEqual({
+    text: 'select "sluice".enqueue_jobs($1::jsonb) as answers',
+    values: ['{"type":"mail","payloads":[{"n":1}]}'],
+  });
+  expect(other.text).toBe('select "other".enqueue_jobs($1::jsonb) as answers');
+  expect(JSON.parse(String(other.values[0]))).toEqual([mail, { ...mail, priority: 1 }]);
+});
