@@ -65,6 +65,7 @@ create unique index scheduled_by_id on scheduled (id);
 -- sequence, so that it rises for ever, replay included. Extending some of a lease's jobs splits them off under the
 -- same generation, so it is not unique.
 create table lease (
+  part       bigint generated always as identity, -- the order in which those who wait for several lock them
   generation bigint not null,
   deadline   timestamptz not null,
   started_at timestamptz not null,

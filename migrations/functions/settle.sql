@@ -28,7 +28,7 @@ begin
      and end_of_bucket(p_ids[1]) = end_of_bucket(p_ids[cardinality(p_ids)]) then
     select array_agg(tid) filter (where place = 1), array_agg(id order by id) into v_tids, v_held
     from (
-      select ctid as tid, ids from lease where generation = p_generations[1] order by lane, ids for update
+      select ctid as tid, ids from lease where generation = p_generations[1] order by part for update
     ) as held cross join lateral unnest(ids) with ordinality as entry(id, place);
     if v_held = p_ids then
       with gone as (
@@ -115,15 +115,20 @@ end $$;
 -- Whoever settles, extends or reaps the same lease waits here, or makes us wait. The next statement takes a fresh
 -- snapshot and so sees what was left. An extend that we waited for may have put new rows in the place of the old
 -- one, which are not locked yet: hence again, until there is no other.
+--
+-- All who wait go by the generation and within it by the part, which is higher for a row that comes later: so they meet in
+-- the same order, and none waits for another crosswise.
 create or replace function lock_leases(p_generations bigint[]) returns void
 language plpgsql as $$
 declare
-  v_locked tid[];
+  v_generation bigint;
+  v_locked     tid[];
 begin
-  loop
-    v_locked := array(
-      select ctid from lease where generation = any(p_generations) order by generation, lane, ids for update);
-    exit when not exists (select from lease where generation = any(p_generations) and ctid <> all(v_locked));
+  foreach v_generation in array array(select distinct unnest(p_generations) order by 1) loop
+    loop
+      v_locked := array(select ctid from lease where generation = v_generation order by part for update);
+      exit when not exists (select from lease where generation = v_generation and ctid <> all(v_locked));
+    end loop;
   end loop;
 end $$;
 

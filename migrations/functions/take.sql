@@ -140,7 +140,7 @@ begin
   p_batch.jobs := p_batch.jobs + cardinality(v_ids);
   p_batch.bytes_left := p_batch.bytes_left - v_bytes;
   p_batch.leases := p_batch.leases
-    || row(null, v_deadline, now(), v_lane, p_batch.worker, v_ids, v_attempts, v_strikes)::lease;
+    || row(null, null, v_deadline, now(), v_lane, p_batch.worker, v_ids, v_attempts, v_strikes)::lease;
   p_batch.answers := p_batch.answers || json_build_object(
     'type', p_level.types[n], 'priority', p_level.priority, 'expires_ms', date_part('epoch', v_deadline) * 1000,
     'attempts', v_attempts, 'strikes', v_strikes, 'seqs', v_seqs, 'jobs', v_jobs);
