@@ -1,7 +1,7 @@
 // settle (D2, D3): a whole batch of mixed outcomes in one call, each fenced by the generation of its lease.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Held, Outcome, Settlement } from "../../src/core/job.ts";
-import { books, reapLeases, settle } from "../../src/core/sql/index.ts";
+import { books, claim, reapLeases, settle } from "../../src/core/sql/index.ts";
 import { inSession, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, only, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
@@ -228,4 +228,57 @@ describe("at once", () => {
       expect((await second).map((answer) => answer.applied)).toEqual(times(10, (n) => n >= 5));
     });
   });
+});
+
+describe("along with a claim", () => {
+  const next = { queue: "default", types: ["echo"], limit: 2, leaseSeconds: 60 };
+
+  test("what comes along is settled, each answered in its place, and the next jobs are claimed", async () => {
+    const jobs = await claimNew(4);
+    await queue.settle(jobs.slice(1, 2), release);
+    const settlements: Settlement[] = [
+      ...jobs.toReversed().map((job) => ({ job, outcome: complete })),
+      { job: { ...only(jobs.slice(0, 1)), leaseGeneration: "0" }, outcome: retry },
+    ];
+    const [{ settled, jobs: claimed } = { settled: [], jobs: [] }] = await db.run(claim(next, settlements));
+    expect(settled.map((answer) => answer.id)).toEqual(settlements.map(({ job }) => job.id));
+    expect(settled.map((answer) => answer.status)).toEqual([
+      "completed",
+      "completed",
+      null,
+      "completed",
+      null,
+    ]);
+    expect(claimed).toMatchObject([{ id: jobs[1]?.id }]);
+    expect(await db.run(books())).toMatchObject([{ enqueued: 4, completed: 3, pending: 0, leased: 1 }]);
+  });
+
+  test("a place that it frees is free for the claim", async () => {
+    await queue.enqueue({}, {});
+    const limited = { ...next, types: [{ type: "echo", limits: { concurrency: 1 } }] };
+    const [first] = await db.run(claim(limited));
+    expect(await db.run(claim(limited))).toMatchObject([{ jobs: [] }]);
+    const settlements = first?.jobs.map((job) => ({ job, outcome: complete }));
+    expect((await db.run(claim(limited, settlements))).flatMap(({ jobs }) => jobs)).toHaveLength(1);
+  });
+
+  test("a claim that finds nothing settles all the same", async () => {
+    const jobs = await claimNew(3);
+    const settlements = jobs.map((job) => ({ job, outcome: complete }));
+    expect(await db.run(claim(next, settlements))).toMatchObject([
+      {
+        jobs: [],
+        hasMore: false,
+        settled: jobs.map(({ id }) => ({ id, status: "completed", applied: true })),
+      },
+    ]);
+  });
+});
+
+test("two claims of two types each are settled as one, into a packed row for each type", async () => {
+  await queue.enqueue(...times(12, (n) => ({ type: n % 2 ? "a" : "b" })));
+  const claimSix = () => queue.claim({ types: ["a", "b"], limit: 6 });
+  const jobs = [...(await claimSix()), ...(await claimSix())];
+  expect((await queue.settle(jobs, complete)).map((answer) => answer.applied)).toEqual(times(12, () => true));
+  expect([await queue.count("lease"), await queue.count("done")]).toEqual([0, 2]);
 });

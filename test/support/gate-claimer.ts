@@ -1,6 +1,7 @@
 // The gate's claimer: claims, and settles in every way there is, twice and too late included.
 import type { ClaimedJob, Held, Outcome, Settlement } from "../../src/core/job.ts";
 import { claim, extend, settle } from "../../src/core/sql/index.ts";
+import type { Settled } from "../../src/core/sql/settle.ts";
 import type { Gate } from "./gate.ts";
 import { gateTypes } from "./gate-actors.ts";
 import { inTransaction, runOn } from "./gate-sql.ts";
@@ -9,12 +10,19 @@ import type { SeededRandom } from "./seeded-random.ts";
 const rollbackShare = 0.1;
 const abandonedShare = 0.03;
 const repeatedShare = 0.15;
+const ridingShare = 0.3;
+/** Of batches that are completed as a whole: the engine moves them in another way. */
+const wellShare = 0.3;
+const complete: Outcome = { kind: "complete", output: null };
 const leaseSeconds = 60;
 const idleMs = 5;
 
 export async function claimAndSettle(gate: Gate, random: SeededRandom): Promise<number> {
-  const wanted = claim({ queue: "default", types: gateTypes, limit: random.int(1, 60), leaseSeconds });
+  const riders = gate.riders.pop() ?? [];
+  const limit = random.int(1, 60);
+  const wanted = claim({ queue: "default", types: gateTypes, limit, leaseSeconds }, riders);
   if (random.isLikely(rollbackShare)) {
+    gate.riders.push(riders);
     await inTransaction(gate.pool, { isCommitted: false }, async (client) => {
       const [claimed] = await runOn(client, wanted);
       const jobs = claimed?.jobs ?? [];
@@ -22,7 +30,9 @@ export async function claimAndSettle(gate: Gate, random: SeededRandom): Promise<
     });
     return idleMs;
   }
-  const jobs = (await runOn(gate.pool, wanted)).flatMap((claimed) => claimed.jobs);
+  const stale = staleOf(gate, riders);
+  const [{ jobs, settled } = { jobs: [], settled: [] }] = await runOn(gate.pool, wanted);
+  note(gate, riders, { stale, settled });
   for (const job of jobs) remember(gate, job);
   await settleSome(gate, random, jobs);
   return jobs.length > 0 ? 0 : idleMs;
@@ -36,7 +46,12 @@ function remember(gate: Gate, job: ClaimedJob): void {
 async function settleSome(gate: Gate, random: SeededRandom, jobs: readonly ClaimedJob[]): Promise<void> {
   const kept = jobs.filter(() => !random.isLikely(abandonedShare));
   gate.abandoned.push(...jobs.filter((job) => !kept.includes(job)));
-  const settlements = kept.map((job) => ({ job, outcome: outcomeOf(random) }));
+  const allIsWell = random.isLikely(wellShare);
+  const settlements = kept.map((job) => ({ job, outcome: allIsWell ? complete : outcomeOf(random) }));
+  if (random.isLikely(ridingShare)) {
+    gate.riders.push([...settlements, ...tooLate(gate, random)]);
+    return;
+  }
   if (!random.isLikely(repeatedShare)) {
     await settleAndNote(gate, [...settlements, ...tooLate(gate, random)]);
     return;
@@ -64,10 +79,23 @@ function isTooLate(gate: Gate, job: Held): boolean {
 }
 
 async function settleAndNote(gate: Gate, settlements: readonly Settlement[]): Promise<void> {
-  const stale = settlements.map(({ job }) => isTooLate(gate, job)); // as known before they are sent
-  const [answers = []] = await runOn(gate.pool, settle(settlements));
+  const stale = staleOf(gate, settlements);
+  const [settled = []] = await runOn(gate.pool, settle(settlements));
+  note(gate, settlements, { stale, settled });
+}
+
+/** As known before they are sent. */
+function staleOf(gate: Gate, settlements: readonly Settlement[]): boolean[] {
+  return settlements.map(({ job }) => isTooLate(gate, job));
+}
+
+function note(
+  gate: Gate,
+  settlements: readonly Settlement[],
+  { stale, settled }: { stale: readonly boolean[]; settled: readonly Settled[] },
+): void {
   for (const [index, { job, outcome }] of settlements.entries()) {
-    if (!answers[index]?.applied) continue;
+    if (!settled[index]?.applied) continue;
     const key = `${job.id} ${job.leaseGeneration}`;
     gate.applied.set(key, (gate.applied.get(key) ?? 0) + 1);
     if (outcome.kind === "complete") gate.completed.set(job.id, (gate.completed.get(job.id) ?? 0) + 1);

@@ -2,6 +2,7 @@
 // open transactions, claimers, settlers, reapers and tickers; then all is driven to its end and counted.
 import { setTimeout as wait } from "node:timers/promises";
 import type pg from "pg";
+import type { Settlement } from "../../src/core/job.ts";
 import { actors } from "./gate-actors.ts";
 import { driveToTheEnd, type GateCount } from "./gate-count.ts";
 import { createRandom, type SeededRandom } from "./seeded-random.ts";
@@ -32,6 +33,8 @@ export interface Gate {
   readonly generations: Map<string, bigint>;
   /** Claimed and left alone; settled too late once somebody else has claimed the job. */
   readonly abandoned: { id: string; leaseGeneration: string }[];
+  /** Settlements that go along with somebody's next claim. */
+  readonly riders: Settlement[][];
   readonly stale: { sent: number; applied: number };
   readonly checks: { made: number; unbalanced: unknown[] };
   readonly ticks: { committed: number; rolledBack: number };
@@ -69,6 +72,7 @@ export async function runGate(pool: pg.Pool, load: GateLoad): Promise<GateReport
     completed: new Map(),
     generations: new Map(),
     abandoned: [],
+    riders: [],
     stale: { sent: 0, applied: 0 },
     checks: { made: 0, unbalanced: [] },
     ticks: { committed: 0, rolledBack: 0 },
