@@ -5,8 +5,8 @@ create or replace function next_level(p_queue text, p_types text[], p_below smal
 returns lane_level
 language plpgsql as $$
 declare
-  v_level   lane_level;
-  v_first   record;
+  v_level lane_level;
+  v_first record;
 begin
   -- The lanes below the first that has work are not looked into.
   select chosen.priority, chosen.lane, chosen.type, oldest.seq,

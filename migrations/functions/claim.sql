@@ -30,7 +30,7 @@ set enable_bitmapscan = off -- nor a lane, to be sorted
 set plan_cache_mode = force_generic_plan -- planning takes longer than the work
 as $$
 declare
-  c_tries constant int := 50;
+  c_tries         constant int := 50;
   v_cursors       cursors%rowtype; -- an old one is as good: it stands further to the left
   v_settled       text[];
   v_scheduled_low timestamptz;
