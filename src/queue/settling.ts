@@ -1,8 +1,8 @@
 // Settles what a drain's handlers have ended with, in batches bounded by rows and bytes, and keeps the drain's report. A
 // settle is safe to repeat: what failed waits for the next turn.
 import type { Outcome } from "../core/job.ts";
+import type { Settled } from "../core/settlements.ts";
 import { settle } from "../core/sql/index.ts";
-import type { Settled } from "../core/sql/settle.ts";
 import { createBreakers } from "./breakers.ts";
 import type { Landing } from "./flights.ts";
 import type { Queue } from "./ports.ts";

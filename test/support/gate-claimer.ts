@@ -1,7 +1,7 @@
 // The gate's claimer: claims, and settles in every way there is, twice and too late included.
 import type { ClaimedJob, Held, Outcome, Settlement } from "../../src/core/job.ts";
+import type { Settled } from "../../src/core/settlements.ts";
 import { claim, extend, settle } from "../../src/core/sql/index.ts";
-import type { Settled } from "../../src/core/sql/settle.ts";
 import type { Gate } from "./gate.ts";
 import { gateTypes } from "./gate-actors.ts";
 import { inTransaction, runOn } from "./gate-sql.ts";

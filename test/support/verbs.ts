@@ -1,10 +1,10 @@
 // The engine's verbs in short, for tests that chain them: a test names only what it is about.
 import type { QueryResultRow } from "pg";
 import type { ClaimedJob, Held, Job, NewJob, Outcome } from "../../src/core/job.ts";
+import type { Settled } from "../../src/core/settlements.ts";
 import type { Claim, Claimed } from "../../src/core/sql/claim.ts";
 import type { EnqueuedJob } from "../../src/core/sql/enqueue.ts";
 import { claim, enqueue, findJob, settle } from "../../src/core/sql/index.ts";
-import type { Settled } from "../../src/core/sql/settle.ts";
 import { newJob } from "./jobs.ts";
 import type { TestDatabase } from "./test-database.ts";
 

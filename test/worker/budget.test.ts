@@ -81,7 +81,7 @@ test("on the free plan, a watch round with many notices keeps within 50 subreque
 });
 
 test("on the free plan, an enqueue and all that its nudge does keep within 50 subrequests", async () => {
-  await enqueueMany("echo", numbers(3000));
+  await enqueueMany("echo", numbers(6000));
   fetched.mockClear();
   // Each has a connection string of its own, so that it can be told which invocation sent a statement.
   await Promise.all(

@@ -1,7 +1,7 @@
 // claim: a batch of due jobs under a lease, and whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
 import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
-import { packSettlements, type Settled, type Status } from "./settle.ts";
+import { packSettlements, type Settled } from "../settlements.ts";
 import type { Statement } from "./statement.ts";
 
 export interface ClaimableType {
@@ -70,7 +70,7 @@ export function claim(
 
 /** As migrations/functions/claim.sql has it. */
 interface Answer {
-  settled: Status[] | null;
+  settled: Settled["status"][] | null;
   generation: string;
   is_probe: boolean;
   has_more: boolean;

@@ -15,8 +15,8 @@ import {
 import { SluiceError } from "../../core/errors.ts";
 import type { Outcome, Settlement } from "../../core/job.ts";
 import { backoffSeconds, defaultBackoff } from "../../core/policy/backoff.ts";
+import type { Settled } from "../../core/settlements.ts";
 import { claim, closeBreaker, extend, settle } from "../../core/sql/index.ts";
-import type { Settled } from "../../core/sql/settle.ts";
 import type { AppEnv } from "./app.ts";
 import { requireRole } from "./auth.ts";
 import { readBody } from "./body.ts";

@@ -1,0 +1,46 @@
+// Settlements on their way to the engine and back. Sorted by id, as a lease has its jobs: the engine compares the two.
+import type { JobStatus, Json, Outcome, Settlement } from "./job.ts";
+
+/** The job's new status; null, and not applied, when the lease was lost. */
+export interface Settled {
+  id: string;
+  status: JobStatus | null;
+  applied: boolean;
+}
+
+/** The arguments of sluice.settle(), and how to read the statuses that it answers with. */
+export function packSettlements(settlements: readonly Settlement[]) {
+  const sorted = settlements
+    .map((settlement, place) => ({ ...settlement, place }))
+    .sort((a, b) => compare(a.job.id, b.job.id) || a.place - b.place);
+  const isPlain = sorted.every(({ outcome }) => outcome.kind === "complete" && outcome.output === null);
+  return {
+    ids: sorted.map(({ job }) => job.id),
+    generations: sorted.map(({ job }) => job.leaseGeneration),
+    /** None: all are completed. */
+    outcomes: isPlain ? null : JSON.stringify(sorted.map(({ outcome }) => rowOf(outcome))),
+    read(statuses: readonly Settled["status"][]): Settled[] {
+      const settled: Settled[] = [];
+      for (const [index, { job, place }] of sorted.entries()) {
+        const status = statuses[index] ?? null;
+        settled[place] = { id: job.id, status, applied: status !== null };
+      }
+      return settled;
+    },
+  };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+interface AnyOutcome {
+  kind: Outcome["kind"];
+  output?: Json;
+  message?: string;
+  retryInSeconds?: number | undefined;
+}
+
+function rowOf({ kind, output, message, retryInSeconds }: AnyOutcome) {
+  return { outcome: kind, output, message, seconds: retryInSeconds };
+}
