@@ -63,33 +63,46 @@ create or replace function take_lane(p_batch claim_batch, p_level lane_level, n 
 returns claim_batch
 language plpgsql as $$
 declare
-  v_lane     int := p_level.lanes[n];
-  v_head     bigint := p_level.heads[n];
-  v_deadline timestamptz;
-  v_tids     tid[];
-  v_ids      uuid[]; -- sorted, as all that follow
-  v_seqs     bigint[];
-  v_attempt  smallint; -- the most of any
-  v_strike   smallint;
-  v_attempts smallint[];
-  v_strikes  smallint[];
-  v_retried  uuid[] := '{}';
-  v_jobs     json;
-  v_bytes    bigint;
-  v_waited   real[];
+  v_lane         int := p_level.lanes[n];
+  v_head         bigint := p_level.heads[n];
+  v_is_thorough  boolean := p_limit < 50;
+  v_tids         tid[];
+  v_ids          uuid[]; -- sorted, as all that follow
+  v_seqs         bigint[];
+  v_attempt      smallint; -- the most of any
+  v_strike       smallint;
+  v_attempts     smallint[];
+  v_strikes      smallint[];
+  v_retried      uuid[] := '{}';
+  v_jobs         json;
+  v_bytes        bigint;
   v_some_expired boolean;
+  v_waited       real[];
+  v_deadline     timestamptz;
 begin
   loop
-    select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(attempt), max(strikes), max(seq)
-    into v_tids, v_ids, v_seqs, v_attempt, v_strike, p_batch.last_seq
-    from (
-      select ctid as tid, seq, id, attempt, strikes
-      from ready
-      where lane = v_lane and seq >= v_head and seq <= p_last
-      order by seq
-      limit p_limit
-      for update skip locked
-    ) as locked;
+    -- To find that a row is locked costs more than to lock one. A row that others have at hand bears their mark in xmax,
+    -- so a large claim passes over those that are marked. But so is what they let go again: that is seen when it has
+    -- become the oldest, or when there is not enough without it.
+    loop
+      select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(attempt), max(strikes), max(seq)
+      into v_tids, v_ids, v_seqs, v_attempt, v_strike, p_batch.last_seq
+      from (
+        select ctid as tid, seq, id, attempt, strikes
+        from ready
+        where lane = v_lane and seq >= v_head and seq <= p_last and (v_is_thorough or xmax = 0)
+        order by seq
+        limit p_limit
+        for update skip locked
+      ) as locked;
+      exit when v_is_thorough;
+      if cardinality(v_ids) = p_limit then
+        exit when v_head = any(v_seqs);
+        perform from ready where lane = v_lane and seq = v_head for update skip locked;
+        exit when not found;
+      end if;
+      v_is_thorough := true;
+    end loop;
     if v_ids is null then
       return p_batch;
     end if;

@@ -1,5 +1,6 @@
 // Claimers at once (D2): each job once, and nobody is given a worse job while a better one is free.
 import { beforeEach, describe, expect, test } from "vitest";
+import { inSession } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { times, verbsOf } from "../support/verbs.ts";
 
@@ -47,4 +48,17 @@ test("two claims of the same generation do not exist", async () => {
   const generations = claims.map((batch) => new Set(batch.map((job) => job.leaseGeneration)));
   expect(generations.every((batch) => batch.size === 1)).toBe(true);
   expect(new Set(generations.flatMap((batch) => [...batch])).size).toBe(64);
+});
+
+test("what another claim has let go again is the oldest still, and is not passed over", async () => {
+  const ids = (await queue.enqueue(...times(300, () => ({})))).map((job) => job.id);
+  await inSession(db.pool, async (other) => {
+    await other.query("begin");
+    await other.query("select sluice.claim('default', '{echo}', 100, 60)");
+    const beside = await queue.claim({ limit: 50 });
+    await other.query("rollback");
+    expect(beside.map((job) => job.id)).toEqual(ids.slice(100, 150));
+  });
+  expect((await queue.claim({ limit: 100 })).map((job) => job.id)).toEqual(ids.slice(0, 100));
+  expect((await queue.claim({ limit: 200 })).map((job) => job.id)).toEqual(ids.slice(150));
 });
