@@ -65,7 +65,7 @@ language plpgsql as $$
 declare
   v_lane         int := p_level.lanes[n];
   v_head         bigint := p_level.heads[n];
-  v_is_thorough  boolean := p_limit < 50;
+  v_is_thorough  boolean := p_limit < 50 or cardinality(p_level.lanes) > 1;
   v_tids         tid[];
   v_ids          uuid[]; -- sorted, as all that follow
   v_seqs         bigint[];
@@ -82,8 +82,8 @@ declare
 begin
   loop
     -- To find that a row is locked costs more than to lock one. A row that others have at hand bears their mark in xmax,
-    -- so a large claim passes over those that are marked. But so is what they let go again: that is seen when it has
-    -- become the oldest, or when there is not enough without it.
+    -- so a large claim from one lane passes over those that are marked. But so is what they let go again: that is seen
+    -- when it has become the oldest, or when there is not enough without it.
     loop
       select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(attempt), max(strikes), max(seq)
       into v_tids, v_ids, v_seqs, v_attempt, v_strike, p_batch.last_seq
