@@ -1,5 +1,5 @@
--- settle: what became of up to a thousand claimed jobs. Each is fenced: it applies only while the lease of its generation
--- still holds the job. The answer has the new status of each, or null where it did not apply.
+-- settle: what became of up to a thousand claimed jobs. Each is fenced: it applies only while the lease of its
+-- generation still holds the job. The answer has the new status of each, or null where it did not apply.
 --
 -- Outcomes come in the order of the ids, { outcome, output?, message?, seconds? }; without any, all are completed:
 --   complete   done, with an output if there is one
@@ -116,8 +116,8 @@ end $$;
 -- snapshot and so sees what was left. An extend that we waited for may have put new rows in the place of the old
 -- one, which are not locked yet: hence again, until there is no other.
 --
--- All who wait go by the generation and within it by the part, which is higher for a row that comes later: so they meet in
--- the same order, and none waits for another crosswise.
+-- All who wait go by the generation and within it by the part, which is higher for a row that comes later: so they
+-- meet in the same order, and none waits for another crosswise.
 create or replace function lock_leases(p_generations bigint[]) returns void
 language plpgsql as $$
 declare

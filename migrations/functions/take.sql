@@ -40,7 +40,9 @@ begin
         or exists (
           select
           from unnest(p_level.lanes) as lanes(lane)
-          cross join lateral (select from ready where ready.lane = lanes.lane and seq > v_last order by seq limit 1) as next));
+          cross join lateral (
+            select from ready where ready.lane = lanes.lane and seq > v_last order by seq limit 1
+          ) as next));
       return p_batch;
     end if;
   end if;
@@ -57,8 +59,9 @@ begin
   return p_batch;
 end $$;
 
--- The oldest jobs of one lane, the level's nth. A locked row keeps its place, so its tid still names it in the statement
--- that removes it. None is locked only to see that there is more: another claim would pass it over for a worse one.
+-- The oldest jobs of one lane, the level's nth. A locked row keeps its place, so its tid still names it in the
+-- statement that removes it. None is locked only to see that there is more: another claim would pass it over for a
+-- worse one.
 create or replace function take_lane(p_batch claim_batch, p_level lane_level, n int, p_last bigint, p_limit int)
 returns claim_batch
 language plpgsql as $$
@@ -81,9 +84,9 @@ declare
   v_deadline     timestamptz;
 begin
   loop
-    -- To find that a row is locked costs more than to lock one. A row that others have at hand bears their mark in xmax,
-    -- so a large claim from one lane passes over those that are marked. But so is what they let go again: that is seen
-    -- when it has become the oldest, or when there is not enough without it.
+    -- To find that a row is locked costs more than to lock one. A row that others have at hand bears their mark in
+    -- xmax, so a large claim from one lane passes over those that are marked. But so is what they let go again: that
+    -- is seen when it has become the oldest, or when there is not enough without it.
     loop
       select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(attempt), max(strikes), max(seq)
       into v_tids, v_ids, v_seqs, v_attempt, v_strike, p_batch.last_seq

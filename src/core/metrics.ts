@@ -165,7 +165,7 @@ function workFamilies(snapshot: Snapshot, groups: readonly Group[]): Family[] {
     },
     {
       name: "sluice_claim_seconds",
-      help: "The median time of a claim in the last minutes.",
+      help: "The median time of a claim in the last minutes, with what it settled along.",
       type: "gauge",
       samples: claimMs === null ? [] : [{ value: claimMs / 1000 }],
     },

@@ -22,7 +22,7 @@ const patienceMs = 100;
 export interface DrainReport extends SettledCounts {
   queue: string;
   claimed: number;
-  /** How long a claim took, on the average; null: there was none. */
+  /** How long a claim took with what it settled, on the average; null: there was none. */
   claimMs: number | null;
   end: DrainEnd;
 }

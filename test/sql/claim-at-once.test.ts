@@ -1,5 +1,6 @@
 // Claimers at once (D2): each job once, and nobody is given a worse job while a better one is free.
 import { beforeEach, describe, expect, test } from "vitest";
+import { type PlanNode, watchStatements } from "../support/explain.ts";
 import { inSession } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { times, verbsOf } from "../support/verbs.ts";
@@ -62,3 +63,23 @@ test("what another claim has let go again is the oldest still, and is not passed
   expect((await queue.claim({ limit: 100 })).map((job) => job.id)).toEqual(ids.slice(0, 100));
   expect((await queue.claim({ limit: 200 })).map((job) => job.id)).toEqual(ids.slice(150));
 });
+
+test("a claim of 100 asks for the locks of 100 rows, though others hold the first 200", async () => {
+  await queue.enqueue(...times(400, () => ({})));
+  await inSession(db.pool, async (other) => {
+    await other.query("begin");
+    await other.query("select sluice.claim('default', '{echo}', 200, 60)");
+    await inSession(db.pool, async (client) => {
+      const watch = await watchStatements(client);
+      await client.query("select sluice.claim('default', '{echo}', 100, 60)");
+      const asked = watch.take().flatMap(({ plan }) => rowsAskedFor(plan));
+      expect(asked).toEqual([100, 1]); // and of the oldest, whether it is really held
+    });
+  });
+});
+
+function rowsAskedFor(node: PlanNode): number[] {
+  const below = (node.Plans ?? []).flatMap(rowsAskedFor);
+  const [locked] = node.Plans ?? [];
+  return node["Node Type"] === "LockRows" && locked ? [locked["Actual Rows"], ...below] : below;
+}

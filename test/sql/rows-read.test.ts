@@ -45,7 +45,7 @@ test.each(cases)(
 
 const claimText = "select sluice.claim('default', $1, $2::int, 600) as claimed";
 
-type ScanNode = PlanNode & { "Actual Rows": number; "Rows Removed by Filter"?: number };
+type ScanNode = PlanNode & { "Rows Removed by Filter"?: number };
 
 function rowsRead(plans: readonly PlanNode[]): Map<string, number> {
   const read = new Map<string, number>();

@@ -7,6 +7,7 @@ export interface PlanNode {
   "Relation Name"?: string;
   "Index Name"?: string;
   "Actual Loops": number;
+  "Actual Rows": number;
   "Shared Hit Blocks": number;
   "Shared Read Blocks": number;
   "WAL Bytes"?: number;

@@ -1,0 +1,38 @@
+// Settlements are sorted for the engine, which moves a lease as a whole only if it finds its ids as they lie there.
+import { expect, test } from "vitest";
+import type { Settlement } from "../../src/core/job.ts";
+import { packSettlements } from "../../src/core/settlements.ts";
+
+const settlement = (id: string, outcome: Settlement["outcome"] = { kind: "complete", output: null }) => ({
+  job: { id, leaseGeneration: `1${id}` },
+  outcome,
+});
+
+test("ids go out sorted with their generations, and statuses come back in the order asked", () => {
+  const { ids, generations, read } = packSettlements(["c", "a", "b"].map((id) => settlement(id)));
+  expect([ids, generations]).toEqual([
+    ["a", "b", "c"],
+    ["1a", "1b", "1c"],
+  ]);
+  expect(read(["completed", null, "dead"])).toEqual([
+    { id: "c", status: "dead", applied: true },
+    { id: "a", status: "completed", applied: true },
+    { id: "b", status: null, applied: false },
+  ]);
+});
+
+test("of one that is asked for twice the first stays first", () => {
+  const twice = [settlement("b"), settlement("a", { kind: "release" }), settlement("a")];
+  expect(JSON.parse(packSettlements(twice).outcomes ?? "")).toEqual([
+    { outcome: "release" },
+    { outcome: "complete", output: null },
+    { outcome: "complete", output: null },
+  ]);
+});
+
+test("outcomes go along only where not all are plainly completed", () => {
+  expect(packSettlements([settlement("a"), settlement("b")]).outcomes).toBe(null);
+  expect(packSettlements([settlement("a", { kind: "complete", output: 0 })]).outcomes).toBe(
+    '[{"outcome":"complete","output":0}]',
+  );
+});
