@@ -174,6 +174,13 @@ describe("a drain", () => {
     expect(counting.takeCounts()).toEqual({ claim: 3, settle: 1 });
   });
 
+  test("settles outputs that are too large to go along with a claim in batches of their own", async () => {
+    await enqueueMany(20, { payload: { text: "x".repeat(60_000) } });
+    counting.takeCounts();
+    expect(await drainDefault({ ...roomyBudget, maxBatch: 10 })).toMatchObject({ completed: 20, lost: 0 });
+    expect(counting.takeCounts()).toEqual({ claim: 2, settle: 4 });
+  });
+
   test("stops at its subrequests, settles what it took and leaves the rest", async () => {
     await enqueueMany(50);
     counting.takeCounts();
