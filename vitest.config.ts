@@ -13,7 +13,7 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     silent: "passed-only",
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], isolate: false } },
+      { test: { name: "unit", include: ["test/{unit,openapi}/*.test.ts"], isolate: false } },
       {
         test: {
           name: "postgres",
