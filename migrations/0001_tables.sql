@@ -162,6 +162,7 @@ create table ledger (
   lane      int not null,
   enqueued  int,
   pending   int, -- change of ready + scheduled
+  scheduled int, -- change of scheduled alone
   leased    int, -- change of processing
   completed int,
   failed    int, -- attempts, not jobs
@@ -180,6 +181,7 @@ create table tally (
   lane      int not null,
   enqueued  bigint not null,
   pending   bigint not null,
+  scheduled bigint not null,
   leased    bigint not null,
   completed bigint not null,
   failed    bigint not null,

@@ -132,6 +132,9 @@ begin
   ),
   removed as (
     delete from scheduled where ctid = any(array(select tid from late)) returning id, lane, attempt, strikes
+  ),
+  booked as (
+    insert into ledger (lane, scheduled) select lane, -count(*) from removed group by lane
   )
   insert into ready (seq, id, lane, attempt, strikes)
   select nextval('ready_seq'), id, lane, attempt, strikes from removed;

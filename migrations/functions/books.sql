@@ -33,7 +33,7 @@ begin
   summed as (
     select minute is null as is_total, count(*) as entries,
            row(coalesce(minute, '-infinity'), lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0),
-               coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
+               coalesce(sum(scheduled), 0), coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
                coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0), coalesce(sum(expired), 0))::tally as entry
     from (select date_bin('1 minute', at, '2000-01-01 00:00+00') as minute, * from removed) as entries
     group by grouping sets ((minute, lane), (lane))
@@ -54,6 +54,7 @@ language sql as $$
   select * from unnest(p_entries)
   on conflict (minute, lane) do update
   set enqueued = known.enqueued + excluded.enqueued, pending = known.pending + excluded.pending,
+      scheduled = known.scheduled + excluded.scheduled,
       leased = known.leased + excluded.leased, completed = known.completed + excluded.completed,
       failed = known.failed + excluded.failed, dead = known.dead + excluded.dead,
       discarded = known.discarded + excluded.discarded, cancelled = known.cancelled + excluded.cancelled,
@@ -63,15 +64,16 @@ $$;
 create or replace view books as
 select queue, type, priority,
        coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(pending), 0) as pending,
+       coalesce(sum(scheduled), 0) as scheduled,
        coalesce(sum(leased), 0) as leased, coalesce(sum(completed), 0) as completed,
        coalesce(sum(failed), 0) as failed, coalesce(sum(dead), 0) as dead,
        coalesce(sum(discarded), 0) as discarded, coalesce(sum(cancelled), 0) as cancelled,
        coalesce(sum(expired), 0) as expired
 from lane
 left join (
-  select lane, enqueued, pending, leased, completed, failed, dead, discarded, cancelled, expired
+  select lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired
   from tally where minute = '-infinity'
   union all
-  select lane, enqueued, pending, leased, completed, failed, dead, discarded, cancelled, expired from ledger
+  select lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired from ledger
 ) as entries using (lane)
 group by queue, type, priority;

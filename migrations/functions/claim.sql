@@ -126,6 +126,9 @@ language sql as $$
   ),
   removed as (
     delete from scheduled where ctid = any(array(select tid from due)) returning run_at, id, lane, attempt, strikes
+  ),
+  booked as (
+    insert into ledger (lane, scheduled) select lane, -count(*) from removed group by lane
   )
   insert into ready (seq, id, lane, attempt, strikes)
   select nextval('ready_seq'), id, lane, attempt, strikes

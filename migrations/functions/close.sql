@@ -10,16 +10,16 @@ as $$
 declare
   v_job record;
 begin
-  delete from scheduled where id = p_id returning lane, attempt, strikes into v_job;
+  delete from scheduled where id = p_id returning lane, attempt, strikes, -1 as scheduled into v_job;
   if not found then
-    delete from ready where id = p_id returning lane, attempt, strikes into v_job;
+    delete from ready where id = p_id returning lane, attempt, strikes, 0 as scheduled into v_job;
   end if;
   if not found then
     return false;
   end if;
   insert into closed (id, status, closed_at, lane, attempt, strikes)
   values (p_id, 'cancelled', now(), v_job.lane, v_job.attempt, v_job.strikes);
-  insert into ledger (lane, pending, cancelled) values (v_job.lane, -1, 1);
+  insert into ledger (lane, pending, scheduled, cancelled) values (v_job.lane, -1, v_job.scheduled, 1);
   return true;
 end $$;
 
@@ -72,7 +72,8 @@ begin
   risen as (
     insert into ledger (lane, dead) select old_lane, -count(*) from revived group by old_lane
   )
-  insert into ledger (lane, pending) select lane, count(*) from revived group by lane;
+  insert into ledger (lane, pending, scheduled)
+  select lane, count(*), count(*) filter (where seconds > 0) from revived group by lane;
   return query select unnest(v_ids);
 end $$;
 

@@ -267,9 +267,9 @@ begin
     from unnest(v_ids, v_lanes, v_run_ats, v_owners) as new(id, lane, run_at, owner)
     where new.run_at is null and (new.owner is null or new.owner = new.id)
   )
-  insert into ledger (lane, enqueued, pending)
-  select new.lane, count(*), count(*)
-  from unnest(v_ids, v_lanes, v_owners) as new(id, lane, owner)
+  insert into ledger (lane, enqueued, pending, scheduled)
+  select new.lane, count(*), count(*), nullif(count(new.run_at), 0)
+  from unnest(v_ids, v_lanes, v_run_ats, v_owners) as new(id, lane, run_at, owner)
   where new.owner is null or new.owner = new.id
   group by new.lane;
 

@@ -92,15 +92,15 @@ begin
     delete from scheduled where id = any(array(select id from expired)) returning id, lane, attempt, strikes
   ),
   gone as materialized (
-    select * from from_ready union all select * from from_scheduled
+    select *, 0 as scheduled from from_ready union all select *, 1 from from_scheduled
   ),
   closed as (
     insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
     select id, 'dead', 'expired', now(), lane, attempt, strikes from gone
   ),
   booked as (
-    insert into ledger (lane, pending, dead, expired)
-    select lane, -count(*), count(*), count(*) from gone group by lane
+    insert into ledger (lane, pending, scheduled, dead, expired)
+    select lane, -count(*), -sum(scheduled), count(*), count(*) from gone group by lane
   )
   select count(*) into v_buried from gone;
   return v_buried;

@@ -34,8 +34,9 @@ as $$
   )
   select lanes.queue, sum(waiting.jobs + coalesce(promoted_soon.jobs, 0))::bigint
   from (
-    select lane, queue, coalesce((select lows from cursors order by id desc limit 1)[lane], 0) as low
+    select lane, queue, coalesce(low, 0) as low
     from lane
+    left join unnest((select lows from cursors order by id desc limit 1)) with ordinality as cursor(low, lane) using (lane)
     where type = any(p_types)
       and type <> all(array(select name from pause where kind = 'type'))
       and queue <> all(array(select name from pause where kind = 'queue'))

@@ -195,8 +195,9 @@ begin
     from judged where outcome in ('retry', 'bury')
   ),
   booked as (
-    insert into ledger (lane, leased, pending, failed, dead)
+    insert into ledger (lane, leased, pending, scheduled, failed, dead)
     select lane, -count(*), nullif(count(*) filter (where reason is null), 0),
+           nullif(count(*) filter (where reason is null and seconds > 0), 0),
            nullif(count(*) filter (where outcome in ('retry', 'bury')), 0),
            nullif(count(*) filter (where reason is not null), 0)
     from judged group by lane

@@ -14,21 +14,21 @@ set jit = off -- where a table has no index the plan looks expensive, and compil
 as $$
   with unfolded as materialized ( -- the ledger is read once
     select lane, date_bin('1 minute', ledger.at, '2000-01-01 00:00+00') as minute, sum(enqueued) as enqueued, sum(pending) as pending,
-           sum(leased) as leased, sum(completed) as completed, sum(failed) as failed, sum(dead) as dead,
+           sum(scheduled) as scheduled, sum(leased) as leased, sum(completed) as completed, sum(failed) as failed, sum(dead) as dead,
            sum(discarded) as discarded, sum(cancelled) as cancelled, sum(expired) as expired
     from ledger
     group by 1, 2
   ),
   totals as ( -- as in the view `books`, by lane
     select lane, coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(pending), 0) as pending,
-           coalesce(sum(leased), 0) as leased, coalesce(sum(completed), 0) as completed,
+           coalesce(sum(scheduled), 0) as scheduled, coalesce(sum(leased), 0) as leased, coalesce(sum(completed), 0) as completed,
            coalesce(sum(failed), 0) as failed, coalesce(sum(dead), 0) as dead,
            coalesce(sum(discarded), 0) as discarded, coalesce(sum(cancelled), 0) as cancelled,
            coalesce(sum(expired), 0) as expired
     from (
       select * from tally where minute = '-infinity'
       union all
-      select minute, lane, enqueued, pending, leased, completed, failed, dead, discarded, cancelled, expired
+      select minute, lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired
       from unfolded
     ) as entries
     group by lane
@@ -37,8 +37,10 @@ as $$
     select lows, scheduled_low from cursors order by id desc limit 1
   ),
   starts as ( -- where the unclaimed part of each lane begins
-    select lane, coalesce((select lows from newest_cursors)[lane], 0) as low
+    select lane, coalesce(low, 0) as low
     from lane
+    -- Not `lows[lane]`: that would decompress the whole array for each lane.
+    left join unnest((select lows from newest_cursors)) with ordinality as cursor(low, lane) using (lane)
     offset 0 -- a fence: the cursor has to be a value to seek by
   ),
   sightings as materialized ( -- when transaction ids were given out: a record that a watch round wrote bears one
@@ -71,6 +73,7 @@ as $$
   groups as (
     select queue, type, priority,
            coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(pending), 0) as pending,
+           coalesce(sum(scheduled), 0) as scheduled,
            coalesce(sum(leased), 0) as leased, coalesce(sum(completed), 0) as completed,
            coalesce(sum(failed), 0) as failed, coalesce(sum(dead), 0) as dead,
            coalesce(sum(discarded), 0) as discarded, coalesce(sum(cancelled), 0) as cancelled,
@@ -84,17 +87,18 @@ as $$
   ),
   minutes as (
     select minute, queue, type, coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(completed), 0) as completed,
-           coalesce(sum(failed), 0) as failed, coalesce(sum(expired), 0) as expired
+           coalesce(sum(failed), 0) as failed, coalesce(sum(expired), 0) as expired, coalesce(sum(ready), 0) as ready
     from (
-      select minute, lane, enqueued, completed, failed, expired from tally
+      select minute, lane, enqueued, completed, failed, expired, pending - scheduled as ready from tally
       where minute >= date_trunc('minute', now()) - interval '1 hour'
       union all
-      select minute, lane, enqueued, completed, failed, expired from unfolded
+      select minute, lane, enqueued, completed, failed, expired, coalesce(pending, 0) - coalesce(scheduled, 0)
+      from unfolded
       where minute >= date_trunc('minute', now()) - interval '1 hour'
     ) as entries
     join lane using (lane)
     group by minute, queue, type
-    having greatest(sum(enqueued), sum(completed), sum(failed), sum(expired)) > 0
+    having greatest(sum(enqueued), sum(completed), sum(failed), sum(expired), abs(sum(ready))) > 0
     order by minute, queue, type
   ),
   latest as (

@@ -131,6 +131,8 @@ export const statsResponse = z.object({
       completed: z.int(),
       failed: z.int(),
       expired: z.int(),
+      /** By how many more or fewer jobs were due and waiting after it than before. */
+      ready: z.int(),
     }),
   ),
   oldest_due_seconds: z.number(),

@@ -51,6 +51,7 @@ function jobFamilies(groups: readonly Group[]): Family[] {
       type: "gauge",
       samples: sumBy(groups, ({ queue, type, priority }) => ({ queue, type, priority }), "pending"),
     },
+    counted("sluice_scheduled_jobs", "Pending jobs that are put off to a later time.", "gauge", "scheduled"),
     counted("sluice_leased_jobs", "Jobs that are being processed.", "gauge", "leased"),
     counted("sluice_dead_jobs", "Dead letters: jobs to replay or to discard.", "gauge", "dead"),
     counted("sluice_enqueued_jobs_total", "Jobs that were enqueued.", "counter", "enqueued"),

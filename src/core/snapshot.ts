@@ -48,6 +48,8 @@ export interface Group extends Counts {
 export interface Counts {
   enqueued: number;
   pending: number;
+  /** Those of the pending that were put off to a later time. */
+  scheduled: number;
   leased: number;
   completed: number;
   dead: number;
@@ -67,6 +69,8 @@ export interface Minute {
   completed: number;
   failed: number;
   expired: number;
+  /** By how many more or fewer jobs were due and waiting after it than before. */
+  ready: number;
 }
 
 export interface DurationBucket {

@@ -302,3 +302,27 @@ test("leases that ran out and are not reaped are an overdue round", async () => 
     summary: "leases that ran out wait for the reaper for 600 s",
   });
 });
+
+describe("a queue that grows", () => {
+  const delayed = () =>
+    db.pool.query(
+      "select count(*) from sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[1100]), delay_seconds => 80000)",
+    );
+  const watchGrowth = () => watchBy({ rules: alarmRules({ queue_growing: [{ forRounds: 1 }] }) });
+
+  test("does so by jobs that are due: 1,100 that are put off and a single due one are no growth", async () => {
+    await delayed();
+    await enqueue(queue, newJob());
+    await watchGrowth();
+    expect(await told()).toEqual([]);
+  });
+
+  test("does so by delayed jobs too once their time has come and a claim has seen it", async () => {
+    await delayed();
+    await db.pool.query("update sluice.scheduled set run_at = now()");
+    await db.run(claim({ queue: "other", types: [{ type: "echo" }], limit: 1000, leaseSeconds: 60 }));
+    await watchGrowth();
+    const [notice] = await bodies();
+    expect(notice?.data).toMatchObject({ alarm: "queue_growing", queue: "default", value: 1100 });
+  });
+});

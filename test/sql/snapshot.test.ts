@@ -128,14 +128,14 @@ test("its minutes are what happened in the last hour, folded or not", async () =
   await queue.enqueue(...times(3, () => ({})), { type: "other" });
   await queue.query("update sluice.ledger set at = $1", [first]); // now: a claim may fold it
   await queue.settle(await queue.claim(), complete);
-  await queue.query("update sluice.ledger set at = $1 where completed > 0", [second]);
+  await queue.query("update sluice.ledger set at = $1 where leased <> 0", [second]);
   await queue.query("insert into sluice.ledger (at, lane, failed) select $1, lane, 7 from sluice.lane", [
     longAgo,
   ]);
   const expected = [
-    { minute: first, type: "echo", enqueued: 3, completed: 0, failed: 0 },
-    { minute: first, type: "other", enqueued: 1, completed: 0, failed: 0 },
-    { minute: second, type: "echo", enqueued: 0, completed: 3, failed: 0 },
+    { minute: first, type: "echo", enqueued: 3, completed: 0, failed: 0, ready: 3 },
+    { minute: first, type: "other", enqueued: 1, completed: 0, failed: 0, ready: 1 },
+    { minute: second, type: "echo", enqueued: 0, completed: 3, failed: 0, ready: -3 },
   ].map((entry) => ({ ...entry, queue: "default", expired: 0 }));
   expect((await look()).minutes).toEqual(expected);
   await db.run(foldLedger({ limit: 100 }));

@@ -5,7 +5,8 @@ const unbalanced = `
   with rows_of as (
     select lane, 'enqueued' as entry, count(*) as jobs from sluice.job group by lane
     union all select lane, 'pending', count(*) from sluice.ready group by lane
-    union all select lane, 'pending', count(*) from sluice.scheduled group by lane
+    union all select lane, entry, count(*)
+      from sluice.scheduled cross join unnest(array['pending', 'scheduled']) as entry group by lane, entry
     union all select lane, 'leased', sum(cardinality(ids)) from sluice.lease group by lane
     union all select lane, 'completed', sum(cardinality(ids)) from sluice.done group by lane
     union all select lane, status, count(*) from sluice.closed group by lane, status
@@ -18,7 +19,7 @@ const unbalanced = `
     select queue, type, priority, entry.name as entry, entry.jobs,
            enqueued - completed - dead - discarded - cancelled - pending - leased as difference
     from sluice.books
-    cross join lateral (values ('enqueued', enqueued), ('pending', pending), ('leased', leased),
+    cross join lateral (values ('enqueued', enqueued), ('pending', pending), ('scheduled', scheduled), ('leased', leased),
       ('completed', completed), ('dead', dead), ('discarded', discarded), ('cancelled', cancelled)) as entry(name, jobs)
   )
   select queue, type, priority, entry, booked.jobs::int as booked, coalesce(counted.jobs, 0)::int as counted,

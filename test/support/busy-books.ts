@@ -7,7 +7,7 @@ type Client = pg.ClientBase | pg.Pool;
 export async function fillBooks(client: Client): Promise<void> {
   await client.query(
     `insert into sluice.tally
-     select date_trunc('minute', now()) - n * interval '1 minute', lane, 60, 0, 0, 60, 1, 0, 0, 0, 0
+     select date_trunc('minute', now()) - n * interval '1 minute', lane, 60, 0, 0, 0, 60, 1, 0, 0, 0, 0
      from sluice.lane, generate_series(1, 25 * 60) as n`,
   );
   await client.query(

@@ -115,7 +115,7 @@ async function fillScheduled(client: pg.ClientBase, count: number): Promise<void
     `insert into expiry (expires_at, id) select ${runAt} + interval '30 days', id from filled_job order by n`,
   );
   await client.query(
-    "insert into ledger (lane, pending) select lane, count(*) from filled_job group by lane",
+    "insert into ledger (lane, pending, scheduled) select lane, count(*), count(*) from filled_job group by lane",
   );
 }
 

@@ -43,6 +43,7 @@ export function groupOf(counts: Partial<Group> = {}): Group {
     leased,
     completed,
     dead,
+    scheduled: 0,
     discarded: 0,
     cancelled: 0,
     failed: 0,
@@ -62,6 +63,7 @@ export function minuteOf(ago: number, counts: Partial<Minute> = {}): Minute {
     completed: 0,
     failed: 0,
     expired: 0,
+    ready: 0,
     ...counts,
   };
 }

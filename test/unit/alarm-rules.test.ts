@@ -47,7 +47,7 @@ describe("by default", () => {
       {
         seen: {
           groups: [groupOf({ pending: 1200, oldestDueSeconds: 60 })],
-          minutes: [...beat, minuteOf(4, { enqueued: 1500, completed: 300 })],
+          minutes: [...beat, minuteOf(4, { enqueued: 1500, completed: 300, ready: 1200 })],
         },
       },
       ["queue_growing default/*"],
@@ -130,9 +130,11 @@ describe("by default", () => {
   });
 
   test("work that is put off is no growth, and a burst that was drained is none either", () => {
-    const minutes = [...beat, minuteOf(4, { enqueued: 5000 })];
-    expect(bad({ seen: { groups: [groupOf({ pending: 5000 })], minutes } })).toEqual([]);
-    expect(bad({ seen: { groups: [groupOf({ pending: 3, oldestDueSeconds: 1 })], minutes } })).toEqual([]);
+    const delayed = [minuteOf(4, { enqueued: 5000, ready: 1 })];
+    const group = groupOf({ pending: 5000, scheduled: 4999, oldestDueSeconds: 1 });
+    expect(bad({ seen: { groups: [group], minutes: [...beat, ...delayed] } })).toEqual([]);
+    const drained = [minuteOf(4, { enqueued: 5000, ready: 5000 }), minuteOf(2, { ready: -4990 })];
+    expect(bad({ seen: { groups: [groupOf()], minutes: [...beat, ...drained] } })).toEqual([]);
   });
 
   test("the canary is watched by its completions alone, and others in its queue as in any", () => {

@@ -27,12 +27,8 @@ export const readings: Record<AlarmName, Read> = {
   },
 
   queue_growing({ snapshot }, rule) {
-    const groups = groupsOf(snapshot, rule);
-    const minutes = recent(snapshot, rule);
-    const grown = sumOf(minutes, "enqueued") - sumOf(minutes, "completed") - sumOf(minutes, "expired");
-    // What was put off to a later time is no backlog, and what is gone again is no growth.
-    const isDue = groups.some(({ oldestDueSeconds }) => oldestDueSeconds !== null);
-    const growth = isDue ? Math.max(0, Math.min(grown, sumOf(groups, "pending"))) : 0;
+    // What was put off to a later time is no backlog: it counts from when it is due.
+    const growth = Math.max(0, sumOf(recent(snapshot, rule), "ready"));
     const summary = `${nameOf(rule)}: grew by ${jobs(growth)} in ${rule.windowMinutes} min`;
     return tooHigh(growth, rule.threshold, summary);
   },

@@ -5,6 +5,7 @@ import type { Statement } from "./statement.ts";
 export const booked = [
   "enqueued",
   "pending",
+  "scheduled",
   "leased",
   "completed",
   "failed",
@@ -24,7 +25,7 @@ export function books(): Statement<Books> {
     name: "books",
     isRepeatable: true,
     build: (schema) => sql`
-      select queue, type, priority, enqueued, pending, leased, completed, failed, dead, discarded, cancelled, expired
+      select queue, type, priority, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired
       from ${schema}.books`,
     decode: (row) => ({
       queue: row.queue as string,
