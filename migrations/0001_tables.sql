@@ -61,12 +61,12 @@ create table scheduled (
 create index scheduled_in_order on scheduled (run_at);
 create unique index scheduled_by_id on scheduled (id);
 
--- processing: one row for each claimed batch and lane. The generation fences every later write; it comes from one
--- sequence, so that it rises for ever, replay included. Extending some of a lease's jobs splits them off under the
--- same generation, so it is not unique.
+-- processing: one row for each claimed batch and lane. Whoever settles or extends shows the lease's key (lease-key.sql):
+-- its first half rises with every claim, replay included, and its second half cannot be guessed. Extending some of a
+-- lease's jobs splits them off under the same key, so it is not unique.
 create table lease (
   part       bigint generated always as identity, -- the order in which those who wait for several lock them
-  generation bigint not null,
+  key        uuid not null,
   deadline   timestamptz not null,
   started_at timestamptz not null,
   lane       int not null,
@@ -79,7 +79,8 @@ create table lease (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 create sequence lease_generation;
-create index lease_by_generation on lease (generation);
+create sequence claim_count; -- tells when cursors are to be moved
+create index lease_by_key on lease (key);
 create index lease_by_deadline on lease (deadline);
 
 -- completed: one packed row for each settled batch and lane, split by the ids' 65-second buckets so that one job is
@@ -220,7 +221,7 @@ create table cursors (
   seq           bigint not null, -- the last one given out
   at            timestamptz not null,
   holders       text[] not null, -- transactions that may hold back rows up to there
-  generation    bigint not null -- of the last lease: tells how many claims were made since
+  claims        bigint not null -- how many there were
 ) with (toast_tuple_target = 8160); -- hundreds of lanes stay in the row
 -- A transaction that cursors have passed while it was open: where they stood before.
 create table cursor_gap (
@@ -266,7 +267,7 @@ create type claim_batch as (
   is_probe         boolean,
   some_expired     boolean, -- was met and buried
   more             boolean,
-  leases           lease[], -- without their generation
+  leases           lease[], -- without their key
   answers          json[] -- of each lease
 );
 

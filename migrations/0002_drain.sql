@@ -6,7 +6,7 @@
 create table limit_state (
   type        text not null,
   id          bigint generated always as identity,
-  generations bigint[] not null,
+  lease_keys  uuid[] not null,
   started_at  timestamptz[] not null,
   started     int[] not null,
   primary key (type, id)

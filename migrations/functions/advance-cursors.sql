@@ -80,8 +80,8 @@ begin
     perform close_gaps(v_last, v_holders, p_late_rows);
     delete from cursors where id = v_last.id; -- there is no other; `<=` would walk over all the dead ones
   end if;
-  insert into cursors (lows, scheduled_low, seq, at, holders, generation)
-  values (v_lows, v_scheduled_low, v_seq, v_at, v_holders, coalesce(pg_sequence_last_value('lease_generation'), 0));
+  insert into cursors (lows, scheduled_low, seq, at, holders, claims)
+  values (v_lows, v_scheduled_low, v_seq, v_at, v_holders, coalesce(pg_sequence_last_value('claim_count'), 0));
 end $$;
 
 -- The owners of these gaps have ended: what they left behind the cursors becomes ready again with a new place. Bounded;

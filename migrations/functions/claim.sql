@@ -6,7 +6,7 @@
 -- costs nothing.
 --
 -- The answer is one value, since a row of a dozen columns for each job costs its reader more than all the rest:
---   { settled: [status, …] | null, generation, is_probe, has_more,
+--   { settled: [status, …] | null, key, is_probe, has_more,
 --     leases: [{ type, priority, expires_ms, attempts: […] | null, strikes: […] | null, seqs: […],
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors], …] }, …] | null }
 
@@ -20,7 +20,7 @@ create or replace function claim(
   p_limits        jsonb default null, -- { type: { concurrency?, rate?, seconds? } } of the limited types
   p_leases        jsonb default null, -- { type: seconds } where a type's lease is another one
   p_settle_ids         uuid[] default null, -- as in settle()
-  p_settle_generations bigint[] default null,
+  p_settle_keys        uuid[] default null,
   p_settle_outcomes    jsonb default null
 ) returns json
 language plpgsql
@@ -38,20 +38,20 @@ declare
   v_level         lane_level; -- of the best priority that has work, then of the next
   v_below         smallint;
   v_some_alone    boolean;
-  v_generation    bigint;
+  v_key           uuid;
   v_lease         lease;
 begin
   -- Cursors are moved by those who make them lag, once in about 400 claimed jobs. It comes first: an advance does
   -- nothing in a transaction that has written.
   select * into v_cursors from cursors order by id desc limit 1;
-  if p_limit * (pg_sequence_last_value('lease_generation') - coalesce(v_cursors.generation, 0)) >= 400 then
+  if p_limit * (pg_sequence_last_value('claim_count') - coalesce(v_cursors.claims, 0)) >= 400 then
     perform advance_cursors();
     if v_cursors.id % 12 = 0 then -- once in about 5,000 jobs
       perform fold_ledger(20000);
     end if;
   end if;
   if p_settle_ids is not null then
-    v_settled := settle(p_settle_ids, p_settle_generations, p_settle_outcomes);
+    v_settled := settle(p_settle_ids, p_settle_keys, p_settle_outcomes);
   end if;
 
   v_batch.at := clock_timestamp();
@@ -96,19 +96,19 @@ begin
   v_batch.more := v_batch.more or v_batch.some_expired; -- maybe
 
   if v_batch.jobs > 0 then
-    -- After all its rows were locked: of two claims of one job the later has the higher generation.
-    v_generation := nextval('lease_generation');
+    v_key := new_lease_key(); -- after all its rows were locked
+    perform nextval('claim_count');
     foreach v_lease in array v_batch.leases loop
-      insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
-      values (v_generation, v_lease.deadline, v_lease.started_at, v_lease.lane, v_lease.worker, v_lease.ids,
+      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, strikes)
+      values (v_key, v_lease.deadline, v_lease.started_at, v_lease.lane, v_lease.worker, v_lease.ids,
               v_lease.attempts, v_lease.strikes);
     end loop;
     if p_limits is not null then
-      perform count_claimed(p_limits, v_generation);
+      perform count_claimed(p_limits, v_key);
     end if;
   end if;
   return json_build_object(
-    'settled', v_settled, 'generation', v_generation::text, 'is_probe', v_batch.is_probe, 'has_more', v_batch.more,
+    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'has_more', v_batch.more,
     'leases', v_batch.answers);
 end $$;
 

@@ -1,9 +1,9 @@
 -- extend: holds some claimed jobs for longer, by a duration and never to a time. Fenced as settle is; returns the
 -- jobs that are still held. Where only some jobs of a lease are extended they are split off under the same
--- generation.
+-- key.
 
-create or replace function extend(p_ids uuid[], p_generations bigint[], p_seconds float8)
-returns table (id uuid, generation bigint, lease_expires_at timestamptz)
+create or replace function extend(p_ids uuid[], p_keys uuid[], p_seconds float8)
+returns table (id uuid, key uuid, lease_expires_at timestamptz)
 language plpgsql
 set search_path from current
 set enable_seqscan = off
@@ -13,25 +13,25 @@ as $$
 declare
   v_deadline timestamptz := clock_timestamp() + make_interval(secs => p_seconds);
 begin
-  perform lock_leases(p_generations);
+  perform lock_leases(p_keys);
 
   return query
     with held as materialized (
-      select lease.ctid as tid, lease.generation, lease.deadline, lease.started_at, lease.lane, lease.worker, entry.*,
-             exists (select from unnest(p_ids, p_generations) as asked(id, generation)
-                     where asked.id = entry.id and asked.generation = lease.generation) as is_asked
+      select lease.ctid as tid, lease.key, lease.deadline, lease.started_at, lease.lane, lease.worker, entry.*,
+             exists (select from unnest(p_ids, p_keys) as asked(id, key)
+                     where asked.id = entry.id and asked.key = lease.key) as is_asked
       from lease
       cross join lateral unnest(ids, attempts, strikes) with ordinality as entry(id, attempt, strikes, place)
-      where lease.generation = any(p_generations)
+      where lease.key = any(p_keys)
     ),
     packed as materialized (
-      select tid, is_asked, generation, deadline, started_at, lane, worker,
+      select tid, is_asked, key, deadline, started_at, lane, worker,
              array_agg(id order by place) as ids,
              case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
              case when count(strikes) > 0 then array_agg(strikes order by place) end as strikes,
              bool_and(is_asked) over (partition by tid) as is_whole
       from held
-      group by tid, is_asked, generation, deadline, started_at, lane, worker
+      group by tid, is_asked, key, deadline, started_at, lane, worker
     ),
     kept as (
       update lease
@@ -43,11 +43,11 @@ begin
       delete from lease where ctid = any(array(select tid from packed where is_asked and not is_whole)) returning ctid
     ),
     parts as (
-      insert into lease (generation, deadline, started_at, lane, worker, ids, attempts, strikes)
-      select generation, case when is_asked then greatest(deadline, v_deadline) else deadline end, started_at, lane,
+      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, strikes)
+      select key, case when is_asked then greatest(deadline, v_deadline) else deadline end, started_at, lane,
              worker, ids, attempts, strikes
       from packed
       where tid = any(array(select ctid from torn))
     )
-    select held.id, held.generation, greatest(held.deadline, v_deadline) from held where is_asked;
+    select held.id, held.key, greatest(held.deadline, v_deadline) from held where is_asked;
 end $$;

@@ -39,7 +39,7 @@ begin
     (v_limit ->> 'concurrency')::int - (
       select coalesce(sum(cardinality(lease.ids)), 0)
       from lease join lane using (lane)
-      where lease.generation = any(v_state.generations) and lane.type = p_type),
+      where lease.key = any(v_state.lease_keys) and lane.type = p_type),
     (v_limit ->> 'rate')::int - (
       select coalesce(sum(window_of.started), 0)
       from unnest(v_state.started_at, v_state.started) as window_of(started_at, started)
@@ -50,7 +50,7 @@ end $$;
 
 -- What a claim took of the limited types, for the next one to count. Leases that are gone and starts that are past
 -- their window drop out.
-create or replace function count_claimed(p_limits jsonb, p_generation bigint) returns void
+create or replace function count_claimed(p_limits jsonb, p_lease_key uuid) returns void
 language plpgsql as $$
 declare
   v_taken record;
@@ -60,15 +60,15 @@ begin
   for v_taken in
     select lane.type, sum(cardinality(lease.ids))::int as jobs, p_limits -> lane.type as limits
     from lease join lane using (lane)
-    where lease.generation = p_generation and p_limits ? lane.type
+    where lease.key = p_lease_key and p_limits ? lane.type
     group by lane.type
   loop
     select * into v_state from limit_state where type = v_taken.type order by id desc limit 1;
     delete from limit_state where type = v_taken.type and id <= v_state.id;
-    insert into limit_state (type, generations, started_at, started)
+    insert into limit_state (type, lease_keys, started_at, started)
     values (
       v_taken.type,
-      array(select distinct generation from lease where generation = any(v_state.generations)) || p_generation,
+      array(select distinct key from lease where key = any(v_state.lease_keys)) || p_lease_key,
       array(select at from unnest(v_state.started_at) as at
             where at > v_now - make_interval(secs => coalesce((v_taken.limits ->> 'seconds')::float8, 0))) || v_now,
       array(select entry.jobs from unnest(v_state.started_at, v_state.started) as entry(at, jobs)

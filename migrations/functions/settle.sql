@@ -1,5 +1,5 @@
 -- settle: what became of up to a thousand claimed jobs. Each is fenced: it applies only while the lease of its
--- generation still holds the job. The answer has the new status of each, or null where it did not apply.
+-- key still holds the job. The answer has the new status of each, or null where it did not apply.
 --
 -- Outcomes come in the order of the ids, { outcome, output?, message?, seconds? }; without any, all are completed:
 --   complete   done, with an output if there is one
@@ -8,7 +8,7 @@
 --   snooze     again in `seconds`, and the attempt does not count
 --   release    again at once, and the attempt does not count
 
-create or replace function settle(p_ids uuid[], p_generations bigint[], p_outcomes jsonb default null)
+create or replace function settle(p_ids uuid[], p_keys uuid[], p_outcomes jsonb default null)
 returns text[]
 language plpgsql
 set search_path from current
@@ -24,11 +24,11 @@ declare
   v_dead        uuid[];
 begin
   -- Most settles: all that is left of one claim was completed, and its ids lie in one bucket. Whole rows move.
-  if p_outcomes is null and p_generations[1] = all(p_generations)
+  if p_outcomes is null and p_keys[1] = all(p_keys)
      and end_of_bucket(p_ids[1]) = end_of_bucket(p_ids[cardinality(p_ids)]) then
     select array_agg(tid) filter (where place = 1), array_agg(id order by id) into v_tids, v_held
     from (
-      select ctid as tid, ids from lease where generation = p_generations[1] order by part for update
+      select ctid as tid, ids from lease where key = p_keys[1] order by part for update
     ) as held cross join lateral unnest(ids) with ordinality as entry(id, place);
     if v_held = p_ids then
       with gone as (
@@ -44,26 +44,26 @@ begin
     end if;
   end if;
 
-  perform lock_leases(p_generations);
+  perform lock_leases(p_keys);
   with asked as materialized (
     select *
     from rows from (
-      unnest(p_ids), unnest(p_generations),
+      unnest(p_ids), unnest(p_keys),
       jsonb_to_recordset(coalesce(p_outcomes, '[]')) as (outcome text, output jsonb, message text, seconds float8)
-    ) with ordinality as asked(id, generation, outcome, output, message, seconds, asked_place)
+    ) with ordinality as asked(id, key, outcome, output, message, seconds, asked_place)
   ),
   held as materialized (
-    select lease.ctid as tid, lease.generation, lease.lane, lease.started_at, entry.*
+    select lease.ctid as tid, lease.key, lease.lane, lease.started_at, entry.*
     from lease
     cross join lateral unnest(ids, attempts, strikes) with ordinality as entry(id, attempt, strikes, place)
-    where lease.generation = any(p_generations)
+    where lease.key = any(p_keys)
   ),
   matched as materialized (
-    select distinct on (held.id, held.generation) -- asked for twice: the first counts
+    select distinct on (held.id, held.key) -- asked for twice: the first counts
            held.*, case when p_outcomes is null then 'complete' else asked.outcome end as outcome, asked.output,
            asked.message, asked.seconds, asked.asked_place
-    from held join asked on asked.id = held.id and asked.generation = held.generation
-    order by held.id, held.generation, asked.asked_place
+    from held join asked on asked.id = held.id and asked.key = held.key
+    order by held.id, held.key, asked.asked_place
   ),
   remaining as materialized (
     select tid,
@@ -72,7 +72,7 @@ begin
            case when count(strikes) > 0 then array_agg(strikes order by place) end as strikes
     from held
     where tid = any(array(select tid from matched))
-      and not exists (select from matched where matched.id = held.id and matched.generation = held.generation)
+      and not exists (select from matched where matched.id = held.id and matched.key = held.key)
     group by tid
   ),
   emptied as (
@@ -116,18 +116,18 @@ end $$;
 -- snapshot and so sees what was left. An extend that we waited for may have put new rows in the place of the old
 -- one, which are not locked yet: hence again, until there is no other.
 --
--- All who wait go by the generation and within it by the part, which is higher for a row that comes later: so they
+-- All who wait go by the key and within it by the part, which is higher for a row that comes later: so they
 -- meet in the same order, and none waits for another crosswise.
-create or replace function lock_leases(p_generations bigint[]) returns void
+create or replace function lock_leases(p_keys uuid[]) returns void
 language plpgsql as $$
 declare
-  v_generation bigint;
+  v_key    uuid;
   v_locked     tid[];
 begin
-  foreach v_generation in array array(select distinct unnest(p_generations) order by 1) loop
+  foreach v_key in array array(select distinct unnest(p_keys) order by 1) loop
     loop
-      v_locked := array(select ctid from lease where generation = v_generation order by part for update);
-      exit when not exists (select from lease where generation = v_generation and ctid <> all(v_locked));
+      v_locked := array(select ctid from lease where key = v_key order by part for update);
+      exit when not exists (select from lease where key = v_key and ctid <> all(v_locked));
     end loop;
   end loop;
 end $$;
@@ -207,12 +207,12 @@ begin
 end $$;
 
 -- A handler's own transaction completes its job: both or neither. False: the lease is lost, roll back.
-create or replace function complete(job_id uuid, lease_generation bigint, output jsonb default null) returns boolean
+create or replace function complete(job_id uuid, lease_key uuid, output jsonb default null) returns boolean
 language sql
 security definer
 set search_path from current
 as $$
-  select settle(array[job_id], array[lease_generation],
+  select settle(array[job_id], array[lease_key],
                 case when output is not null
                      then jsonb_build_array(jsonb_build_object('outcome', 'complete', 'output', output)) end)
          = array['completed']

@@ -54,10 +54,15 @@ export interface Job {
   output: Json;
 }
 
-/** A job and the lease that holds it. The generation fences every later write; it is a bigint, kept as its text. */
+/** A job and the key of the lease that holds it. Every later write shows the key: without it nothing applies. */
 export interface Held {
   id: string;
-  leaseGeneration: string;
+  leaseKey: string;
+}
+
+/** Rises with every claim of a job. A bigint, kept as its text: the first 64 bits of the lease's key. */
+export function generationOf(leaseKey: string): string {
+  return BigInt(`0x${leaseKey.replaceAll("-", "").slice(0, 16)}`).toString();
 }
 
 export interface ClaimedJob extends Held {

@@ -16,7 +16,7 @@ export function packSettlements(settlements: readonly Settlement[]) {
   const isPlain = sorted.every(({ outcome }) => outcome.kind === "complete" && outcome.output === null);
   return {
     ids: sorted.map(({ job }) => job.id),
-    generations: sorted.map(({ job }) => job.leaseGeneration),
+    keys: sorted.map(({ job }) => job.leaseKey),
     /** None: all are completed. */
     outcomes: isPlain ? null : JSON.stringify(sorted.map(({ outcome }) => rowOf(outcome))),
     read(statuses: readonly Settled["status"][]): Settled[] {

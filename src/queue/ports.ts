@@ -46,8 +46,10 @@ export interface HandlerContext<Env = unknown> {
   readonly jobId: string;
   readonly attempt: number;
   readonly maxAttempts: number;
-  /** Rises with every claim of the job: use it to fence your own writes. */
+  /** Rises with every claim of the job: use it to fence your own writes. A bigint, as its text. */
   readonly leaseGeneration: string;
+  /** Proves that you hold the job: `sluice.complete(job_id, lease_key)` asks for it. Keep it to yourself. */
+  readonly leaseKey: string;
   /** Aborted when the type's time-out has passed or the lease is lost. */
   readonly signal: AbortSignal;
   readonly traceparent: string | null;

@@ -1,7 +1,7 @@
 // Runs the handler of a claimed job, or of a batch of them, and says what became of each. Never throws: whatever a
 // handler does is an outcome. Nor does it wait for a handler that ignores its signal.
 import { RetryableError } from "../core/errors.ts";
-import type { ClaimedJob, Outcome } from "../core/job.ts";
+import { type ClaimedJob, generationOf, type Outcome } from "../core/job.ts";
 import { backoffSeconds } from "../core/policy/backoff.ts";
 import { outcomeOf } from "./outcome.ts";
 import type { HandlerContext, JobType, Queue, RunningJob } from "./ports.ts";
@@ -74,12 +74,13 @@ function contextOf(
   job: ClaimedJob,
   { signal, extend }: Pick<HandlerContext, "signal" | "extend">,
 ): HandlerContext {
-  const { id: jobId, attempt, maxAttempts, leaseGeneration, traceparent } = job;
+  const { id: jobId, attempt, maxAttempts, leaseKey, traceparent } = job;
   return {
     jobId,
     attempt,
     maxAttempts,
-    leaseGeneration,
+    leaseGeneration: generationOf(leaseKey),
+    leaseKey,
     traceparent,
     signal,
     extend,

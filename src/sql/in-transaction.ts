@@ -51,11 +51,11 @@ export async function enqueueMany<Schema extends PayloadSchema>(
  */
 export async function complete(
   transaction: Transaction,
-  job: { jobId: string; leaseGeneration: string },
+  job: { jobId: string; leaseKey: string },
   output: Json = null,
   { schema }: { schema?: string } = {},
 ): Promise<void> {
-  const held: Held = { id: job.jobId, leaseGeneration: job.leaseGeneration };
+  const held: Held = { id: job.jobId, leaseKey: job.leaseKey };
   const [applied] = await run(transaction, completeOne(held, output), schema);
   if (!applied) throw new SluiceError("lease_lost", `the lease of job ${job.jobId} is lost`);
 }

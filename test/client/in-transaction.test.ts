@@ -141,7 +141,7 @@ describe.each(Object.keys(drivers))("in a transaction of %s (Q2)", (name) => {
       claim({ queue: "mail", types: [{ type: "welcome" }], limit: 1, leaseSeconds: 60 }),
     );
     const [job] = claimed?.jobs ?? [];
-    const held = { jobId: job?.id ?? "", leaseGeneration: job?.leaseGeneration ?? "" };
+    const held = { jobId: job?.id ?? "", leaseKey: job?.leaseKey ?? "" };
     await inTransaction(async (tx, insert) => {
       await insert("u1");
       await complete(tx, held, { sent: true });

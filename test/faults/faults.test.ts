@@ -39,7 +39,7 @@ const ends = {
   sleepy: ["completed", "abandoned"],
 } satisfies Record<Type, string[]>;
 
-/** How often each job ran under each generation; 0 where a rival claimed it and died. */
+/** How often each job ran under each lease; 0 where a rival claimed it and died. */
 type Effects = Map<string, Map<string, number>>;
 const totals = new Map<Fault, number>();
 
@@ -109,14 +109,13 @@ async function tolerate<T>(round: Promise<T>): Promise<T | undefined> {
 
 function queueOf(database: Database, effects: Effects) {
   const payload = z.object({});
-  const note = ({ jobId, leaseGeneration }: HandlerContext) =>
-    noteRun(effects, jobId, { leaseGeneration, times: 1 });
+  const note = ({ jobId, leaseKey }: HandlerContext) => noteRun(effects, jobId, { leaseKey, times: 1 });
   return createTestQueue(database, [
     defineJob("steady", {
       payload,
       run(_, context) {
         note(context);
-        return context.leaseGeneration;
+        return context.leaseKey;
       },
     }),
     defineJob("flaky", {
@@ -146,10 +145,10 @@ function queueOf(database: Database, effects: Effects) {
 function noteRun(
   effects: Effects,
   id: string,
-  { leaseGeneration, times }: { leaseGeneration: string; times: number },
+  { leaseKey, times }: { leaseKey: string; times: number },
 ): number {
   const runs = effects.get(id) ?? new Map<string, number>();
-  effects.set(id, runs.set(leaseGeneration, (runs.get(leaseGeneration) ?? 0) + times));
+  effects.set(id, runs.set(leaseKey, (runs.get(leaseKey) ?? 0) + times));
   return [...runs.values()].filter((count) => count > 0).length;
 }
 
@@ -189,8 +188,11 @@ async function checkLaws({ seed, ids, effects }: { seed: number; ids: string[]; 
     expect(ends[job.type as Type], law(`a ${job.type} job`)).toContain(job.dead_reason ?? job.status);
     if (job.status !== "completed") continue;
     expect(Math.max(0, ...counts), law("it ran")).toBe(1);
-    const last = Math.max(...runs.map(([generation]) => Number(generation)));
-    if (job.type === "steady") expect(Number(job.output), law("the last lease decides")).toBe(last);
+    const last = runs
+      .map(([key]) => key)
+      .sort()
+      .at(-1);
+    if (job.type === "steady") expect(job.output, law("the last lease decides")).toBe(last);
   }
   for (const book of await db.run(books())) {
     const { enqueued, completed, dead, pending, leased } = book;

@@ -18,7 +18,7 @@ async function enqueue(type: string, { count, ms }: { count: number; ms: number 
 
 /** The size of each batch that is held. */
 async function held(): Promise<number[]> {
-  const text = "select sum(cardinality(ids))::int as jobs from sluice.lease group by generation";
+  const text = "select sum(cardinality(ids))::int as jobs from sluice.lease group by key";
   return (await db.pool.query<{ jobs: number }>(text)).rows.map((row) => row.jobs);
 }
 

@@ -21,9 +21,7 @@ test("a settlement sent twice around the split of its lease is applied once", as
   await inSession(db.pool, async (blocker) => {
     await inSession(db.pool, async (again) => {
       await blocker.query("begin");
-      await blocker.query("select from sluice.lease where generation = $1 for update", [
-        first.leaseGeneration,
-      ]);
+      await blocker.query("select from sluice.lease where key = $1 for update", [first.leaseKey]);
       // Waits for the lease of `first`; what it knows of the other lease is older than the split.
       const early = verbs.settle([first, job], complete);
       await untilWaiting(db.pool);

@@ -32,7 +32,7 @@ export interface ModelJob {
   isListed: boolean;
   /** Committed late: a cursor may have passed it, and the next advance puts it back. */
   isLate: boolean;
-  generation: string | null;
+  leaseKey: string | null;
   deadline: number;
   reason: DeadReason | null;
 }
@@ -44,7 +44,7 @@ export class QueueModel {
   readonly paused = new Set<string>();
   readonly open: { id: string; asked: Asked }[][] = [];
   /** Every claim there ever was: those that no longer hold are what a stale worker sends. */
-  readonly claims: { id: string; leaseGeneration: string }[] = [];
+  readonly claims: { id: string; leaseKey: string }[] = [];
 
   all(isWanted: (job: ModelJob) => boolean): ModelJob[] {
     return [...this.jobs.values()].filter(isWanted);
@@ -55,7 +55,7 @@ export class QueueModel {
     const isListed = delayTicks > 0 || expiryTicks !== null;
     const expiresAt =
       expiryTicks !== null ? this.now + expiryTicks : isListed ? dueAt + defaultExpiryTicks : Infinity;
-    const none = { generation: null, reason: null };
+    const none = { leaseKey: null, reason: null };
     const times = { dueAt, expiresAt, isListed, isLate, deadline: 0 };
     const counts = { attempts: 0, strikes: 0, failed: 0 };
     this.jobs.set(id, { id, type, maxAttempts, status: "pending", ...none, ...times, ...counts });
@@ -67,15 +67,15 @@ export class QueueModel {
     return this.all((job) => job.status === "pending" && job.dueAt <= this.now && chosen.includes(job.type));
   }
 
-  lease(job: ModelJob, { generation, ticks }: { generation: string; ticks: number }): void {
-    this.claims.push({ id: job.id, leaseGeneration: generation });
+  lease(job: ModelJob, { leaseKey, ticks }: { leaseKey: string; ticks: number }): void {
+    this.claims.push({ id: job.id, leaseKey });
     job.attempts++;
-    Object.assign(job, { status: "processing", generation, isLate: false, deadline: this.now + ticks });
+    Object.assign(job, { status: "processing", leaseKey, isLate: false, deadline: this.now + ticks });
   }
 
-  holds(claimed: { id: string; leaseGeneration: string }): boolean {
+  holds(claimed: { id: string; leaseKey: string }): boolean {
     const job = this.jobs.get(claimed.id);
-    return job?.status === "processing" && job.generation === claimed.leaseGeneration;
+    return job?.status === "processing" && job.leaseKey === claimed.leaseKey;
   }
 
   settle(job: ModelJob, outcome: Outcome, lastReason: DeadReason = "exhausted"): void {

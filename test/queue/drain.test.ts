@@ -232,7 +232,7 @@ describe("a drain", () => {
 
     // Somebody takes one of the two away: it is split off, runs out and is reaped.
     await db.pool.query(
-      "select from sluice.extend(array[$1]::uuid[], (select array_agg(generation) from sluice.lease), 3000)",
+      "select from sluice.extend(array[$1]::uuid[], (select array_agg(key) from sluice.lease), 3000)",
       [kept?.id],
     );
     await db.pool.query("update sluice.lease set deadline = now() - interval '1 s' where $1 = any(ids)", [

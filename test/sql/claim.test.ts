@@ -1,5 +1,6 @@
 // claim (D2): which jobs, in which order, how many. Claims at once have a file of their own.
 import { beforeEach, describe, expect, test } from "vitest";
+import { generationOf } from "../../src/core/job.ts";
 import type { Claim } from "../../src/core/sql/claim.ts";
 import { cancel, replay } from "../../src/core/sql/index.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -173,7 +174,7 @@ describe("what comes with a job", () => {
     const generations: bigint[] = [];
     const next = async () => {
       const job = await queue.claimOne();
-      generations.push(BigInt(job.leaseGeneration));
+      generations.push(BigInt(generationOf(job.leaseKey)));
       return job;
     };
     await queue.settle([await next()], { kind: "release" });

@@ -6,12 +6,13 @@ import type { NewJob } from "../../src/core/job.ts";
 import * as statements from "../../src/core/sql/index.ts";
 import { compile, type Statement } from "../../src/core/sql/statement.ts";
 import { firing } from "../support/alarms.ts";
+import { noLease } from "../support/jobs.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
 const voidType = 2278;
 const id = "01900000-0000-7000-8000-000000000000";
-const held = { id, leaseGeneration: "1" };
+const held = { id, leaseKey: noLease };
 const fullJob: NewJob = {
   type: "echo",
   payload: { a: 1 },

@@ -105,9 +105,9 @@ test("a settle that waits for an extend finds both parts of the split lease", as
   const jobs = await claimNew(6);
   await inSession(db.pool, async (extender) => {
     await extender.query("begin");
-    await extender.query("select * from sluice.extend($1::uuid[], $2::bigint[], 600)", [
+    await extender.query("select * from sluice.extend($1::uuid[], $2::uuid[], 600)", [
       jobs.slice(0, 3).map((job) => job.id),
-      jobs.slice(0, 3).map((job) => job.leaseGeneration),
+      jobs.slice(0, 3).map((job) => job.leaseKey),
     ]);
     const settled = queue.settle(jobs, complete);
     await untilWaiting(db.pool);

@@ -158,10 +158,7 @@ describe("the view sluice.jobs", () => {
       await queue.settle(await queue.claim({ limit: 3 }), complete);
     }
     const jobs = await queue.claim({ limit: 3 });
-    await queue.query("select * from sluice.extend($1, $2, 600)", [
-      [jobs[0]?.id],
-      [jobs[0]?.leaseGeneration],
-    ]);
+    await queue.query("select * from sluice.extend($1, $2, 600)", [[jobs[0]?.id], [jobs[0]?.leaseKey]]);
     const rows = await queue.query(
       "select count(*)::int as rows, count(distinct id)::int as jobs from sluice.jobs",
     );

@@ -92,7 +92,7 @@ describe("dropping the oldest day", () => {
     expect(await queue.claim()).toMatchObject([{ id: ready, payload: { n: 1 }, tags: ["y"] }]);
     expect(await db.run(replay([dead]))).toEqual([dead]);
     expect(await queue.claim()).toMatchObject([{ id: dead }]);
-    const current = { id: processingOld, leaseGeneration: held.leaseGeneration };
+    const current = { id: processingOld, leaseKey: held.leaseKey };
     expect(await queue.settle([current], complete)).toMatchObject([{ applied: true }]);
     expect(await db.run(cancel(scheduled))).toEqual([true]);
 

@@ -53,7 +53,7 @@ describe("a lease that ran out (R1)", () => {
     const job = await queue.claimOne({ leaseSeconds: -1 });
     await inSession(db.pool, async (settler) => {
       await settler.query("begin");
-      await settler.query("select sluice.complete($1, $2)", [job.id, job.leaseGeneration]);
+      await settler.query("select sluice.complete($1, $2)", [job.id, job.leaseKey]);
       expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 0, buried: 0 }]);
       await settler.query("commit");
     });

@@ -53,7 +53,7 @@ describe("a role with USAGE and EXECUTE on three functions", () => {
     expect(job.id).toBe(rows[0].id);
     const completed = await app.query("select sluice.complete($1, $2, '1') as applied", [
       job.id,
-      job.leaseGeneration,
+      job.leaseKey,
     ]);
     expect(completed.rows).toEqual([{ applied: true }]);
     expect(await db.run(books())).toMatchObject([{ enqueued: 3, completed: 1, pending: 2 }]);
@@ -118,10 +118,7 @@ describe("a hostile search_path of the caller changes nothing", () => {
     await app.query("select sluice.enqueue_many('echo', array['{}']::jsonb[], delay_seconds => 60)");
     const job = await queue.claimOne();
     expect(job.id).toBe(rows[0].id);
-    const completed = await app.query("select sluice.complete($1, $2) as applied", [
-      job.id,
-      job.leaseGeneration,
-    ]);
+    const completed = await app.query("select sluice.complete($1, $2) as applied", [job.id, job.leaseKey]);
     expect(completed.rows).toEqual([{ applied: true }]);
     expect(await queue.find(job.id)).toMatchObject({ status: "completed" });
   });

@@ -1,7 +1,8 @@
-// settle (D2, D3): a whole batch of mixed outcomes in one call, each fenced by the generation of its lease.
+// settle (D2, D3): a whole batch of mixed outcomes in one call, each fenced by the key of its lease.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Held, Outcome, Settlement } from "../../src/core/job.ts";
 import { books, claim, reapLeases, settle } from "../../src/core/sql/index.ts";
+import { noLease } from "../support/jobs.ts";
 import { inSession, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, only, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
@@ -126,9 +127,9 @@ test("what is left of a partly settled batch stays in its lease", async () => {
 describe("nothing is applied, and the answer says so (D3)", () => {
   const refused = { status: null, applied: false };
 
-  test("for a generation that the job was not claimed with", async () => {
+  test("for a key that the job was not claimed with", async () => {
     const job = only(await claimNew(1));
-    const later = { ...job, leaseGeneration: String(BigInt(job.leaseGeneration) + 1n) };
+    const later = { ...job, leaseKey: noLease };
     expect(await queue.settle([later], complete)).toMatchObject([refused]);
     expect(await queue.find(job.id)).toMatchObject({ status: "processing" });
   });
@@ -148,13 +149,13 @@ describe("nothing is applied, and the answer says so (D3)", () => {
   test("for a job that was not in that lease", async () => {
     const [first] = await claimNew(1);
     const [second] = await claimNew(1);
-    const crossed = { id: second?.id ?? "", leaseGeneration: first?.leaseGeneration ?? "" };
+    const crossed = { id: second?.id ?? "", leaseKey: first?.leaseKey ?? "" };
     expect(await queue.settle([crossed], complete)).toMatchObject([refused]);
     expect(await db.run(books())).toMatchObject([{ leased: 2, completed: 0 }]);
   });
 
   test("for a job that does not exist", async () => {
-    const ghost: Held = { id: "01900000-0000-7000-8000-000000000000", leaseGeneration: "1" };
+    const ghost: Held = { id: "01900000-0000-7000-8000-000000000000", leaseKey: noLease };
     expect(await queue.settle([ghost], complete)).toMatchObject([refused]);
   });
 
@@ -221,7 +222,7 @@ describe("at once", () => {
     await inSession(db.pool, async (first) => {
       await first.query("begin");
       for (const job of jobs.slice(0, 5))
-        await first.query("select sluice.complete($1, $2)", [job.id, job.leaseGeneration]);
+        await first.query("select sluice.complete($1, $2)", [job.id, job.leaseKey]);
       const second = queue.settle(jobs, complete);
       await untilWaiting(db.pool);
       await first.query("commit");
@@ -238,7 +239,7 @@ describe("along with a claim", () => {
     await queue.settle(jobs.slice(1, 2), release);
     const settlements: Settlement[] = [
       ...jobs.toReversed().map((job) => ({ job, outcome: complete })),
-      { job: { ...only(jobs.slice(0, 1)), leaseGeneration: "0" }, outcome: retry },
+      { job: { ...only(jobs.slice(0, 1)), leaseKey: noLease }, outcome: retry },
     ];
     const [{ settled, jobs: claimed } = { settled: [], jobs: [] }] = await db.run(claim(next, settlements));
     expect(settled.map((answer) => answer.id)).toEqual(settlements.map(({ job }) => job.id));

@@ -57,19 +57,19 @@ export async function enqueueBatch(client: pg.ClientBase, size: number): Promise
 /** What is claimed and not settled, sorted as settle() likes it. */
 export interface HeldJobs {
   ids: string[];
-  generations: string[];
+  keys: string[];
 }
 
 /** The column `claimed` of a claim's answer, as far as it is needed here. */
 export interface ClaimedRow {
-  claimed: { generation: string; leases: { jobs: [id: string][] }[] | null };
+  claimed: { key: string; leases: { jobs: [id: string][] }[] | null };
 }
 
 export function heldOf(rows: readonly ClaimedRow[]): HeldJobs {
   const ids = rows.flatMap(({ claimed }) =>
     (claimed.leases ?? []).flatMap((lease) => lease.jobs.map(([id]) => id)),
   );
-  return { ids: ids.sort(), generations: ids.map(() => rows[0]?.claimed.generation ?? "") };
+  return { ids: ids.sort(), keys: ids.map(() => rows[0]?.claimed.key ?? "") };
 }
 
 export async function claimBatch(client: pg.ClientBase, size: number): Promise<HeldJobs> {
@@ -80,13 +80,13 @@ export async function settleBatch(client: pg.ClientBase, held: HeldJobs, retries
   if (held.ids.length > 0) await client.query(settleText, settleValues(held, retries));
 }
 
-export function settleValues({ ids, generations }: HeldJobs, retries = 0): unknown[] {
+export function settleValues({ ids, keys }: HeldJobs, retries = 0): unknown[] {
   const outcomes = ids.map((_, index) =>
     index < ids.length * retries
       ? { outcome: "retry", message: "busy", seconds: 0.05 }
       : { outcome: "complete" },
   );
-  return [ids, generations, retries > 0 ? JSON.stringify(outcomes) : null];
+  return [ids, keys, retries > 0 ? JSON.stringify(outcomes) : null];
 }
 
 /**
@@ -99,10 +99,10 @@ export function mostBuffers(limit: number, { retried = false } = {}): number {
 
 /** Read from the leases: an explained claim does not say what it claimed. */
 export async function heldJobs(client: pg.ClientBase): Promise<HeldJobs> {
-  const { rows } = await client.query<{ id: string; generation: string }>(
-    "select unnest(ids) as id, generation from sluice.lease order by 1",
+  const { rows } = await client.query<{ id: string; key: string }>(
+    "select unnest(ids) as id, key from sluice.lease order by 1",
   );
-  return { ids: rows.map((row) => row.id), generations: rows.map((row) => row.generation) };
+  return { ids: rows.map((row) => row.id), keys: rows.map((row) => row.key) };
 }
 
 /** The median of single claims, each after a little more work: how far the cursors lag is a part of the cost. */

@@ -76,8 +76,8 @@ const ticker: Actor = async (gate, random) => {
 
 /** Lets leases run out, those of the living too, brings their jobs back, and shortens the longest waits. */
 const reaper: Actor = async (gate, random) => {
-  const generations = gate.abandoned.map((job) => job.leaseGeneration);
-  await expireLeases(gate.pool, { generations, share: 0.02 });
+  const keys = gate.abandoned.map((job) => job.leaseKey);
+  await expireLeases(gate.pool, { keys, share: 0.02 });
   await inTransaction(gate.pool, { isCommitted: !random.isLikely(rollbackShare) }, (client) =>
     client.query("select sluice.reap_leases(1000)"),
   );

@@ -1,5 +1,11 @@
 // The gate's claimer: claims, and settles in every way there is, twice and too late included.
-import type { ClaimedJob, Held, Outcome, Settlement } from "../../src/core/job.ts";
+import {
+  type ClaimedJob,
+  generationOf,
+  type Held,
+  type Outcome,
+  type Settlement,
+} from "../../src/core/job.ts";
 import type { Settled } from "../../src/core/settlements.ts";
 import { claim, extend, settle } from "../../src/core/sql/index.ts";
 import type { Gate } from "./gate.ts";
@@ -39,7 +45,7 @@ export async function claimAndSettle(gate: Gate, random: SeededRandom): Promise<
 }
 
 function remember(gate: Gate, job: ClaimedJob): void {
-  const generation = BigInt(job.leaseGeneration);
+  const generation = BigInt(generationOf(job.leaseKey));
   if (generation > (gate.generations.get(job.id) ?? 0n)) gate.generations.set(job.id, generation);
 }
 
@@ -75,7 +81,7 @@ function tooLate(gate: Gate, random: SeededRandom): Settlement[] {
 }
 
 function isTooLate(gate: Gate, job: Held): boolean {
-  return (gate.generations.get(job.id) ?? 0n) > BigInt(job.leaseGeneration);
+  return (gate.generations.get(job.id) ?? 0n) > BigInt(generationOf(job.leaseKey));
 }
 
 async function settleAndNote(gate: Gate, settlements: readonly Settlement[]): Promise<void> {
@@ -96,7 +102,7 @@ function note(
 ): void {
   for (const [index, { job, outcome }] of settlements.entries()) {
     if (!settled[index]?.applied) continue;
-    const key = `${job.id} ${job.leaseGeneration}`;
+    const key = `${job.id} ${job.leaseKey}`;
     gate.applied.set(key, (gate.applied.get(key) ?? 0) + 1);
     if (outcome.kind === "complete") gate.completed.set(job.id, (gate.completed.get(job.id) ?? 0) + 1);
     if (stale[index]) gate.stale.applied++;

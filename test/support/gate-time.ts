@@ -15,14 +15,14 @@ export async function bringForward(pool: pg.Pool, atLeast = "0 seconds"): Promis
 /** These leases, and of all others the given share, run out now. */
 export async function expireLeases(
   pool: pg.Pool,
-  { generations = [], share }: { generations?: readonly string[]; share: number },
+  { keys = [], share }: { keys?: readonly string[]; share: number },
 ): Promise<void> {
   await pool.query(
     `update sluice.lease set deadline = clock_timestamp() - interval '1 ms'
      where ctid = any(array(
        select ctid from sluice.lease
-       where generation = any($1::bigint[]) or random() < $2::float8
+       where key = any($1::uuid[]) or random() < $2::float8
        for update skip locked))`,
-    [generations, share],
+    [keys, share],
   );
 }

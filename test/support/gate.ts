@@ -25,14 +25,14 @@ export interface Gate {
   readonly load: GateLoad;
   readonly committed: Set<string>;
   readonly rolledBack: Set<string>;
-  /** How often a settlement of a job and generation was applied. */
+  /** How often a settlement of a job and lease was applied. */
   readonly applied: Map<string, number>;
   /** How often each job was completed. */
   readonly completed: Map<string, number>;
   /** The newest generation under which a job was claimed. */
   readonly generations: Map<string, bigint>;
   /** Claimed and left alone; settled too late once somebody else has claimed the job. */
-  readonly abandoned: { id: string; leaseGeneration: string }[];
+  readonly abandoned: { id: string; leaseKey: string }[];
   /** Settlements that go along with somebody's next claim. */
   readonly riders: Settlement[][];
   readonly stale: { sent: number; applied: number };

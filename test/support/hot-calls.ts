@@ -39,14 +39,9 @@ export const hotCalls: readonly HotCall[] = [
     "ready_in_order",
     "job_pkey",
   ]),
-  of("settle 100, mixed", settle, (c) => settlements(c, 100, mixed), 1_200, [
-    "lease_by_generation",
-    "job_pkey",
-  ]),
-  of("settle 1", settle, (c) => settlements(c, 1, ["complete"]), 40, ["lease_by_generation"]),
-  of("settle 100, all completed", settle, (c) => settlements(c, 100, ["complete"]), 80, [
-    "lease_by_generation",
-  ]),
+  of("settle 100, mixed", settle, (c) => settlements(c, 100, mixed), 1_200, ["lease_by_key", "job_pkey"]),
+  of("settle 1", settle, (c) => settlements(c, 1, ["complete"]), 40, ["lease_by_key"]),
+  of("settle 100, all completed", settle, (c) => settlements(c, 100, ["complete"]), 80, ["lease_by_key"]),
   { name: "enqueue 1", text: enqueue, values: () => [alike(1)], buffers: 30, indexes: ["lane_by_name"] },
   of("enqueue 100", enqueue, () => [alike(100)], 1_300, ["lane_by_name"]),
   of("enqueue 100 of all types", enqueue, () => [newJobs(100)], 1_300, ["lane_by_name"]),
@@ -58,8 +53,8 @@ export const hotCalls: readonly HotCall[] = [
     "idempotency_pkey",
     "ready_by_id",
   ]),
-  of("extend 100", extend, (c) => held(c), 60, ["lease_by_generation"]),
-  of("extend 50 of 100", extend, async (c) => half(await held(c)), 60, ["lease_by_generation"]),
+  of("extend 100", extend, (c) => held(c), 60, ["lease_by_key"]),
+  of("extend 50 of 100", extend, async (c) => half(await held(c)), 60, ["lease_by_key"]),
   of("cancel a waiting job", cancel, (c) => idOf(c, "ready"), 40, ["ready_by_id"]),
   of("cancel a scheduled job", cancel, (c) => idOf(c, "scheduled"), 40, ["scheduled_by_id"]),
   of("find a waiting job", find, (c) => idOf(c, "ready"), 60, ["job_pkey", "ready_by_id"]),
@@ -141,20 +136,20 @@ async function settlements(
   size: number,
   outcomes: readonly string[],
 ): Promise<unknown[]> {
-  const { ids, generations } = await claimed(client, size);
+  const { ids, keys } = await claimed(client, size);
   const settled = ids.map((_, index) => ({
     ...{ outcome: outcomes[index % outcomes.length], message: "busy", seconds: 3_600 },
   }));
-  return [ids, generations, outcomes.length > 1 ? JSON.stringify(settled) : null];
+  return [ids, keys, outcomes.length > 1 ? JSON.stringify(settled) : null];
 }
 
-async function held(client: pg.ClientBase): Promise<[ids: string[], generations: string[]]> {
-  const { ids, generations } = await claimed(client, 100);
-  return [ids, generations];
+async function held(client: pg.ClientBase): Promise<[ids: string[], keys: string[]]> {
+  const { ids, keys } = await claimed(client, 100);
+  return [ids, keys];
 }
 
-function half([ids, generations]: [string[], string[]]): unknown[] {
-  return [ids.slice(ids.length / 2), generations.slice(ids.length / 2)];
+function half([ids, keys]: [string[], string[]]): unknown[] {
+  return [ids.slice(ids.length / 2), keys.slice(ids.length / 2)];
 }
 
 /** One from the middle: neither the oldest nor the newest, which are found by luck. */

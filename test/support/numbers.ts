@@ -63,12 +63,12 @@ async function measureCalls(client: pg.Client): Promise<Measured[]> {
 }
 
 async function mixedSettlements(client: pg.Client): Promise<unknown[]> {
-  const { ids, generations } = await claimSome(client, 1000);
+  const { ids, keys } = await claimSome(client, 1000);
   const kinds = ["complete", "complete", "retry", "bury", "snooze", "release"];
   const outcomes = ids.map((_, index) => ({
     ...{ outcome: kinds[index % kinds.length], message: "busy", seconds: 3_600 },
   }));
-  return [ids, generations, JSON.stringify(outcomes)];
+  return [ids, keys, JSON.stringify(outcomes)];
 }
 
 async function claimSome(client: pg.Client, size: number): Promise<HeldJobs> {

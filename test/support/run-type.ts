@@ -1,6 +1,7 @@
 // Runs a job type's work directly, as a drain would, with a context that a test can look at.
 import type { Json, Outcome, Payload } from "../../src/core/job.ts";
 import type { HandlerContext, JobType } from "../../src/queue/ports.ts";
+import { noLease } from "./jobs.ts";
 
 export function testContext(fields: Partial<HandlerContext> = {}): HandlerContext {
   const quiet = { info() {}, warn() {}, error() {} };
@@ -9,6 +10,7 @@ export function testContext(fields: Partial<HandlerContext> = {}): HandlerContex
     attempt: 1,
     maxAttempts: 5,
     leaseGeneration: "1",
+    leaseKey: noLease,
     signal: new AbortController().signal,
     traceparent: null,
     log: quiet,

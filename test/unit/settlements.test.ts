@@ -4,13 +4,13 @@ import type { Settlement } from "../../src/core/job.ts";
 import { packSettlements } from "../../src/core/settlements.ts";
 
 const settlement = (id: string, outcome: Settlement["outcome"] = { kind: "complete", output: null }) => ({
-  job: { id, leaseGeneration: `1${id}` },
+  job: { id, leaseKey: `1${id}` },
   outcome,
 });
 
-test("ids go out sorted with their generations, and statuses come back in the order asked", () => {
-  const { ids, generations, read } = packSettlements(["c", "a", "b"].map((id) => settlement(id)));
-  expect([ids, generations]).toEqual([
+test("ids go out sorted with their keys, and statuses come back in the order asked", () => {
+  const { ids, keys, read } = packSettlements(["c", "a", "b"].map((id) => settlement(id)));
+  expect([ids, keys]).toEqual([
     ["a", "b", "c"],
     ["1a", "1b", "1c"],
   ]);

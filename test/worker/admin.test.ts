@@ -157,11 +157,11 @@ describe("replay of one", () => {
 
   test("with a payload of a type that is not registered is a 403", async () => {
     const [id = ""] = await enqueueMany("nobody", [{}]);
-    const [held] = await query<{ generation: string }>(
-      "select claimed ->> 'generation' as generation from sluice.claim('default', '{nobody}', 1, 60) as claimed",
+    const [held] = await query<{ key: string }>(
+      "select claimed ->> 'key' as key from sluice.claim('default', '{nobody}', 1, 60) as claimed",
     );
     const outcomes = JSON.stringify([{ outcome: "bury", message: "no" }]);
-    await query("select sluice.settle($1, $2, $3)", [[id], [held?.generation], outcomes]);
+    await query("select sluice.settle($1, $2, $3)", [[id], [held?.key], outcomes]);
     const response = await send(`POST /v1/admin/dlq/${id}/replay`, { body: { payload: {} } });
     expect(await refusal(response)).toMatchObject({ status: 403 });
   });

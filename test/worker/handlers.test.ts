@@ -83,7 +83,7 @@ test("leases are kept up while handlers run, and one that was lost aborts its ha
 
   // Somebody takes one of the two away: it is split off, runs out and is reaped.
   await query(
-    "select from sluice.extend(array[$1]::uuid[], (select array_agg(generation) from sluice.lease), 3000)",
+    "select from sluice.extend(array[$1]::uuid[], (select array_agg(key) from sluice.lease), 3000)",
     [kept],
   );
   await query("update sluice.lease set deadline = now() - interval '1 s' where $1 = any(ids)", [lost]);

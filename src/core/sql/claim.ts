@@ -54,7 +54,7 @@ export function claim(
         ${limitsOf(types)}::jsonb,
         ${leasesOf(types, leaseSeconds)}::jsonb,
         ${sql.param(packed?.ids ?? null)}::uuid[],
-        ${sql.param(packed?.generations ?? null)}::bigint[],
+        ${sql.param(packed?.keys ?? null)}::uuid[],
         ${packed?.outcomes ?? null}::jsonb
       ) as claimed`,
     decode({ claimed }) {
@@ -71,7 +71,7 @@ export function claim(
 /** As migrations/functions/claim.sql has it. */
 interface Answer {
   settled: Settled["status"][] | null;
-  generation: string;
+  key: string;
   is_probe: boolean;
   has_more: boolean;
   leases: Lease[] | null;
@@ -96,14 +96,14 @@ interface Lease {
   ][];
 }
 
-function jobsOf({ generation, is_probe: isProbe, leases }: Answer): ClaimedJob[] {
+function jobsOf({ key, is_probe: isProbe, leases }: Answer): ClaimedJob[] {
   const placed = (leases ?? []).flatMap((lease) => {
     const leaseExpiresAt = new Date(lease.expires_ms);
     return lease.jobs.map(([id, payload, maxAttempts, partitionKey, traceparent, tags, errors], index) => ({
       seq: lease.seqs[index] ?? 0,
       job: {
         id,
-        leaseGeneration: generation,
+        leaseKey: key,
         type: lease.type,
         payload,
         attempt: lease.attempts?.[index] ?? 1,

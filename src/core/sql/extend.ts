@@ -16,7 +16,7 @@ export function extend(jobs: readonly Held[], { seconds }: { seconds: number }):
       select id, lease_expires_at
       from ${schema}.extend(
         ${sql.param(jobs.map((job) => job.id))}::uuid[],
-        ${sql.param(jobs.map((job) => job.leaseGeneration))}::bigint[],
+        ${sql.param(jobs.map((job) => job.leaseKey))}::uuid[],
         ${seconds}::float8
       )`,
     decode: (row) => ({ id: row.id as string, leaseExpiresAt: row.lease_expires_at as Date }),

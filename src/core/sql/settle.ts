@@ -1,17 +1,17 @@
-// settle: a whole batch of mixed outcomes, each fenced by its generation. See migrations/functions/settle.sql.
+// settle: a whole batch of mixed outcomes, each fenced by the key of its lease. See migrations/functions/settle.sql.
 import { sql } from "drizzle-orm";
 import type { Settlement } from "../job.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import type { Statement } from "./statement.ts";
 
 export function settle(settlements: readonly Settlement[]): Statement<Settled[]> {
-  const { ids, generations, outcomes, read } = packSettlements(settlements);
+  const { ids, keys, outcomes, read } = packSettlements(settlements);
   return {
     name: "settle",
     isRepeatable: true, // the first run took the jobs out of their lease, so a second one changes nothing
     build: (schema) => sql`
       select ${schema}.settle(
-        ${sql.param(ids)}::uuid[], ${sql.param(generations)}::bigint[], ${outcomes}::jsonb
+        ${sql.param(ids)}::uuid[], ${sql.param(keys)}::uuid[], ${outcomes}::jsonb
       ) as statuses`,
     decode: (row) => read(row.statuses as Settled["status"][]),
   };

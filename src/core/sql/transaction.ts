@@ -44,7 +44,7 @@ export function completeOne(job: Held, output: Json): Statement<boolean> {
     build: (schema) => sql`
       select ${schema}.complete(
         ${job.id}::text::uuid,
-        ${job.leaseGeneration}::text::bigint,
+        ${job.leaseKey}::text::uuid,
         ${JSON.stringify(output)}::text::jsonb
       ) as applied`,
     decode: (row) => row.applied as boolean,

@@ -1,25 +1,20 @@
-// The lease as a puller holds it: a token that carries the generation, and what is needed to judge a failure. The
-// database fences by the generation alone, so a token that was made up can only lose.
+// The lease as a puller holds it: a token that carries its key, and what is needed to judge a failure. The database
+// compares the key, half of which is random: a token that was made up can only lose.
 import * as z from "zod";
 import { SluiceError } from "../../core/errors.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 
-const token = z.tuple([
-  z.string().regex(/^\d{1,18}$/),
-  z.string().max(63),
-  z.int().min(1).max(20),
-  z.boolean(),
-]);
+const token = z.tuple([z.guid(), z.string().max(63), z.int().min(1).max(20), z.boolean()]);
 
 export interface Lease {
-  generation: string;
+  key: string;
   type: string;
   attempt: number;
   isProbe: boolean;
 }
 
-export function encodeLease({ generation, type, attempt, isProbe }: Lease): string {
-  return encodeCursor(JSON.stringify([generation, type, attempt, isProbe]));
+export function encodeLease({ key, type, attempt, isProbe }: Lease): string {
+  return encodeCursor(JSON.stringify([key, type, attempt, isProbe]));
 }
 
 export function decodeLease(lease: string): Lease {
@@ -28,8 +23,8 @@ export function decodeLease(lease: string): Lease {
     const faults = [{ path: "lease", message: "not a lease that this API gave out" }];
     throw new SluiceError("request_invalid", "the lease is not one of this API's", { faults });
   }
-  const [generation, type, attempt, isProbe] = parsed.data;
-  return { generation, type, attempt, isProbe };
+  const [key, type, attempt, isProbe] = parsed.data;
+  return { key, type, attempt, isProbe };
 }
 
 function parse(lease: string): unknown {

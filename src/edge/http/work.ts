@@ -59,7 +59,7 @@ claims.post("/", work, async (context) => {
       attempt: job.attempt,
       max_attempts: job.maxAttempts,
       lease: encodeLease({
-        generation: job.leaseGeneration,
+        key: job.leaseKey,
         type: job.type,
         attempt: job.attempt,
         isProbe: job.isProbe,
@@ -92,11 +92,9 @@ held.post("/:id/release", work, (context) =>
 held.post("/:id/extend", work, async (context) => {
   const request = await readBody(context, extendRequest, { maxBytes: maxBodyBytes });
   const { id } = await jobOf(context);
-  const { generation } = decodeLease(request.lease);
+  const { key } = decodeLease(request.lease);
   const seconds = request.lease_seconds;
-  const [extended] = await context.env.queue.db.run(
-    extend([{ id, leaseGeneration: generation }], { seconds }),
-  );
+  const [extended] = await context.env.queue.db.run(extend([{ id, leaseKey: key }], { seconds }));
   if (!extended) throw leaseLost(id);
   const lease_expires_at = extended.leaseExpiresAt.toISOString();
   return context.json({ ...jobResponseOf(await jobOf(context)), lease: request.lease, lease_expires_at });
@@ -142,7 +140,7 @@ async function settleAll(context: Context<AppEnv>, asked: readonly SettlementReq
 
 function settlementOf(context: Context<AppEnv>, asked: SettlementRequest, lease: Lease): Settlement {
   return {
-    job: { id: asked.job_id, leaseGeneration: lease.generation },
+    job: { id: asked.job_id, leaseKey: lease.key },
     outcome: outcomeOf(context, asked, lease),
   };
 }

@@ -29,11 +29,11 @@ export async function claimSome(
     ok(known, "a job was claimed that is not to be claimed");
     ok(known.expiresAt > model.now, "an expired job was claimed");
     deepStrictEqual([job.attempt, job.strikes], [known.attempts + 1, known.strikes]);
-    return { known, generation: job.leaseGeneration };
+    return { known, leaseKey: job.leaseKey };
   });
   const refused = await refusedIn(claimable, model, db);
   checkChoice({ claimed: claimed.map(({ known }) => known), refused }, claimable, wanted.limit);
-  for (const { known, generation } of claimed) model.lease(known, { generation, ticks: wanted.leaseTicks });
+  for (const { known, leaseKey } of claimed) model.lease(known, { leaseKey, ticks: wanted.leaseTicks });
   for (const job of refused) model.bury(job, "expired");
   return claimed.length + refused.length;
 }

@@ -54,10 +54,8 @@ export const extensions = fc
       `extend ${JSON.stringify({ picks, isWhole, ticks })}`,
       async (model, { db }) => {
         const picked = new Set(picks.flatMap((pick) => pickClaim(model, pick) ?? []));
-        const generations = [...picked].map((job) => job.leaseGeneration);
-        const jobs = isWhole
-          ? model.claims.filter((job) => generations.includes(job.leaseGeneration))
-          : [...picked];
+        const keys = [...picked].map((job) => job.leaseKey);
+        const jobs = isWhole ? model.claims.filter((job) => keys.includes(job.leaseKey)) : [...picked];
         const extended = await db.run(extend(jobs, { seconds: ticks * tickSeconds }));
         const held = jobs.filter((job) => model.holds(job)).map(({ id }) => id);
         deepStrictEqual(extended.map(({ id }) => id).sort(), held.sort());
