@@ -1,6 +1,13 @@
--- job and done have a partition for each day of ids. Making one takes no lock that an enqueue would wait for; taking
--- one away copies what is still wanted to the default partition first. What meets a lock gives up and is tried in
--- the next round.
+-- job and done have a partition for each day of ids. Making and taking away days needs locks that everybody else would
+-- have to wait for, so nobody here waits long for one: what meets a lock gives up and is tried again in the next round.
+--
+-- Locks go from the parent to its partitions, as those of every other statement do: so no two wait for each other
+-- crosswise. Only one of add_partitions, drop_oldest_day and prune runs at a time, by an advisory lock: they also use
+-- partitions directly.
+
+create or replace function lock_partitions() returns boolean
+language sql volatile
+return pg_try_advisory_xact_lock(hashtextextended('sluice.partitions.' || current_schema(), 0));
 
 create or replace function partition_name(p_table text, p_day date) returns text
 language sql immutable
@@ -12,9 +19,11 @@ language sql immutable
 return (left(id_at(p_day::timestamp at time zone 'utc')::text, 8) || repeat('0', 24))::uuid;
 
 -- Partitions for today and the next days. A day that began in the default partition stays there.
+-- Attaching takes the default partition for a moment, which every claim looks into.
 create or replace function add_partitions(p_days int default 7) returns int
 language plpgsql
 set search_path from current
+set lock_timeout = '50ms'
 as $$
 declare
   v_table text;
@@ -22,7 +31,9 @@ declare
   v_name  text;
   v_added int := 0;
 begin
-  perform set_config('lock_timeout', '2s', true);
+  if not lock_partitions() then
+    return 0;
+  end if;
   for v_day in select (now() at time zone 'utc')::date + n from generate_series(0, p_days) as n loop
     continue when to_regclass(partition_name('job', v_day)) is not null;
     begin -- both or neither
@@ -39,29 +50,33 @@ begin
       end loop;
       v_added := v_added + 1;
     exception
-      -- rows of that day are in the default partition, or another transaction holds it or just made it
-      when check_violation or lock_not_available or duplicate_table or unique_violation then null;
+      when check_violation then null; -- rows of that day are in the default partition
+      when lock_not_available then exit; -- the next day would meet the same lock
     end;
   end loop;
   return v_added;
 end $$;
 
 -- Takes away the oldest day whose jobs are all older than `p_keep`. Survivors (not finished, dead, or finished later
--- than that) go to the default partitions, where prune finds them in time. Nobody can use the day meanwhile, so one with
--- more of them than `p_limit` stays until they have ended too. Returns the day, or null when there is none to take away
--- or it is in use.
+-- than that) go to the default partitions, where prune finds them in time. Nobody can use job and done meanwhile, so a
+-- day with more of them than `p_limit` stays until they have ended too. Returns the day, or null when there is none to
+-- take away or the tables are in use.
 create or replace function drop_oldest_day(p_keep interval default interval '7 days', p_limit int default 10000)
 returns date
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
+set lock_timeout = '50ms'
 as $$
 declare
-  v_day  date;
-  v_job  text;
-  v_done text;
-  v_ids  uuid[];
+  c_tries   constant int := 3;
+  c_seconds constant float8 := 0.2; -- between them, for those who had to wait
+  v_day     date;
 begin
+  if not lock_partitions() then
+    return null;
+  end if;
   select min(day) into v_day
   from (
     select right(inhrelid::regclass::text, 8)::date as day
@@ -70,31 +85,44 @@ begin
   ) as days
   where day + 1 <= ((now() - p_keep) at time zone 'utc')::date
     and cardinality(survivors_of(day, p_keep, p_limit + 1)) <= p_limit;
-  if v_day is null then
-    return null;
-  end if;
-  v_job := partition_name('job', v_day);
-  v_done := partition_name('done', v_day);
-  perform set_config('lock_timeout', '2s', true);
-  begin
-    execute format('lock table job, done, %I, %I in share update exclusive mode', v_job, v_done);
-    execute format('lock table %I, %I in access exclusive mode', v_job, v_done);
-    v_ids := survivors_of(v_day, p_keep, null); -- in a snapshot that is younger than the locks
-    execute format('create temporary table surviving_done on commit drop as select * from %I where finished_at > $1',
-                   v_done) using now() - p_keep;
-    execute format('create temporary table surviving_job on commit drop as select * from %I where id = any($1)',
-                   v_job) using v_ids;
-    execute format('alter table job detach partition %I', v_job);
-    execute format('alter table done detach partition %I', v_done);
-    execute format('drop table %I, %I', v_job, v_done);
-    insert into job select * from surviving_job;
-    insert into done select * from surviving_done;
-    drop table surviving_job, surviving_done;
-    insert into dropped_day (day, next_id) values (v_day, start_of_day(v_day)) on conflict do nothing;
-  exception
-    when lock_not_available then return null;
-  end;
-  return v_day;
+  for n in 1 .. c_tries loop
+    exit when v_day is null;
+    begin
+      perform drop_day(v_day, p_keep);
+      return v_day;
+    exception
+      when lock_not_available then perform pg_sleep(c_seconds * (0.5 + random()));
+    end;
+  end loop;
+  return null;
+end $$;
+
+-- Three steps to the locks, since some statements use job first and others done:
+-- 1. Whoever writes to done waits. They hold no lock on job yet: a settle comes to job after done, and so does the claim
+--    that it rides with.
+-- 2. Everybody who uses job waits. Those who are there are not held up by step 1: they read done, if they use it.
+-- 3. The last readers of done have ended, since they hold job too. Whoever does it in another order (a transaction that
+--    enqueues and then completes, a list of completed jobs) meets the lock timeout, which is shorter than any wait for
+--    a deadlock.
+-- After that nobody holds a partition, but for those who name it themselves, and autovacuum: for them nobody waits.
+create or replace function drop_day(p_day date, p_keep interval) returns void
+language plpgsql as $$
+declare
+  v_job  text := partition_name('job', p_day);
+  v_done text := partition_name('done', p_day);
+  v_ids  uuid[];
+begin
+  lock table only done in share row exclusive mode;
+  lock table only job in access exclusive mode;
+  lock table only done in access exclusive mode;
+  execute format('lock table job_default, %I, done_default, %I in access exclusive mode nowait', v_job, v_done);
+  v_ids := survivors_of(p_day, p_keep, null); -- in a snapshot that is younger than the locks
+  execute format('alter table job detach partition %I', v_job);
+  execute format('alter table done detach partition %I', v_done);
+  execute format('insert into job select * from %I where id = any($1)', v_job) using v_ids;
+  execute format('insert into done select * from %I where finished_at > $1', v_done) using now() - p_keep;
+  execute format('drop table %I, %I', v_job, v_done);
+  insert into dropped_day (day, next_id) values (p_day, start_of_day(p_day)) on conflict do nothing;
 end $$;
 
 -- The jobs of a day that are still wanted, up to a number of each kind: found by where they are, not among all of the
@@ -129,6 +157,7 @@ create or replace function prune(
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_oldest uuid := id_at(now() - p_keep);
@@ -136,7 +165,7 @@ declare
   v_done   uuid[];
   v_keys   int;
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended('sluice.prune.' || current_schema(), 0)) then
+  if not lock_partitions() then
     return 0;
   end if;
   with old as materialized (
