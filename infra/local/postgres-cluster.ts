@@ -1,5 +1,6 @@
 // The data directory of the local Postgres: made once by initdb, and asked through its pid file whether a server
 // runs on it.
+import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { spawnGuarded } from "./guard.ts";
@@ -14,8 +15,10 @@ export interface ServerState {
 
 const initdbFlags = [
   ...["--username=sluice", "--auth=trust", "--no-sync", "--no-instructions"],
-  ...["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
+  ...["--encoding=UTF8", "--locale=C"],
 ];
+const builtinLocaleFlags = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
+const builtinLocaleSince = 17;
 
 /** In a directory beside it first: an initdb that is killed half way must not leave something that looks finished. */
 export async function makeCluster(options: {
@@ -28,7 +31,7 @@ export async function makeCluster(options: {
   removeLeftovers(dirname(directory), `${basename(directory)}.new-`);
   const unfinished = `${directory}.new-${process.pid}`;
   makePrivateDirectory(unfinished, owner);
-  const initdb = spawnGuarded(`${bin}/initdb`, ["-D", unfinished, ...initdbFlags], {
+  const initdb = spawnGuarded(`${bin}/initdb`, ["-D", unfinished, ...flagsOf(bin)], {
     cwd: unfinished,
     env: { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC" },
     stopSignals: ["TERM"],
@@ -46,6 +49,12 @@ export async function makeCluster(options: {
     throw new Error(`initdb ${reason}\n${output}`);
   }
   takePlace(unfinished, directory);
+}
+
+function flagsOf(bin: string): string[] {
+  const version = execFileSync(`${bin}/initdb`, ["--version"], { encoding: "utf8" });
+  const major = Number(/(\d+)/.exec(version)?.[1]);
+  return major < builtinLocaleSince ? initdbFlags : [...initdbFlags, ...builtinLocaleFlags];
 }
 
 /** Undefined without a pid file. Its lines: 1 the pid, 4 the port, 8 the status. */

@@ -14,6 +14,10 @@ export interface PostgresOptions {
   /** Nothing has to survive the run: stop() removes the data, and the disk is never waited for. */
   ephemeral?: boolean;
   settings?: Record<string, string>;
+  /** Where the programs are, if not in the npm package: another version. */
+  bin?: string;
+  /** Of the server's process, beside its own. */
+  env?: Record<string, string>;
   log?: (line: string) => void;
 }
 
@@ -43,7 +47,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     options.log?.(`Postgres runs as nobody, who cannot reach ${options.directory}`);
     options.log?.(`its data is in ${directory}`);
   }
-  const bin = postgresBinaries(owner);
+  const bin = options.bin ?? postgresBinaries(owner);
   await makeCluster({ bin, directory, owner });
   for (let tries = 1; ; tries++) {
     const port = options.port ?? (await freePort());
@@ -52,7 +56,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     const args = serverArguments(directory, port, settings);
     const server = spawnGuarded(`${bin}/postgres`, args, {
       cwd: directory,
-      env: { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC" },
+      env: { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC", ...options.env },
       stopSignals: ["INT", "QUIT"],
       owner,
     });

@@ -23,6 +23,7 @@ create or replace function advance_cursors(p_late_rows int default 1000) returns
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$

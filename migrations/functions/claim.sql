@@ -27,6 +27,7 @@ language plpgsql
 set search_path from current
 set enable_seqscan = off -- whatever the statistics say, no queue is ever read from end to end,
 set enable_bitmapscan = off -- nor a lane, to be sorted
+set jit = off -- before PostgreSQL 18 the two make plans look expensive, and each would be compiled at every call
 set plan_cache_mode = force_generic_plan -- planning takes longer than the work
 as $$
 declare

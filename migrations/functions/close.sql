@@ -6,6 +6,7 @@ create or replace function cancel(p_id uuid) returns boolean
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_job record;
@@ -30,6 +31,7 @@ returns setof uuid
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_ids   uuid[];
@@ -82,6 +84,7 @@ create or replace function discard(p_ids uuid[]) returns setof uuid
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   return query

@@ -5,6 +5,7 @@ create or replace function dead_letters_of(p_type text, p_reason text, p_count i
 language sql stable
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
   select *
   from closed
@@ -29,6 +30,7 @@ create or replace function replay_as(p_actor text, p_id uuid, p_payload jsonb) r
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_before jsonb := lock_dead_letter(p_id);
@@ -54,6 +56,7 @@ returns table (queue text, replayed bigint)
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_ids uuid[] := array(
@@ -76,6 +79,7 @@ create or replace function discard_as(p_actor text, p_id uuid, p_reason text) re
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_before jsonb := lock_dead_letter(p_id);

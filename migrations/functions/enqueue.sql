@@ -121,6 +121,7 @@ create or replace function insert_alike(
 ) returns uuid[]
 language plpgsql
 set enable_seqscan = off
+set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
@@ -181,6 +182,7 @@ create or replace function insert_jobs(p_jobs new_job[])
 returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean)
 language plpgsql
 set enable_seqscan = off -- the keys of a week are many
+set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

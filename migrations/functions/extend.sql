@@ -7,6 +7,7 @@ returns table (id uuid, key uuid, lease_expires_at timestamptz)
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column

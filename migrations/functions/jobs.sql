@@ -74,6 +74,7 @@ create or replace function find_job(p_id uuid) returns setof jobs
 language sql stable
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
   select * from jobs where id = p_id
 $$;

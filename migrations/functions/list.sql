@@ -7,6 +7,7 @@ create or replace function list_jobs(
 language plpgsql stable
 set search_path from current
 set enable_seqscan = off
+set jit = off
 set plan_cache_mode = force_custom_plan -- each filter that is not asked for drops out of the plan
 as $$
 #variable_conflict use_column
@@ -80,6 +81,7 @@ create or replace function list_dead_letters(p_type text, p_reason text, p_befor
 language plpgsql stable
 set search_path from current
 set enable_seqscan = off
+set jit = off
 set plan_cache_mode = force_custom_plan -- each filter that is not asked for drops out of the plan
 as $$
 begin

@@ -11,6 +11,7 @@ create or replace function reap_leases(
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_jobs settled_job[];
@@ -60,6 +61,7 @@ create or replace function reap_expired(p_limit int) returns int
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_oldest uuid := id_at(now() - interval '720 hours');

@@ -23,6 +23,7 @@ create or replace function backlog(p_types text[], p_cap int) returns table (que
 language sql stable
 set search_path from current
 set enable_seqscan = off
+set jit = off
 as $$
   with promoted_soon as (
     select lane, count(*) as jobs

@@ -13,6 +13,7 @@ returns text[]
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare

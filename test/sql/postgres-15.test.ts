@@ -1,25 +1,24 @@
 // Everything also works on the oldest PostgreSQL that is supported. Without its programs there is nothing to run here.
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { PostgresServer } from "../../infra/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
-import {
-  hasPostgres15,
-  type Postgres15,
-  postgres15Programs,
-  startPostgres15,
-} from "../support/postgres-15.ts";
+import { startServer, systemPrograms } from "../support/postgres-versions.ts";
 import { createPgDatabase } from "../support/test-database.ts";
 import { wholeLife } from "../support/whole-life.ts";
 
-describe.runIf(hasPostgres15)(`PostgreSQL 15, which is looked for in ${postgres15Programs}`, () => {
-  let server: Postgres15;
+const bin = systemPrograms(15);
+
+describe.runIf(bin)("PostgreSQL 15 of the system's packages", () => {
+  let server: PostgresServer;
   let pool: pg.Pool;
 
   beforeAll(async () => {
-    server = await startPostgres15();
-    pool = new pg.Pool({ connectionString: server.url, max: 8 });
+    server = await startServer(bin ? { bin } : {});
+    const url = server.url("postgres");
+    pool = new pg.Pool({ connectionString: url, max: 8 });
     pool.on("error", () => {}); // the server is stopped under what has not closed yet
-    await migrate({ databaseUrl: server.url });
+    await migrate({ databaseUrl: url });
   }, 60_000);
   afterAll(async () => {
     await pool?.end();

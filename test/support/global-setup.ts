@@ -25,7 +25,12 @@ declare module "vitest" {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(tmpdir(), "sluice-test-"));
   const settings = { max_connections: "200" };
-  const postgres = await startPostgres({ directory: join(directory, "postgres"), ephemeral: true, settings });
+  const postgres = await startPostgres({
+    directory: join(directory, "postgres"),
+    ephemeral: true,
+    settings,
+    ...otherVersion(),
+  });
   const proxy = await startNeonProxy({ postgresPort: postgres.port });
   const receiver = await startReceiver();
 
@@ -47,6 +52,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await postgres.stop();
     rmSync(directory, { recursive: true, force: true });
   };
+}
+
+/** `SLUICE_TEST_POSTGRES` names the programs of another version: test/postgres-versions runs these tests on it. */
+function otherVersion(): { bin?: string } {
+  const bin = process.env.SLUICE_TEST_POSTGRES;
+  return bin ? { bin } : {};
 }
 
 async function addChecks(databaseUrl: string): Promise<void> {

