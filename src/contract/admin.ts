@@ -4,6 +4,7 @@ import { deadReasons } from "../core/job.ts";
 import { defaultRateLimitPerSecond, roles } from "../core/key.ts";
 import { booked } from "../core/sql/books.ts";
 import { jobResponse, name, time } from "./jobs.ts";
+import { json, jsonObject, listOf } from "./json.ts";
 
 export const maxReplayed = 1000;
 
@@ -23,7 +24,7 @@ export const deadLetterPage = z.object({ jobs: z.array(jobResponse), next_cursor
 export type DeadLetterPage = z.output<typeof deadLetterPage>;
 
 /** Without a payload the job keeps its own. */
-export const replayRequest = z.strictObject({ payload: z.record(z.string(), z.json()).optional() });
+export const replayRequest = z.strictObject({ payload: jsonObject.optional() });
 export const discardRequest = z.strictObject({ reason: plainText.max(1000).optional() });
 
 /** The oldest first, at most so many in one request. A dry run says how many it would be. */
@@ -77,7 +78,7 @@ export const keyRequest = z
   .strictObject({
     name: plainText.max(100),
     role: z.enum(roles),
-    job_types: z.array(name).min(1).max(1000).nullable().default(null),
+    job_types: listOf(name, { min: 1, max: 1000 }).nullable().default(null),
     rate_limit_per_second: z.int().min(1).max(1_000_000).default(defaultRateLimitPerSecond),
   })
   .refine((key) => key.job_types === null || key.role === "producer", {
@@ -110,8 +111,8 @@ export const auditPage = z.object({
       actor: z.string(),
       action: z.string(),
       target: z.string(),
-      before: z.json(),
-      after: z.json(),
+      before: json,
+      after: json,
     }),
   ),
   next_cursor: z.string().nullable(),
@@ -152,7 +153,7 @@ export const statsResponse = z.object({
       reason: z.string(),
       message: z.string().nullable(),
       /** Of a reap round: what each step did, and how long it took. */
-      steps: z.record(z.string(), z.json()).nullable(),
+      steps: jsonObject.nullable(),
     }),
   ),
 });

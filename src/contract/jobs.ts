@@ -1,6 +1,7 @@
 // The shapes of the jobs API: what a producer sends and what it gets back.
 import * as z from "zod";
 import { deadReasons, jobStatuses } from "../core/job.ts";
+import { json, jsonObject, listOf } from "./json.ts";
 
 export const name = z
   .string()
@@ -13,7 +14,7 @@ export const time = z.iso.datetime({ offset: true });
 export const enqueueRequest = z
   .strictObject({
     type: z.string().min(1).max(63),
-    payload: z.record(z.string(), z.json()).default({}),
+    payload: jsonObject.default({}),
     queue: name.optional(),
     priority: z.int().min(0).max(9).default(5),
     max_attempts: z.int().min(1).max(20).optional(),
@@ -22,7 +23,7 @@ export const enqueueRequest = z
     expires_at: time.nullable().default(null),
     idempotency_key: z.string().min(1).max(255).nullable().default(null),
     partition_key: z.string().min(1).max(255).nullable().default(null),
-    tags: z.array(z.string().min(1).max(63)).max(20).default([]),
+    tags: listOf(z.string().min(1).max(63), { max: 20 }).default([]),
   })
   .refine((job) => !(job.delay_seconds && job.scheduled_at), {
     path: ["scheduled_at"],
@@ -30,7 +31,7 @@ export const enqueueRequest = z
   });
 export type EnqueueRequest = z.output<typeof enqueueRequest>;
 
-export const batchRequest = z.strictObject({ jobs: z.array(enqueueRequest).min(1).max(100) });
+export const batchRequest = z.strictObject({ jobs: listOf(enqueueRequest, { min: 1, max: 100 }) });
 
 export const enqueueResponse = z.object({
   job_id: z.uuid(),
@@ -53,7 +54,7 @@ export const jobResponse = z.object({
   queue: z.string(),
   status: z.enum(jobStatuses),
   priority: z.int(),
-  payload: z.record(z.string(), z.json()),
+  payload: jsonObject,
   attempts: z.int(),
   max_attempts: z.int(),
   created_at: time,
@@ -67,7 +68,7 @@ export const jobResponse = z.object({
   partition_key: z.string().nullable(),
   tags: z.array(z.string()),
   idempotency_key: z.string().nullable(),
-  output: z.json(),
+  output: json,
 });
 export type JobResponse = z.output<typeof jobResponse>;
 

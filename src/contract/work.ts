@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { jobStatuses } from "../core/job.ts";
 import { jobError, name, time } from "./jobs.ts";
+import { json, jsonObject, listOf } from "./json.ts";
 
 const leaseSeconds = z.int().min(1).max(3600);
 const lease = z.string().min(1).max(200);
@@ -11,7 +12,7 @@ export const claimRequest = z.strictObject({
   worker_id: z.string().min(1).max(255),
   queue: name.default("default"),
   /** Left out: every type that the deployment knows. */
-  types: z.array(z.string().min(1).max(63)).min(1).max(1000).optional(),
+  types: listOf(z.string().min(1).max(63), { min: 1, max: 1000 }).optional(),
   limit: z.int().min(1).max(1000).default(10),
   lease_seconds: leaseSeconds.default(300),
 });
@@ -22,7 +23,7 @@ export const claimResponse = z.object({
       job_id: z.uuid(),
       type: z.string(),
       queue: z.string(),
-      payload: z.record(z.string(), z.json()),
+      payload: jsonObject,
       priority: z.int(),
       attempt: z.int(),
       max_attempts: z.int(),
@@ -39,7 +40,7 @@ export const claimResponse = z.object({
 });
 export type ClaimResponse = z.output<typeof claimResponse>;
 
-export const completeRequest = z.strictObject({ lease, output: z.json().default(null) });
+export const completeRequest = z.strictObject({ lease, output: json.default(null) });
 
 export const failRequest = z.strictObject({
   lease,
@@ -54,13 +55,13 @@ export const releaseRequest = z.strictObject({ lease });
 
 const job = { job_id: z.uuid(), lease };
 const settlement = z.discriminatedUnion("outcome", [
-  z.strictObject({ ...job, outcome: z.literal("complete"), output: z.json().default(null) }),
+  z.strictObject({ ...job, outcome: z.literal("complete"), output: json.default(null) }),
   z.strictObject({ ...job, outcome: z.literal("fail"), ...failRequest.omit({ lease: true }).shape }),
   z.strictObject({ ...job, outcome: z.literal("release") }),
 ]);
 export type SettlementRequest = z.output<typeof settlement>;
 
-export const settlementsRequest = z.strictObject({ settlements: z.array(settlement).min(1).max(1000) });
+export const settlementsRequest = z.strictObject({ settlements: listOf(settlement, { min: 1, max: 1000 }) });
 
 export const settlementsResponse = z.object({
   settlements: z.array(

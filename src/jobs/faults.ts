@@ -1,10 +1,20 @@
-// A zod error as a list of faults, each with the path of the field at fault.
+// A zod error as a list of faults, each with the path of the field at fault. Bounded, whatever was sent: it goes back to
+// the caller.
 import type * as z from "zod";
 import type { Fault } from "../core/errors.ts";
 
+const maxFaults = 100;
+const maxLength = 300;
+
 export function faultsOf(error: z.ZodError, prefix: readonly PropertyKey[] = []): Fault[] {
-  return error.issues.map(({ path, message }) => ({
-    path: [...prefix, ...path].map(String).join("."),
-    message,
+  const faults = error.issues.slice(0, maxFaults).flatMap((issue) => {
+    if (issue.code !== "unrecognized_keys") return [{ path: issue.path, message: issue.message }];
+    return issue.keys
+      .slice(0, maxFaults)
+      .map((key) => ({ path: [...issue.path, key], message: "not a known field" }));
+  });
+  return faults.slice(0, maxFaults).map(({ path, message }) => ({
+    path: [...prefix, ...path].map(String).join(".").slice(0, maxLength),
+    message: message.slice(0, maxLength),
   }));
 }

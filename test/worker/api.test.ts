@@ -142,7 +142,7 @@ describe("what is refused changes nothing and says why", () => {
     ["a body that is not JSON", "{", 400, ""],
     ["no type", { payload: {} }, 400, "type"],
     ["a priority out of range", { type: "echo", priority: 10 }, 400, "priority"],
-    ["an unknown field", { type: "echo", prority: 1 }, 400, ""],
+    ["an unknown field", { type: "echo", prority: 1 }, 400, "prority"],
     ["a payload that is no object", { type: "echo", payload: [] }, 400, "payload"],
     ["a payload that does not fit its type", { type: "sleep", payload: { ms: "1" } }, 400, "payload.ms"],
     [

@@ -11,8 +11,8 @@ export const maxBodyBytes = maxPayloadBytes + 16 * 1024;
 export function checkPayload(definition: JobDefinition, payload: Payload, path: readonly string[]): void {
   const bytes = new TextEncoder().encode(JSON.stringify(payload)).byteLength;
   if (bytes > maxPayloadBytes) {
-    const where = path.join(".");
-    throw new SluiceError("body_too_large", `${where} has ${bytes} bytes, ${maxPayloadBytes} are allowed`);
+    const fault = { path: path.join("."), message: `${bytes} bytes of JSON, ${maxPayloadBytes} are allowed` };
+    throw new SluiceError("body_too_large", `${fault.path} has ${fault.message}`, { faults: [fault] });
   }
   const faults = definition
     .faultsOf(payload)

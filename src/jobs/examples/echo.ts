@@ -4,7 +4,7 @@ import type { Json } from "../../core/job.ts";
 import { defineJob } from "../define.ts";
 
 export const echo = defineJob("echo", {
-  payload: z.record(z.string(), z.json()),
+  payload: z.looseObject({}),
   timeoutSeconds: 10,
   run: (payload) => payload as Json,
 });
