@@ -1,6 +1,7 @@
 // The database of `npm run dev`: which data it runs on, and its schema.
 import pg from "pg";
 import { migrate } from "../../src/cli/migrate.ts";
+import { defaultSchema } from "../../src/core/schema-name.ts";
 import { DirectoryInUse, type PostgresServer, startPostgres } from "./postgres.ts";
 
 export const databaseName = "sluice";
@@ -29,6 +30,6 @@ export async function migrateDatabase(postgres: PostgresServer): Promise<void> {
   const { rowCount } = await client.query(known, [databaseName]);
   if (rowCount === 0) await client.query(`create database ${databaseName}`);
   await client.end();
-  const schema = process.env.SLUICE_SCHEMA;
-  await migrate({ databaseUrl: postgres.url(databaseName), ...(schema ? { schema } : {}) });
+  const schema = process.env.SLUICE_SCHEMA ?? defaultSchema;
+  await migrate({ databaseUrl: postgres.url(databaseName), schema });
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 // The command line: `sluice migrate`, in this repository `npm run migrate`. Reads its settings from the environment.
+import { defaultSchema } from "../core/schema-name.ts";
 import { migrate } from "./migrate.ts";
 
 const usage = `usage: sluice migrate
 
 Brings the Sluice schema of the database at DATABASE_URL up to date.
-  DATABASE_URL    a Postgres connection string (required)
+  DATABASE_URL    a Postgres connection string, best the direct one where there is a pooled one too (required)
   SLUICE_SCHEMA   the schema that holds Sluice (default: sluice)`;
 
 const [command, ...rest] = process.argv.slice(2);
@@ -24,8 +25,8 @@ if (rest.includes("--help") || command === "--help") {
 
 async function run(databaseUrl: string): Promise<void> {
   try {
-    const schema = process.env.SLUICE_SCHEMA;
-    await migrate({ databaseUrl, ...(schema ? { schema } : {}), log: console.log });
+    const schema = process.env.SLUICE_SCHEMA ?? defaultSchema;
+    await migrate({ databaseUrl, schema, log: console.log });
     console.log("the schema is up to date");
   } catch (error) {
     fail(`migrate: ${(error as Error).message}`, 1);

@@ -1,9 +1,14 @@
-// Brings a database's Sluice schema up to date. Tables change by numbered files under migrations/, forward only, each
-// applied once and recorded; functions and views stand in migrations/functions/, applied again whenever their text
-// changes. Safe to run twice and by two at once. Used by `sluice migrate`, the local stack and the tests.
-import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import pg from "pg";
+// Brings a database's Sluice schema up to date. Safe to run twice and by two at once. Used by `sluice migrate`, the
+// local stack and the tests.
+//
+// The connection may be a pooler's in transaction mode, where the next transaction of anybody runs on the same server
+// connection. So nothing is set for the session: each step is one transaction with its own search_path and its own lock.
+// Another run may come between two steps; each step looks again, under the lock, at what is recorded.
+import type pg from "pg";
+import { defaultSchema, schemaName, schemaNameFault } from "../core/schema-name.ts";
+import { connect } from "./connect.ts";
+import { type MigrationFile, type MigrationStep, migrationSteps } from "./migration-files.ts";
+import { whileWaiting } from "./waiting.ts";
 
 export interface MigrateOptions {
   databaseUrl: string;
@@ -11,58 +16,30 @@ export interface MigrateOptions {
   log?: (line: string) => void;
 }
 
-const besideSource = new URL("../../migrations/", import.meta.url);
-const besideBuild = new URL("../../../migrations/", import.meta.url); // from dist/lib/cli/
-const tables = existsSync(besideSource) ? besideSource : besideBuild;
-const functions = new URL("functions/", tables);
+interface Run {
+  client: pg.Client;
+  schema: string;
+  log: (line: string) => void;
+}
+
 const lowestVersion = 15;
 
 export async function migrate({
   databaseUrl,
-  schema = "sluice",
+  schema = defaultSchema,
   log = () => {},
 }: MigrateOptions): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 15_000 });
-  await client.connect();
+  if (!schemaName.test(schema)) throw new Error(`SLUICE_SCHEMA ${schemaNameFault}`);
+  const client = await connect(databaseUrl, log);
+  const run = { client, schema, log };
   try {
     await refuseOldServer(client);
-    // A second runner waits here, then finds everything recorded.
-    await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [`sluice.migrate.${schema}`]);
-    const name = client.escapeIdentifier(schema);
-    await client.query(`create schema if not exists ${name}`);
-    await client.query(`set search_path to ${name}, pg_temp`);
-    await client.query(`
-      create table if not exists migration (
-        name       text primary key,
-        checksum   text not null,
-        applied_at timestamptz not null default now()
-      )`);
-    const applied = await appliedChecksums(client);
-    const newTables = sqlFiles(tables).filter((file) => !applied.has(file.name));
-    const newFunctions = sqlFiles(functions).filter((file) => applied.get(file.name) !== file.checksum);
-    for (const file of newTables) await apply(client, file, log);
-    if (newFunctions.length > 0) await applyFunctions(client, newFunctions, log);
-    await client.query("select add_partitions()");
+    await inTransaction(run, "the schema", () => createSchema(run));
+    for (const step of migrationSteps()) await applyStep(run, step);
+    await inTransaction(run, "partitions", () => client.query("select add_partitions()"));
   } finally {
     await client.end();
   }
-}
-
-interface SqlFile {
-  name: string;
-  text: string;
-  checksum: string;
-}
-
-function sqlFiles(directory: URL): SqlFile[] {
-  const prefix = directory === functions ? "functions/" : "";
-  return readdirSync(directory)
-    .filter((file) => file.endsWith(".sql"))
-    .sort()
-    .map((file) => {
-      const text = readFileSync(new URL(file, directory), "utf8");
-      return { name: prefix + file, text, checksum: createHash("sha256").update(text).digest("hex") };
-    });
 }
 
 async function refuseOldServer(client: pg.Client): Promise<void> {
@@ -74,44 +51,37 @@ async function refuseOldServer(client: pg.Client): Promise<void> {
     throw new Error(`PostgreSQL ${lowestVersion} or newer is needed, this is ${version}`);
 }
 
-async function appliedChecksums(client: pg.Client): Promise<Map<string, string>> {
-  const { rows } = await client.query<{ name: string; checksum: string }>(
-    "select name, checksum from migration",
-  );
-  return new Map(rows.map((row) => [row.name, row.checksum]));
+/** "if not exists" alone would ask for the right to create one, though it is there. */
+async function createSchema({ client, schema }: Run): Promise<void> {
+  const { rowCount } = await client.query("select from pg_namespace where nspname = $1", [schema]);
+  if (rowCount === 0) await client.query(`create schema ${schema}`);
+  await client.query(`
+    create table if not exists migration (
+      name       text primary key,
+      checksum   text not null,
+      applied_at timestamptz not null default now()
+    )`);
 }
 
-/** One transaction a file: a migration that fails leaves nothing behind. */
-async function apply(client: pg.Client, file: SqlFile, log: (line: string) => void): Promise<void> {
-  await inTransaction(client, file.name, async () => {
-    await client.query(file.text);
-    await record(client, file);
+/** A step that fails leaves nothing behind. */
+async function applyStep(run: Run, step: MigrationStep): Promise<void> {
+  const { client, log } = run;
+  const applied = await inTransaction(run, step.name, async () => {
+    const recorded = await recordedChecksums(client);
+    const pending = step.files.filter((file) => step.isPending(file, recorded.get(file.name)));
+    if (pending.length === 0) return [];
+    if (step.before) await client.query(step.before);
+    for (const file of pending) await applyFile(client, file);
+    if (step.after) await client.query(step.after);
+    return pending;
   });
-  log(`applied ${file.name}`);
+  for (const file of applied) log(`applied ${file.name}`);
 }
 
-/** All in one transaction, since they call each other; and only the owner may call them unless told otherwise. */
-async function applyFunctions(
-  client: pg.Client,
-  files: SqlFile[],
-  log: (line: string) => void,
-): Promise<void> {
-  await inTransaction(client, "functions", async () => {
-    await client.query("set local check_function_bodies = off");
-    for (const file of files) {
-      await client.query(file.text).catch((error: Error) => {
-        throw new Error(`${file.name}: ${error.message}`, { cause: error });
-      });
-      await record(client, file);
-    }
-    await client.query(
-      "do $$ begin execute format('revoke execute on all functions in schema %I from public', current_schema()); end $$",
-    );
+async function applyFile(client: pg.Client, { name, text, checksum }: MigrationFile): Promise<void> {
+  await client.query(text).catch((error: Error) => {
+    throw new Error(`${name}: ${error.message}`, { cause: error });
   });
-  for (const file of files) log(`applied ${file.name}`);
-}
-
-async function record(client: pg.Client, { name, checksum }: SqlFile): Promise<void> {
   await client.query(
     `insert into migration (name, checksum) values ($1, $2)
      on conflict (name) do update set checksum = excluded.checksum, applied_at = now()`,
@@ -119,13 +89,38 @@ async function record(client: pg.Client, { name, checksum }: SqlFile): Promise<v
   );
 }
 
-async function inTransaction(client: pg.Client, name: string, work: () => Promise<void>): Promise<void> {
-  await client.query("begin");
+async function recordedChecksums(client: pg.Client): Promise<Map<string, string>> {
+  const { rows } = await client.query<{ name: string; checksum: string }>(
+    "select name, checksum from migration",
+  );
+  return new Map(rows.map((row) => [row.name, row.checksum]));
+}
+
+/**
+ * Under the lock of the schema's migrations, which ends with the transaction. Read committed, whatever the role's default
+ * is: what is read after the lock has to be what the run before has committed.
+ */
+async function inTransaction<T>(run: Run, name: string, work: () => Promise<T>): Promise<T> {
+  const { client, schema } = run;
+  await client.query("begin isolation level read committed read write");
   try {
-    await work();
+    await client.query(`set local search_path to ${schema}, pg_temp`);
+    await takeLock(run);
+    const result = await work();
     await client.query("commit");
+    return result;
   } catch (error) {
-    await client.query("rollback");
+    // Where this fails too, the connection is lost and with it the transaction.
+    await client.query("rollback").catch(() => {});
     throw new Error(`migration of ${name} failed: ${(error as Error).message}`, { cause: error });
   }
+}
+
+async function takeLock({ client, schema, log }: Run): Promise<void> {
+  const lock = client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
+    `sluice.migrate.${schema}`,
+  ]);
+  await whileWaiting(lock, (seconds) =>
+    log(`waiting for another migration of the schema "${schema}", for ${seconds} s now`),
+  );
 }

@@ -4,6 +4,7 @@ import * as z from "zod";
 import type { AlarmRule } from "../core/alarm.ts";
 import { type Fault, SluiceError } from "../core/errors.ts";
 import { refusalOf } from "../core/policy/outgoing-target.ts";
+import { defaultSchema, schemaName, schemaNameFault } from "../core/schema-name.ts";
 import { faultsOf } from "../jobs/faults.ts";
 import type { AlarmTarget } from "../queue/notify.ts";
 import { alarmRuleSetting } from "./alarm-rules.ts";
@@ -16,10 +17,7 @@ const settingsSchema = z.object({
     error: "is not a postgresql:// connection string",
   }),
   SLUICE_ADMIN_KEY: z.string().min(16, "is shorter than 16 characters"),
-  SLUICE_SCHEMA: z
-    .string()
-    .regex(/^[a-z_][a-z0-9_]{0,62}$/, "is not a plain lower case schema name")
-    .default("sluice"),
+  SLUICE_SCHEMA: z.string().regex(schemaName, schemaNameFault).default(defaultSchema),
   /** Where the driver sends its queries instead of Neon's own host. The local stack sets it. */
   SLUICE_NEON_ENDPOINT: z.url("is not a URL").optional(),
   SLUICE_PLAN: z.enum(["free", "paid"], 'is neither "free" nor "paid"').default("paid"),

@@ -2,6 +2,7 @@
 // The schema's name comes from the deployment's settings, so a statement is compiled by whoever runs it.
 import { fillPlaceholders, type SQL, sql } from "drizzle-orm";
 import { PgDialect } from "drizzle-orm/pg-core";
+import { defaultSchema } from "../schema-name.ts";
 
 export type Row = Record<string, unknown>;
 
@@ -19,8 +20,6 @@ export interface CompiledStatement {
   text: string;
   values: unknown[];
 }
-
-export const defaultSchema = "sluice";
 
 const dialect = new PgDialect();
 

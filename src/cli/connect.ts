@@ -1,0 +1,64 @@
+// A connection to the database at DATABASE_URL. Whatever is wrong with it is said in one line: what, and what to do.
+// Only parts of the URL that are no secrets are repeated.
+import pg from "pg";
+
+const example = "postgresql://user:password@host/database";
+const connectWithinMs = 15_000;
+const defaultPort = "5432";
+
+export async function connect(databaseUrl: string, log: (line: string) => void): Promise<pg.Client> {
+  const target = parseTarget(databaseUrl);
+  if (isPooled(target))
+    log("warning: DATABASE_URL is a pooled connection string; use the direct one for migrations");
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: connectWithinMs,
+  });
+  // A connection that is lost between two queries: the next query fails, and says so.
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw new Error(wordsOf(error as ConnectError, target), { cause: error });
+  }
+}
+
+type ConnectError = Error & { code?: string };
+
+/** A password with one of # / ? @ in it makes another URL of it, in which a part of the password is the host's. */
+function parseTarget(databaseUrl: string): URL {
+  if (!URL.canParse(databaseUrl))
+    throw new Error(`DATABASE_URL is not a connection string; it looks like ${example}${encodeHint}`);
+  const target = new URL(databaseUrl);
+  if (!/^postgres(ql)?:$/.test(target.protocol))
+    throw new Error(`DATABASE_URL is not a Postgres connection string; it looks like ${example}`);
+  if (target.hash !== "" || !/^\/[^/@]+$/.test(target.pathname))
+    throw new Error(`DATABASE_URL names no database; it looks like ${example}${encodeHint}`);
+  return target;
+}
+
+const encodeHint = " (write # / ? @ in a password as %23 %2F %3F %40)";
+
+/** Neon's pooled hosts and Supabase's pooled port. */
+function isPooled({ hostname, port }: URL): boolean {
+  return /-pooler\./.test(hostname) || port === "6543";
+}
+
+function wordsOf({ code = "", message }: ConnectError, target: URL): string {
+  const host = target.hostname || "localhost";
+  const database = decodeURIComponent(target.pathname.slice(1));
+  const user = decodeURIComponent(target.username);
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN")
+    return `the host "${host}" of DATABASE_URL is not known; check its name`;
+  if (/^E[A-Z]+$/.test(code) || /timeout|terminated/i.test(message))
+    return `nothing answers at ${host}:${target.port || defaultPort} of DATABASE_URL; check host and port, and that the server runs and lets this machine in`;
+  if (/client password must be a/.test(message))
+    return `the server asks for a password, and DATABASE_URL has none; it looks like ${example}`;
+  if (/^28/.test(code))
+    return `the server does not let the user "${user}" in (${message}); check user and password of DATABASE_URL`;
+  if (code === "3D000")
+    return `there is no database "${database}" on ${host}; create it, or correct DATABASE_URL`;
+  return `cannot connect to ${host} of DATABASE_URL: ${message}`;
+}

@@ -1,0 +1,119 @@
+// What `sluice migrate` says when it cannot do its work: one line with what is wrong and what to do, and no secret.
+import { execFile } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { freePort } from "../../infra/local/ports.ts";
+import { type PostgresServer, startPostgres } from "../../infra/local/postgres.ts";
+import { migrate } from "../../src/cli/migrate.ts";
+
+const secret = "s3cret-word";
+const server = new URL(inject("adminDatabaseUrl"));
+
+describe("a DATABASE_URL that is no connection string", () => {
+  test.each([
+    ["garbage", "DATABASE_URL is not a connection string"],
+    [`mysql://u:${secret}@h/d`, "DATABASE_URL is not a Postgres connection string"],
+    [`postgresql://u:${secret}@host`, "DATABASE_URL names no database"],
+    [`postgresql://u:${secret}#1@host/d`, "DATABASE_URL is not a connection string"],
+    [`postgresql://u:1#${secret}@host/d`, "DATABASE_URL names no database"],
+    [`postgresql://u:1/${secret}@host/d`, "DATABASE_URL names no database"],
+    [`postgresql://u:1?${secret}@host/d`, "DATABASE_URL names no database"],
+  ])("%s", async (url, words) => {
+    expect(await failure(url)).toMatch(`${words}; it looks like postgresql://user:password@host/`);
+  });
+});
+
+describe("a server that cannot be reached", () => {
+  test("by its name", async () => {
+    expect(await failure(`postgresql://u:${secret}@no-such-host.invalid/d`)).toBe(
+      'the host "no-such-host.invalid" of DATABASE_URL is not known; check its name',
+    );
+  });
+
+  test.each(["127.0.0.1", "localhost"])("at its port on %s", async (host) => {
+    const port = await freePort();
+    expect(await failure(`postgresql://u:${secret}@${host}:${port}/d`)).toMatch(
+      `nothing answers at ${host}:${port} of DATABASE_URL; check host and port`,
+    );
+  });
+});
+
+describe("a server that does not let us in", () => {
+  const directory = mkdtempSync(join(tmpdir(), "sluice-words-"));
+  let strict: PostgresServer;
+  beforeAll(async () => {
+    chmodSync(directory, 0o755);
+    const hbaFile = join(directory, "hba.conf");
+    writeFileSync(hbaFile, "host all all 127.0.0.1/32 scram-sha-256\n", { mode: 0o644 });
+    const settings = { hba_file: hbaFile };
+    strict = await startPostgres({ directory: join(directory, "data"), ephemeral: true, settings });
+  });
+  afterAll(async () => {
+    await strict.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  test("for a wrong password", async () => {
+    expect(await failure(strict.url("postgres").replace(":sluice@", `:${secret}@`))).toBe(
+      'the server does not let the user "sluice" in (password authentication failed for user "sluice"); check user and password of DATABASE_URL',
+    );
+  });
+
+  test("for want of a password", async () => {
+    expect(await failure(strict.url("postgres").replace(":sluice@", "@"))).toMatch(
+      "the server asks for a password, and DATABASE_URL has none",
+    );
+  });
+});
+
+test("a database that is not there", async () => {
+  const url = `postgresql://sluice:${secret}@${server.host}/not%20there`;
+  expect(await failure(url)).toBe(
+    'there is no database "not there" on 127.0.0.1; create it, or correct DATABASE_URL',
+  );
+});
+
+test.each(["MySchema", 'we"ird', "with space", "my-jobs", "", "x".repeat(64)])(
+  "a schema that the Worker would refuse: %o",
+  async (schema) => {
+    await expect(migrate({ databaseUrl: server.href, schema })).rejects.toThrow(
+      "SLUICE_SCHEMA is not a plain lower case schema name",
+    );
+  },
+);
+
+describe("the command", () => {
+  test("ends with code 1 and that one line", async () => {
+    expect(await runCommand({ DATABASE_URL: `mysql://u:${secret}@h/d` })).toEqual({
+      code: 1,
+      output:
+        "migrate: DATABASE_URL is not a Postgres connection string; it looks like postgresql://user:password@host/database\n",
+    });
+  });
+
+  test("takes an empty schema for a bad one, as the Worker does", async () => {
+    expect(await runCommand({ DATABASE_URL: server.href, SLUICE_SCHEMA: "" })).toMatchObject({ code: 1 });
+  });
+});
+
+async function failure(databaseUrl: string): Promise<string> {
+  const words = await migrate({ databaseUrl }).then(
+    () => "",
+    (error: Error) => error.message,
+  );
+  expect(words).not.toContain(secret);
+  expect(words).not.toContain("\n");
+  return words;
+}
+
+function runCommand(env: Record<string, string>): Promise<{ code: number; output: string }> {
+  const { PATH = "" } = process.env;
+  return new Promise((resolve) => {
+    const main = new URL("../../src/cli/main.ts", import.meta.url).pathname;
+    const run = execFile(process.execPath, [main, "migrate"], { env: { PATH, ...env } }, (_, out, err) =>
+      resolve({ code: run.exitCode ?? -1, output: out + err }),
+    );
+  });
+}
