@@ -34,6 +34,7 @@ const run = { roles: [] } as const;
 export const adminOperations: readonly Operation[] = [
   {
     ...run,
+    id: "listDeadLetters",
     method: "get",
     path: "/v1/admin/dlq",
     summary: "List dead letters, newest first",
@@ -43,6 +44,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "getDeadLetter",
     method: "get",
     path: "/v1/admin/dlq/{id}",
     summary: "Look at a dead letter",
@@ -52,24 +54,29 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "replayDeadLetter",
     method: "post",
     path: "/v1/admin/dlq/{id}/replay",
     summary: "Start a dead job again, with a new payload if one is given",
     body: replayRequest,
+    isBodyOptional: true,
     answers: { 200: jobResponse },
     problems: [404, 409],
   },
   {
     ...run,
+    id: "discardDeadLetter",
     method: "post",
     path: "/v1/admin/dlq/{id}/discard",
     summary: "Give a dead job up",
     body: discardRequest,
+    isBodyOptional: true,
     answers: { 200: jobResponse },
     problems: [404, 409],
   },
   {
     ...run,
+    id: "replayDeadLetters",
     method: "post",
     path: "/v1/admin/dlq/replay",
     summary: "Start many dead jobs again, the oldest first",
@@ -78,6 +85,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "listJobTypes",
     method: "get",
     path: "/v1/admin/job-types",
     summary: "Every type, with its options, breaker and books",
@@ -86,6 +94,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "pauseJobType",
     method: "post",
     path: "/v1/admin/job-types/{type}/pause",
     summary: "Pause a type",
@@ -94,6 +103,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "resumeJobType",
     method: "post",
     path: "/v1/admin/job-types/{type}/resume",
     summary: "Resume a type",
@@ -102,6 +112,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "listQueues",
     method: "get",
     path: "/v1/admin/queues",
     summary: "Every queue, with its books",
@@ -110,6 +121,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "pauseQueue",
     method: "post",
     path: "/v1/admin/queues/{queue}/pause",
     summary: "Pause a queue",
@@ -118,6 +130,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "resumeQueue",
     method: "post",
     path: "/v1/admin/queues/{queue}/resume",
     summary: "Resume a queue",
@@ -126,6 +139,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "listKeys",
     method: "get",
     path: "/v1/admin/keys",
     summary: "List keys, never the keys themselves",
@@ -134,6 +148,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "addKey",
     method: "post",
     path: "/v1/admin/keys",
     summary: "Make a key: the answer shows it once",
@@ -142,6 +157,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "revokeKey",
     method: "delete",
     path: "/v1/admin/keys/{id}",
     summary: "Revoke a key",
@@ -150,6 +166,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "listAudit",
     method: "get",
     path: "/v1/admin/audit",
     summary: "Who did what, newest first",
@@ -159,6 +176,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "listAlarms",
     method: "get",
     path: "/v1/admin/alarms",
     summary: "Alarms and their states, rules, silences, and how the targets fare",
@@ -167,15 +185,18 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "sendTestNotice",
     method: "post",
     path: "/v1/admin/alarms/test",
     summary: "Send a test notice at once, to one target or to all",
     body: testNoticeRequest,
+    isBodyOptional: true,
     answers: { 200: testNoticeResponse },
     problems: [404],
   },
   {
     ...run,
+    id: "silenceAlarm",
     method: "post",
     path: "/v1/admin/alarms/silences",
     summary: "Silence an alarm until a time; a time that is past ends it",
@@ -184,6 +205,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "getStats",
     method: "get",
     path: "/v1/stats",
     summary: "The numbers behind the dashboard",
@@ -192,6 +214,7 @@ export const adminOperations: readonly Operation[] = [
   },
   {
     ...run,
+    id: "getMetrics",
     method: "get",
     path: "/metrics",
     summary: "The metrics for Prometheus",

@@ -16,6 +16,7 @@ import {
   claimResponse,
   completeRequest,
   extendRequest,
+  extendResponse,
   failRequest,
   releaseRequest,
   settlementsRequest,
@@ -25,28 +26,35 @@ import {
 /** Each check is "ok", "starting" right after a deployment, or a word for what is wrong. */
 const health = z.object({ status: z.string(), checks: z.record(z.string(), z.string()) });
 export type HealthResponse = z.output<typeof health>;
+const traceparent = "W3C trace context: it goes along with the job to its handler.";
 const held = { roles: ["worker"], problems: [404, 409] } as const;
 
 export const operations: readonly Operation[] = [
   {
+    id: "enqueueJob",
     method: "post",
     path: "/v1/jobs",
     summary: "Enqueue a job",
     roles: ["producer"],
+    headers: { "Idempotency-Key": "The same as the field idempotency_key.", traceparent },
     body: enqueueRequest,
     answers: { 201: enqueueResponse, 200: enqueueResponse },
-    problems: [403, 422],
+    answerHeaders: { Location: "The path of the job." },
+    problems: [422],
   },
   {
+    id: "enqueueJobs",
     method: "post",
     path: "/v1/jobs/batch",
     summary: "Enqueue up to 100 jobs, all or none",
     roles: ["producer"],
+    headers: { traceparent },
     body: batchRequest,
     answers: { 201: batchResponse },
-    problems: [403, 422],
+    problems: [422],
   },
   {
+    id: "listJobs",
     method: "get",
     path: "/v1/jobs",
     summary: "List jobs, newest first",
@@ -55,6 +63,7 @@ export const operations: readonly Operation[] = [
     answers: { 200: listResponse },
   },
   {
+    id: "getJob",
     method: "get",
     path: "/v1/jobs/{id}",
     summary: "Look at a job: its state, its errors, its output",
@@ -63,6 +72,7 @@ export const operations: readonly Operation[] = [
     problems: [404],
   },
   {
+    id: "cancelJob",
     method: "post",
     path: "/v1/jobs/{id}/cancel",
     summary: "Cancel a pending job",
@@ -71,6 +81,7 @@ export const operations: readonly Operation[] = [
     problems: [404, 409],
   },
   {
+    id: "claimJobs",
     method: "post",
     path: "/v1/claims",
     summary: "Claim due jobs under a lease",
@@ -80,6 +91,7 @@ export const operations: readonly Operation[] = [
   },
   {
     ...held,
+    id: "completeJob",
     method: "post",
     path: "/v1/jobs/{id}/complete",
     summary: "Complete a claimed job",
@@ -88,6 +100,7 @@ export const operations: readonly Operation[] = [
   },
   {
     ...held,
+    id: "failJob",
     method: "post",
     path: "/v1/jobs/{id}/fail",
     summary: "Fail a claimed job",
@@ -96,6 +109,7 @@ export const operations: readonly Operation[] = [
   },
   {
     ...held,
+    id: "releaseJob",
     method: "post",
     path: "/v1/jobs/{id}/release",
     summary: "Give a claimed job back",
@@ -104,13 +118,15 @@ export const operations: readonly Operation[] = [
   },
   {
     ...held,
+    id: "extendJob",
     method: "post",
     path: "/v1/jobs/{id}/extend",
     summary: "Hold a claimed job for longer",
     body: extendRequest,
-    answers: { 200: jobResponse },
+    answers: { 200: extendResponse },
   },
   {
+    id: "settleJobs",
     method: "post",
     path: "/v1/settlements",
     summary: "Settle up to 1,000 claimed jobs, each on its own",
@@ -120,6 +136,7 @@ export const operations: readonly Operation[] = [
   },
   ...adminOperations,
   {
+    id: "getHealth",
     method: "get",
     path: "/health",
     summary: "Is the queue able to work",

@@ -1,7 +1,7 @@
 // The shapes of the pull API: claim jobs, and say what became of them.
 import * as z from "zod";
 import { jobStatuses } from "../core/job.ts";
-import { jobError, name, time } from "./jobs.ts";
+import { jobError, jobResponse, name, time } from "./jobs.ts";
 import { json, jsonObject, listOf } from "./json.ts";
 
 const leaseSeconds = z.int().min(1).max(3600);
@@ -50,6 +50,8 @@ export const failRequest = z.strictObject({
 });
 
 export const extendRequest = z.strictObject({ lease, lease_seconds: leaseSeconds });
+
+export const extendResponse = jobResponse.extend({ lease: z.string(), lease_expires_at: time });
 
 export const releaseRequest = z.strictObject({ lease });
 

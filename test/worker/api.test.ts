@@ -7,11 +7,13 @@ import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
 import { problem } from "../../src/contract/problem.ts";
 import worker from "../../src/worker.ts";
 import { bindings, adminKey as key } from "./deployment.ts";
+import { documentedAnswer } from "./documented-answer.ts";
 
 const authorization = `Bearer ${key}`;
 
-function call(path: string, init: RequestInit = {}): Promise<Response> {
-  return exports.default.fetch(new Request(`https://sluice.example${path}`, init));
+async function call(path: string, init: RequestInit = {}): Promise<Response> {
+  const request = new Request(`https://sluice.example${path}`, init);
+  return documentedAnswer(request, await exports.default.fetch(request));
 }
 
 function post(body: unknown, headers: Record<string, string> = {}): Promise<Response> {

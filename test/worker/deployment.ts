@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
 import { type JobDefinition, sluice } from "../../src/index.ts";
 import { emptyQueue } from "../support/empty-queue.ts";
+import { documentedAnswer } from "./documented-answer.ts";
 
 export const adminKey = "sk_the_key_of_the_worker_tests";
 export const crons = { drain: "* * * * *", reap: "*/2 * * * *", watch: "1-59/2 * * * *" };
@@ -53,12 +54,13 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
   const query: Deployment["query"] = async (text, values = []) =>
     (await neon(url(name)).query(text, values)) as never;
 
-  const call: Deployment["call"] = (path, init = {}, over = {}) => {
+  const call: Deployment["call"] = async (path, init = {}, over = {}) => {
     const context = createExecutionContext();
     contexts.push(context);
     const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
     const request = new Request(`https://sluice.example${path}`, { headers, ...init });
-    return worker.fetch(request as never, { ...env, ...over }, context as never);
+    const response = await worker.fetch(request as never, { ...env, ...over }, context as never);
+    return documentedAnswer(request, response as never);
   };
 
   return {

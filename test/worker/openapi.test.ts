@@ -5,6 +5,7 @@ import { operations } from "../../src/contract/operations.ts";
 import { app } from "../../src/edge/http/app.ts";
 import { definePulledJob } from "../../src/index.ts";
 import { useDeployment } from "./deployment.ts";
+import { documentedAnswer } from "./documented-answer.ts";
 
 const deployment = useDeployment([definePulledJob("print", { payload: z.object({}) })]);
 const { call, enqueueMany } = deployment;
@@ -45,6 +46,19 @@ test("the docs page names every operation and loads nothing from elsewhere", asy
   expect(response.headers.get("content-security-policy")).toContain("default-src 'none'");
   for (const { path } of operations) expect(text).toContain(path);
   expect(text).not.toMatch(/<script|src=|@import|https?:/);
+});
+
+test("an answer that the document does not describe is noticed by every test of the Worker", async () => {
+  const request = new Request("https://sluice.example/v1/jobs/batch", { method: "POST" });
+  const answer = (body: object, init: ResponseInit) => documentedAnswer(request, Response.json(body, init));
+  const problem = { type: "t", title: "t", status: 503, detail: "d" };
+  const headers = { "content-type": "application/problem+json", "retry-after": "5" };
+  await expect(answer({ jobs: [] }, { status: 201 })).resolves.toBeInstanceOf(Response);
+  await expect(answer(problem, { status: 503, headers })).resolves.toBeInstanceOf(Response);
+  await expect(answer({ jobs: [], extra: 1 }, { status: 201 })).rejects.toThrow("does not fit");
+  await expect(answer({ jobs: [{ job_id: "1" }] }, { status: 201 })).rejects.toThrow("does not fit");
+  await expect(answer({ jobs: [] }, { status: 202 })).rejects.toThrow("does not know this status");
+  await expect(answer(problem, { status: 503 })).rejects.toThrow("Retry-After");
 });
 
 const adminBodies: Record<string, object> = {
