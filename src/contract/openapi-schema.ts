@@ -1,6 +1,7 @@
 // The schemas of the OpenAPI document: zod's, as JSON Schema, with what is used in several places as a named component.
 import * as z from "zod";
 import { enqueueRequest, enqueueResponse, jobResponse } from "./jobs.ts";
+import { json, jsonObject } from "./json.ts";
 import { problem } from "./problem.ts";
 
 type Direction = "input" | "output";
@@ -8,42 +9,37 @@ type Direction = "input" | "output";
 const components: Record<string, { schema: z.ZodType; io: Direction }> = {
   EnqueuedJob: { schema: enqueueResponse, io: "output" },
   Job: { schema: jobResponse, io: "output" },
+  Json: { schema: json, io: "output" },
+  JsonObject: { schema: jsonObject, io: "output" },
   NewJob: { schema: enqueueRequest, io: "input" },
   Problem: { schema: problem, io: "output" },
 };
 
-const names = z.registry<{ id: string }>();
-for (const [id, { schema }] of Object.entries(components)) names.add(schema, { id });
+for (const [id, { schema }] of Object.entries(components))
+  z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), id });
 
 export function componentSchemas(): Record<string, object> {
-  const schemas = Object.entries(components).map(([name, { schema, io }]) => [
-    name,
-    inlineSchema(schema, io),
-  ]);
-  // Not spelled out: generators stumble over a type that refers to itself.
-  return { Json: { description: "Any JSON value." }, ...Object.fromEntries(schemas) };
+  return Object.fromEntries(
+    Object.entries(components).map(([name, { schema, io }]) => [name, inlineSchema(schema, io)]),
+  );
 }
 
 export function schemaOf(schema: z.ZodType, io: Direction): object {
-  const name = names.get(schema)?.id;
+  const name = z.globalRegistry.get(schema)?.id;
   return name ? { $ref: `#/components/schemas/${name}` } : inlineSchema(schema, io);
 }
 
-/** zod collects what is named, or refers to itself, in `$defs`. Only JSON values refer to themselves. */
+/** zod collects in `$defs` what has a name. */
 function inlineSchema(schema: z.ZodType, io: Direction): object {
   const { $schema, $defs, id, ...rest } = z.toJSONSchema(schema, {
     io,
     unrepresentable: "any",
-    metadata: names,
     override: ({ jsonSchema }) => {
       nameProperties(jsonSchema);
       describeDefault(jsonSchema);
     },
   });
-  const text = JSON.stringify(rest)
-    .replace(/"#\/\$defs\/__schema\d+"/g, '"#/components/schemas/Json"')
-    .replaceAll('"#/$defs/', '"#/components/schemas/');
-  return JSON.parse(text);
+  return JSON.parse(JSON.stringify(rest).replaceAll('"#/$defs/', '"#/components/schemas/'));
 }
 
 /** A record whose keys are a fixed list: as the object that it is, so that a generated client knows each field. */
