@@ -123,7 +123,8 @@ create table failed_attempt (
   attempt    smallint not null,
   started_at timestamptz not null,
   failed_at  timestamptz not null,
-  message    text not null check (length(message) <= 4000)
+  message    text not null check (length(message) <= 4000),
+  detail     jsonb -- { stack, causes: [{ message, stack }] } of what a handler threw; about 8 KB at most
 );
 create index failed_attempt_by_id on failed_attempt (id, failed_at);
 
@@ -281,5 +282,6 @@ create type settled_job as (
   outcome    text,
   output     jsonb,
   message    text,
+  detail     jsonb,
   seconds    float8
 );

@@ -4,11 +4,7 @@ export type { Json, Payload } from "./core/job.ts";
 export type { Backoff } from "./core/policy/backoff.ts";
 export { type Crons, type SluiceOptions, type SluiceWorker, sluice } from "./edge/sluice.ts";
 export { defineJob, definePulledJob, type JobDefinition, type JobOptions } from "./jobs/define.ts";
-export {
-  type BatchAnswer,
-  defineBatchJob,
-  defineReconciledJob,
-  type Observation,
-} from "./jobs/define-batch.ts";
+export { type BatchAnswer, defineBatchJob } from "./jobs/define-batch.ts";
 export { definePushedJob, type PushedJobOptions } from "./jobs/define-pushed.ts";
+export { defineReconciledJob, type Observation } from "./jobs/define-reconciled.ts";
 export type { HandlerContext } from "./queue/ports.ts";

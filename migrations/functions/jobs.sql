@@ -1,11 +1,13 @@
 -- jobs: one row a job, its state and its times, for people with psql and for every look-up. A job's state is the
 -- table that it is in; each look below is one by id, and the last one is only made where the others found nothing.
 
--- Every error of a job, oldest first; the last 100 if it was replayed over and over.
-create or replace function errors_of(p_id uuid) returns jsonb
+-- Every error of a job, oldest first; the last 100 if it was replayed over and over. Stacks and causes only where one job
+-- is looked at: those of a claim or of a page of jobs would be megabytes.
+create or replace function errors_of(p_id uuid, p_is_detailed boolean default false) returns jsonb
 language sql stable
 begin atomic
   select coalesce(jsonb_agg(jsonb_build_object('attempt', attempt, 'at', failed_at, 'message', message)
+                            || case when p_is_detailed then coalesce(detail, '{}') else '{}' end
                             order by failed_at), '[]')
   from (select * from failed_attempt where id = p_id order by failed_at desc limit 100) as latest;
 end;

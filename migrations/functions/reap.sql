@@ -39,7 +39,7 @@ begin
     from (select lane, sum(cardinality(ids))::int as jobs from removed group by lane) as held join solo using (lane)
   )
   select array_agg(row(entry.id, solo_lane, coalesce(entry.attempt, 1), coalesce(entry.strikes, 0) + 1, started_at,
-                       'retry', null, 'the lease ran out', backoff_seconds(coalesce(entry.attempt, 1), backoff))::settled_job)
+                       'retry', null, 'the lease ran out', null, backoff_seconds(coalesce(entry.attempt, 1), backoff))::settled_job)
   into v_jobs
   from removed join solo using (lane)
   cross join lateral unnest(ids, attempts, strikes) as entry(id, attempt, strikes);

@@ -1,12 +1,15 @@
 -- settle: what became of up to a thousand claimed jobs. Each is fenced: it applies only while the lease of its
 -- key still holds the job. The answer has the new status of each, or null where it did not apply.
 --
--- Outcomes come in the order of the ids, { outcome, output?, message?, seconds? }; without any, all are completed:
+-- Outcomes come in the order of the ids, { outcome, output?, message?, detail?, seconds?, uses? }; without any, all are
+-- completed:
 --   complete   done, with an output if there is one
 --   retry      failed: again in `seconds`, or dead (exhausted) when the attempts are used up
 --   bury       failed: dead (fatal) at once
 --   snooze     again in `seconds`, and the attempt does not count
 --   release    again at once, and the attempt does not count
+-- `uses` is how many attempts the claim counts as, where that is not the usual: a reconciled job's run is a snooze that
+-- uses 1, and the look after it uses 0, since the two are one attempt.
 
 create or replace function settle(p_ids uuid[], p_keys uuid[], p_outcomes jsonb default null)
 returns text[]
@@ -50,8 +53,9 @@ begin
     select *
     from rows from (
       unnest(p_ids), unnest(p_keys),
-      jsonb_to_recordset(coalesce(p_outcomes, '[]')) as (outcome text, output jsonb, message text, seconds float8)
-    ) with ordinality as asked(id, key, outcome, output, message, seconds, asked_place)
+      jsonb_to_recordset(coalesce(p_outcomes, '[]'))
+        as (outcome text, output jsonb, message text, detail jsonb, seconds float8, uses int)
+    ) with ordinality as asked(id, key, outcome, output, message, detail, seconds, uses, asked_place)
   ),
   held as materialized (
     select lease.ctid as tid, lease.key, lease.lane, lease.started_at, entry.*
@@ -62,7 +66,7 @@ begin
   matched as materialized (
     select distinct on (held.id, held.key) -- asked for twice: the first counts
            held.*, case when p_outcomes is null then 'complete' else asked.outcome end as outcome, asked.output,
-           asked.message, asked.seconds, asked.asked_place
+           asked.message, asked.detail, asked.seconds, asked.uses, asked.asked_place
     from held join asked on asked.id = held.id and asked.key = held.key
     order by held.id, held.key, asked.asked_place
   ),
@@ -86,8 +90,10 @@ begin
     from remaining
     where lease.ctid = remaining.tid
   )
-  select array_agg(row(id, lane, coalesce(attempt, 1), coalesce(strikes, 0), started_at, outcome,
-                       nullif(output, 'null'), left(message, 4000),
+  select array_agg(row(id, lane,
+                       coalesce(attempt, 1)
+                         + case when outcome in ('snooze', 'release') then coalesce(uses, 0) else coalesce(uses, 1) - 1 end,
+                       coalesce(strikes, 0), started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
                        case when outcome = 'release' then 0 else coalesce(seconds, 0) end)::settled_job order by id),
          array_agg(asked_place order by id),
          bool_or(outcome <> 'complete')
@@ -108,7 +114,7 @@ begin
                 else 'pending' end
     from unnest(p_ids) with ordinality as asked(id, position)
     left join unnest(v_settled, v_places)
-      as job(id, lane, attempt, strikes, started_at, outcome, output, message, seconds, place)
+      as job(id, lane, attempt, strikes, started_at, outcome, output, message, detail, seconds, place)
       on job.place = asked.position
     order by asked.position);
 end $$;
@@ -170,8 +176,9 @@ begin
            case when failed.outcome = 'bury' then 'fatal'
                 when failed.outcome = 'retry' and failed.attempt >= job.max_attempts then p_last_reason
            end as reason,
-           -- a snooze and a release give the attempt back
-           failed.attempt - case when failed.outcome in ('snooze', 'release') then 1 else 0 end as used
+           -- A snooze and a release give the attempt back. A look after the last run is one claim more than the maximum.
+           least(failed.attempt - case when failed.outcome in ('snooze', 'release') then 1 else 0 end,
+                 job.max_attempts) as used
     from unnest(p_jobs) as failed
     join job on job.id = failed.id
       and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
@@ -191,8 +198,8 @@ begin
     from judged where reason is null and seconds <= 0
   ),
   remembered as (
-    insert into failed_attempt (id, attempt, started_at, failed_at, message)
-    select id, attempt, started_at, now(), coalesce(message, '')
+    insert into failed_attempt (id, attempt, started_at, failed_at, message, detail)
+    select id, used, started_at, now(), coalesce(message, ''), detail
     from judged where outcome in ('retry', 'bury')
   ),
   booked as (

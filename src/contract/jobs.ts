@@ -46,7 +46,15 @@ export type EnqueueResponse = z.output<typeof enqueueResponse>;
 export const batchResponse = z.object({ jobs: z.array(enqueueResponse) });
 export type BatchResponse = z.output<typeof batchResponse>;
 
-export const jobError = z.object({ attempt: z.int(), at: time, message: z.string() });
+export const jobError = z.object({
+  attempt: z.int(),
+  at: time,
+  message: z.string(),
+  /** In the answer for one job, where a handler threw an error that has one. */
+  stack: z.string().nullable().optional(),
+  /** What the error was made from, the nearest first. */
+  causes: z.array(z.object({ message: z.string(), stack: z.string().nullable() })).optional(),
+});
 
 export const jobResponse = z.object({
   job_id: z.uuid(),

@@ -29,6 +29,21 @@ export interface JobError {
   attempt: number;
   at: string;
   message: string;
+  /** In a look at one job only, where the handler threw an error that has one. */
+  stack?: string | null;
+  causes?: ErrorCause[];
+}
+
+export interface ErrorCause {
+  message: string;
+  stack: string | null;
+}
+
+/** What is kept of a thrown error beside its message. */
+export interface ErrorDetail {
+  stack: string | null;
+  /** What it was made from, the nearest first. */
+  causes: ErrorCause[];
 }
 
 export interface Job {
@@ -86,12 +101,21 @@ export interface ClaimedJob extends Held {
 /**
  * What became of one attempt. The database judges `retry` against the job's maximum of attempts; without a time of its
  * own it waits for the type's backoff.
+ *
+ * `uses`: how many attempts this claim counts as, where that is not the usual. A reconciled job's run and the look
+ * after it are two claims and one attempt: the run is a snooze that uses one, the look uses none of its own.
  */
 export type Outcome =
-  | { kind: "complete"; output: Json }
-  | { kind: "retry"; message: string; retryInSeconds?: number | undefined }
-  | { kind: "bury"; message: string }
-  | { kind: "snooze"; retryInSeconds: number }
+  | { kind: "complete"; output: Json; uses?: 0 }
+  | {
+      kind: "retry";
+      message: string;
+      detail?: ErrorDetail;
+      retryInSeconds?: number | undefined;
+      uses?: 0;
+    }
+  | { kind: "bury"; message: string; detail?: ErrorDetail; uses?: 0 }
+  | { kind: "snooze"; retryInSeconds: number; uses?: 1 }
   | { kind: "release" };
 
 export interface Settlement {

@@ -1,5 +1,5 @@
 // Settlements on their way to the engine and back. Sorted by id, as a lease has its jobs: the engine compares the two.
-import type { JobStatus, Json, Outcome, Settlement } from "./job.ts";
+import type { ErrorDetail, JobStatus, Json, Outcome, Settlement } from "./job.ts";
 
 /** The job's new status; null, and not applied, when the lease was lost. */
 export interface Settled {
@@ -13,12 +13,12 @@ export function packSettlements(settlements: readonly Settlement[]) {
   const sorted = settlements
     .map((settlement, place) => ({ ...settlement, place }))
     .sort((a, b) => compare(a.job.id, b.job.id) || a.place - b.place);
-  const isPlain = sorted.every(({ outcome }) => outcome.kind === "complete" && outcome.output === null);
+  const areAllPlain = sorted.every(({ outcome }) => isPlain(outcome));
   return {
     ids: sorted.map(({ job }) => job.id),
     keys: sorted.map(({ job }) => job.leaseKey),
     /** None: all are completed. */
-    outcomes: isPlain ? null : JSON.stringify(sorted.map(({ outcome }) => rowOf(outcome))),
+    outcomes: areAllPlain ? null : JSON.stringify(sorted.map(({ outcome }) => rowOf(outcome))),
     read(statuses: readonly Settled["status"][]): Settled[] {
       const settled: Settled[] = [];
       for (const [index, { job, place }] of sorted.entries()) {
@@ -34,13 +34,19 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+function isPlain(outcome: Outcome): boolean {
+  return outcome.kind === "complete" && outcome.output === null && outcome.uses === undefined;
+}
+
 interface AnyOutcome {
   kind: Outcome["kind"];
   output?: Json;
   message?: string;
+  detail?: ErrorDetail;
   retryInSeconds?: number | undefined;
+  uses?: 0 | 1 | undefined;
 }
 
-function rowOf({ kind, output, message, retryInSeconds }: AnyOutcome) {
-  return { outcome: kind, output, message, seconds: retryInSeconds };
+function rowOf({ kind, output, message, detail, retryInSeconds, uses }: AnyOutcome) {
+  return { outcome: kind, output, message, detail, seconds: retryInSeconds, uses };
 }

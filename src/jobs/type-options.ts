@@ -24,7 +24,7 @@ export interface TypeOptions {
 }
 
 const periodSeconds = { second: 1, minute: 60, hour: 3600 } as const;
-const positive = z.number().positive();
+const positive = z.number().positive().max(31_536_000);
 const name = z
   .string()
   .regex(

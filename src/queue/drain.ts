@@ -13,7 +13,8 @@ import {
 import { claim, extend } from "../core/sql/index.ts";
 import { createFlights } from "./flights.ts";
 import type { JobType, Queue } from "./ports.ts";
-import { createSettling, type SettledCounts } from "./settling.ts";
+import type { SettledCounts } from "./settle-report.ts";
+import { createSettling, isRefusal } from "./settling.ts";
 
 const defaultLeaseSeconds = 300;
 /** How long an outcome waits for others to be settled with. */
@@ -111,7 +112,8 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
       last = { jobs: batch.jobs.length, ms: 0 };
     } catch (error) {
       queue.log.error("claim failed", { queue: name, message: (error as Error).message });
-      end = "error";
+      // What came along may be what was refused: it is settled by itself, and the next claim tells.
+      if (riders.length === 0 || !isRefusal(error)) end = "error";
     }
   }
 

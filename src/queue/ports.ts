@@ -1,9 +1,12 @@
 // The whole outside, on one screen. Everything in queue/ reaches the world through these and nothing else.
-import type { Json, Outcome, Payload } from "../core/job.ts";
+import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
 
-/** Statement in, rows out. Over HTTP there are no sessions: a step is one statement. */
+/**
+ * Statement in, rows out. Over HTTP there are no sessions: a step is one statement. Rejects with `database_unavailable`
+ * when the database cannot be reached or cannot work now; with any other error it has refused the statement.
+ */
 export interface Database {
   run<T>(statement: Statement<T>): Promise<T[]>;
 }
@@ -53,6 +56,7 @@ export interface HandlerContext<Env = unknown> {
   /** Aborted when the type's time-out has passed or the lease is lost. */
   readonly signal: AbortSignal;
   readonly traceparent: string | null;
+  /** Adds the job's id, type and attempt to every line. */
   readonly log: Log;
   /** The platform's bindings, as the Worker was given them. */
   readonly env: Env;
@@ -63,6 +67,8 @@ export interface HandlerContext<Env = unknown> {
 /** A claimed job as its handler gets it. */
 export interface RunningJob {
   readonly payload: Payload;
+  /** Of earlier attempts, the oldest first. */
+  readonly errors: readonly JobError[];
   readonly context: HandlerContext;
 }
 

@@ -2,9 +2,10 @@
 // handler does is an outcome. Nor does it wait for a handler that ignores its signal.
 import { RetryableError } from "../core/errors.ts";
 import { type ClaimedJob, generationOf, type Outcome } from "../core/job.ts";
-import { backoffSeconds } from "../core/policy/backoff.ts";
-import { outcomeOf } from "./outcome.ts";
-import type { HandlerContext, JobType, Queue, RunningJob } from "./ports.ts";
+import { backoffSeconds, defaultBackoff } from "../core/policy/backoff.ts";
+import { attemptOf, outcomeOf } from "./outcome.ts";
+import type { HandlerContext, JobType, Log, Queue, RunningJob } from "./ports.ts";
+import { withStorableOutput } from "./storable.ts";
 
 /** Handlers in flight of one type: a single job, or a batch that shares one signal and one time-out. */
 export interface Run {
@@ -25,13 +26,14 @@ export function startRun(queue: Queue, type: JobType, jobs: readonly ClaimedJob[
   const timer = startTimeout(queue, type, { hardEndMs, abort });
   const running = jobs.map((job) => ({
     payload: job.payload,
+    errors: job.errors,
     context: contextOf(queue, job, { signal: abortion.signal, extend: timer.restart }),
   }));
   const outcomes = Promise.race([runWork(type, jobs, running), ended.promise])
     .catch((error) => jobs.map(() => outcomeOf(error)))
     .then((outcomes) =>
       outcomes.map((outcome, index) =>
-        withBackoff(queue, type, { outcome, attempt: jobs[index]?.attempt ?? 1 }),
+        withBackoff(queue, { type: type.type, attempt: 1, ...jobs[index] }, withStorableOutput(outcome)),
       ),
     )
     .finally(timer.stop);
@@ -74,7 +76,7 @@ function contextOf(
   job: ClaimedJob,
   { signal, extend }: Pick<HandlerContext, "signal" | "extend">,
 ): HandlerContext {
-  const { id: jobId, attempt, maxAttempts, leaseKey, traceparent } = job;
+  const { id: jobId, type, attempt, maxAttempts, leaseKey, traceparent } = job;
   return {
     jobId,
     attempt,
@@ -84,16 +86,27 @@ function contextOf(
     traceparent,
     signal,
     extend,
-    log: queue.log,
+    log: logOf(queue.log, { job_id: jobId, type, attempt }),
     env: queue.env,
   };
 }
 
-function withBackoff(
+/** Every line of a handler says which job it is about. */
+function logOf(log: Log, job: Record<string, unknown>): Log {
+  return {
+    info: (event, fields) => log.info(event, { ...fields, ...job }),
+    warn: (event, fields) => log.warn(event, { ...fields, ...job }),
+    error: (event, fields) => log.error(event, { ...fields, ...job }),
+  };
+}
+
+export function withBackoff(
   queue: Queue,
-  type: JobType,
-  { outcome, attempt }: { outcome: Outcome; attempt: number },
+  { type, attempt }: Pick<ClaimedJob, "type" | "attempt">,
+  outcome: Outcome,
 ): Outcome {
   if (outcome.kind !== "retry" || outcome.retryInSeconds !== undefined) return outcome;
-  return { ...outcome, retryInSeconds: backoffSeconds(type.backoff, { attempt, random: queue.random() }) };
+  const backoff = queue.registry.find(type)?.backoff ?? defaultBackoff;
+  const used = { attempt: attemptOf(attempt, outcome), random: queue.random() };
+  return { ...outcome, retryInSeconds: backoffSeconds(backoff, used) };
 }

@@ -1,11 +1,15 @@
 // Settles what a drain's handlers have ended with, in batches bounded by rows and bytes, and keeps the drain's report. A
-// settle is safe to repeat: what failed waits for the next turn.
-import type { Outcome } from "../core/job.ts";
+// settle is safe to repeat: what did not get through waits for the next turn. What the database refuses is settled by
+// halves, so that one row holds no other back.
+import { SluiceError } from "../core/errors.ts";
 import type { Settled } from "../core/settlements.ts";
 import { settle } from "../core/sql/index.ts";
 import { createBreakers } from "./breakers.ts";
 import type { Landing } from "./flights.ts";
 import type { Queue } from "./ports.ts";
+import { withBackoff } from "./run-job.ts";
+import { createSettleReport, type SettledCounts } from "./settle-report.ts";
+import { storableText, textOf } from "./storable.ts";
 
 const outcomesPerSettle = 1000;
 /** Outputs are dear. */
@@ -13,14 +17,8 @@ const outcomeBytesPerSettle = 512 * 1024;
 /** Past this the leases run out, and the reaper brings the jobs back. */
 const triesInARow = 8;
 const pauseMs = 25;
-
-export interface SettledCounts {
-  completed: number;
-  failed: number;
-  released: number;
-  /** The lease had gone to somebody else, or the settle never got through. */
-  lost: number;
-}
+/** So many rows in a row that are refused whatever they say: it is not the rows. */
+const refusalsInARow = 3;
 
 export interface Settling {
   readonly counts: SettledCounts;
@@ -41,21 +39,19 @@ export function createSettling(
   queue: Queue,
   { name, spent, isOver }: { name: string; spent: { subrequests: number }; isOver(): boolean },
 ): Settling {
-  const counts = { completed: 0, failed: 0, released: 0, lost: 0 };
+  const report = createSettleReport(queue, name);
   const breakers = createBreakers(queue);
   let waiting: Landing[] = [];
   let failures = 0;
+  let refusals = 0;
 
   return {
-    counts,
+    counts: report.counts,
     waiting: () => waiting.length,
     add: (landings) => void waiting.push(...landings),
     async settleAll() {
       while (waiting.length > 0) {
-        const batch = firstBatch(waiting);
-        if (!(await settleBatch(batch))) return false;
-        waiting = waiting.slice(batch.length);
-        spent.subrequests += await breakers.judge(batch);
+        if (!(await settleBatch(firstBatch(waiting)))) return false;
       }
       return true;
     },
@@ -63,53 +59,66 @@ export function createSettling(
       const mayRide = waiting.every(({ job, outcome }) => outcome.kind === "complete" && !job.isProbe);
       return mayRide && firstBatch(waiting).length === waiting.length ? waiting : [];
     },
-    arrived(riders, settled) {
-      count(riders, settled);
-      waiting = waiting.slice(riders.length);
-    },
+    arrived,
   };
 
+  /** The first ones that wait. */
+  function arrived(batch: readonly Landing[], settled: readonly Settled[]): void {
+    report.add(batch, settled);
+    waiting = waiting.slice(batch.length);
+  }
+
   async function settleBatch(batch: readonly Landing[]): Promise<boolean> {
+    const error = await send(batch);
+    if (!error) return true;
+    if (!isRefusal(error)) return tryLater(batch, error);
+    const [only] = batch;
+    if (only && batch.length === 1) return settleRefused(only, error);
+    const half = Math.ceil(batch.length / 2);
+    return (await settleBatch(batch.slice(0, half))) && settleBatch(batch.slice(half));
+  }
+
+  /** Its own row was refused: that is a failed attempt. If even that is refused, its lease runs out. */
+  async function settleRefused(landing: Landing, refusal: Error): Promise<boolean> {
+    const message = storableText(`its outcome was refused: ${textOf(refusal)}`, 1000);
+    const error = await send([
+      { ...landing, outcome: withBackoff(queue, landing.job, { kind: "retry", message }) },
+    ]);
+    if (!error) return true;
+    if (!isRefusal(error) || ++refusals >= refusalsInARow) return tryLater([landing], error);
+    queue.log.error("outcome refused", { queue: name, job_id: landing.job.id, message: textOf(error) });
+    arrived([landing], []);
+    return true;
+  }
+
+  /** The error, if it did not get through. */
+  async function send(batch: readonly Landing[]): Promise<Error | undefined> {
     spent.subrequests++;
     try {
       const [settled = []] = await queue.db.run(settle(batch));
       failures = 0;
-      count(batch, settled);
-      return true;
+      refusals = 0;
+      arrived(batch, settled);
     } catch (error) {
-      failures++;
-      queue.log.error("settle failed", {
-        queue: name,
-        jobs: batch.length,
-        message: (error as Error).message,
-      });
-      if (failures >= triesInARow || isOver()) giveUp();
-      else await new Promise((resolve) => setTimeout(resolve, pauseMs * 2 ** failures));
-      return false;
+      return error as Error;
     }
+    spent.subrequests += await breakers.judge(batch);
+    return undefined;
   }
 
-  function giveUp(): void {
-    counts.lost += waiting.length;
-    waiting = [];
-  }
-
-  function count(batch: readonly Landing[], settled: readonly Settled[]): void {
-    const applied = new Set(settled.filter((job) => job.applied).map((job) => job.id));
-    const lost = batch.filter(({ job }) => !applied.has(job.id)).map(({ job }) => job.id);
-    if (lost.length > 0) queue.log.warn("lease lost", { queue: name, jobs: lost });
-    counts.lost += lost.length;
-    for (const { job, outcome } of batch) if (applied.has(job.id)) counts[counted[outcome.kind]]++;
+  async function tryLater(batch: readonly Landing[], error: Error): Promise<boolean> {
+    failures++;
+    queue.log.error("settle failed", { queue: name, jobs: batch.length, message: textOf(error) });
+    if (failures >= triesInARow || isOver()) arrived(waiting, []);
+    else await new Promise((resolve) => setTimeout(resolve, pauseMs * 2 ** failures));
+    return false;
   }
 }
 
-const counted = {
-  complete: "completed",
-  retry: "failed",
-  bury: "failed",
-  snooze: "released",
-  release: "released",
-} as const satisfies Record<Outcome["kind"], keyof SettledCounts>;
+/** By the database or on the way to it, and not for want of a connection: sent again it would be refused again. */
+export function isRefusal(error: unknown): boolean {
+  return !(error instanceof SluiceError && error.code === "database_unavailable");
+}
 
 function firstBatch(landings: readonly Landing[]): readonly Landing[] {
   let bytes = 0;

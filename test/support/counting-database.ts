@@ -1,4 +1,5 @@
 // The Database port with a tally of what went through it: round trips are what a drain on the edge pays for.
+import { SluiceError } from "../../src/core/errors.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
 import type { Database } from "../../src/queue/ports.ts";
 
@@ -18,7 +19,7 @@ export function createCountingDatabase(db: Database): CountingDatabase {
       const left = failures.get(statement.name) ?? 0;
       if (left > 0) {
         failures.set(statement.name, left - 1);
-        return Promise.reject(new Error("the database is gone"));
+        return Promise.reject(new SluiceError("database_unavailable", "the database is gone"));
       }
       return db.run(statement);
     },

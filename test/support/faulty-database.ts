@@ -1,13 +1,16 @@
 // A Database between the caller and the real one that goes wrong by a plan: each call draws a fault from the plan's
 // seed. A statement that was committed and one that was never sent look the same from outside.
+import { SluiceError } from "../../src/core/errors.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 
 export const faults = ["unsent", "reply lost", "twice", "slow"] as const;
 export type Fault = (typeof faults)[number];
 
-export class DatabaseFault extends Error {
-  override readonly name = "DatabaseFault";
+export class DatabaseFault extends SluiceError {
+  constructor(message: string) {
+    super("database_unavailable", message);
+  }
 }
 
 export interface FaultPlan {

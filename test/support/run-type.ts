@@ -1,5 +1,5 @@
 // Runs a job type's work directly, as a drain would, with a context that a test can look at.
-import type { Json, Outcome, Payload } from "../../src/core/job.ts";
+import type { JobError, Json, Outcome, Payload } from "../../src/core/job.ts";
 import type { HandlerContext, JobType } from "../../src/queue/ports.ts";
 import { noLease } from "./jobs.ts";
 
@@ -22,10 +22,14 @@ export function testContext(fields: Partial<HandlerContext> = {}): HandlerContex
 
 export function runSingle(type: JobType, payload: Payload, context = testContext()): Promise<Json> {
   if (type.work.kind !== "single") throw new Error(`"${type.type}" does not run single jobs`);
-  return type.work.run({ payload, context });
+  return type.work.run({ payload, context, errors: [] });
 }
 
-export function runBatch(type: JobType, payloads: readonly Payload[]): Promise<readonly Outcome[]> {
+export function runBatch(
+  type: JobType,
+  payloads: readonly Payload[],
+  { errors = [], ...fields }: Partial<HandlerContext> & { errors?: JobError[] } = {},
+): Promise<readonly Outcome[]> {
   if (type.work.kind !== "batch") throw new Error(`"${type.type}" does not run batches`);
-  return type.work.run(payloads.map((payload) => ({ payload, context: testContext() })));
+  return type.work.run(payloads.map((payload) => ({ payload, context: testContext(fields), errors })));
 }

@@ -2,7 +2,8 @@ import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { FatalError, RetryableError, Snooze } from "../../src/core/errors.ts";
 import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
-import { defineBatchJob, defineReconciledJob, type Observation } from "../../src/jobs/define-batch.ts";
+import { defineBatchJob } from "../../src/jobs/define-batch.ts";
+import { defineReconciledJob, type Observation } from "../../src/jobs/define-reconciled.ts";
 import { createRegistry } from "../../src/jobs/registry.ts";
 import { runBatch, runSingle } from "../support/run-type.ts";
 
@@ -10,6 +11,7 @@ const greet = defineJob("greet", {
   payload: z.object({ name: z.string() }),
   run: ({ name }) => `hello ${name}`,
 });
+const failed = (attempt: number) => ({ attempt, at: "2026-01-01T00:00:00Z", message: "" });
 const options = { payload: z.object({}), run: () => {} };
 
 describe("defineJob", () => {
@@ -131,10 +133,46 @@ describe("defineReconciledJob (D11)", () => {
   test("completes what is there or has lost its source, and runs what is missing to look again", async () => {
     expect(await runBatch(index, [{ seen: "there" }, { seen: "missing" }, { seen: "gone" }])).toMatchObject([
       { kind: "complete" },
-      { kind: "retry", retryInSeconds: 30 },
+      { kind: "snooze", retryInSeconds: 30, uses: 1 },
       { kind: "complete" },
     ]);
     expect(ran).toEqual(["missing"]);
+  });
+
+  test.each([
+    ["the look after a run", { attempt: 2 }, 0],
+    [
+      "the look after the last run, whatever the errors of an earlier life say",
+      { attempt: 6, errors: [failed(5)] },
+      0,
+    ],
+    ["a new run after a failed one", { attempt: 2, errors: [failed(1)] }, 1],
+    ["a look after a run, though an earlier run failed", { attempt: 3, errors: [failed(1)] }, 0],
+  ])("what is missing is judged by the errors so far: %s", async (_, state, runs) => {
+    ran.length = 0;
+    const [outcome] = await runBatch(index, [{ seen: "missing" }], state);
+    expect(ran).toHaveLength(runs);
+    expect(outcome).toMatchObject(
+      runs === 1
+        ? { kind: "snooze", uses: 1 }
+        : { kind: "retry", message: "its effect was not there 30 s after the run", uses: 0 },
+    );
+  });
+
+  test("the run and the look that sees its effect are one attempt", async () => {
+    expect(await runBatch(index, [{ seen: "there" }], { attempt: 2 })).toEqual([
+      { kind: "complete", output: null, uses: 0 },
+    ]);
+  });
+
+  test("a look that fails is a failure of the run that it was for", async () => {
+    const blind = defineReconciledJob("blind", {
+      payload: z.object({}),
+      observe: () => Promise.reject(new Error("no index")),
+      run: () => {},
+    });
+    expect(await runBatch(blind, [{}])).toMatchObject([{ kind: "retry", message: "no index" }]);
+    expect(await runBatch(blind, [{}], { attempt: 2 })).toMatchObject([{ kind: "retry", uses: 0 }]);
   });
 
   test("a run that fails is a failure like any other", async () => {
@@ -143,6 +181,6 @@ describe("defineReconciledJob (D11)", () => {
       observe: async (jobs) => jobs.map((): Observation => "missing"),
       run: () => Promise.reject(new FatalError("no index")),
     });
-    expect(await runBatch(broken, [{}])).toEqual([{ kind: "bury", message: "no index" }]);
+    expect(await runBatch(broken, [{}])).toMatchObject([{ kind: "bury", message: "no index" }]);
   });
 });

@@ -63,7 +63,7 @@ describe("a handler", () => {
     expect(seen.indexed).toEqual(new Set(["r1"]));
     await bringForward();
     await fire();
-    expect(await look(id)).toMatchObject({ status: "completed", attempts: 2 });
+    expect(await look(id)).toMatchObject({ status: "completed", attempts: 1, errors: [] });
   });
 
   test("gets an older payload in today's shape (J8)", async () => {

@@ -32,6 +32,9 @@ const { bringForward, enqueueMany, fire, look, call } = useDeployment([
   pushed("endless-error", "/endless/500"),
   pushed("hanging", "/hang", { timeoutSeconds: 0.3 }),
   pushed("stalling", "/stall", { timeoutSeconds: 0.3 }),
+  pushed("nul", `/answer/200?body=${encodeURIComponent('{"a":"\\u0000"}')}`),
+  pushed("half-a-pair", `/answer/200?body=${encodeURIComponent('{"a":"\\ud800"}')}`),
+  pushed("nul-in-error", "/answer/500?body=oops%00ps"),
 ]);
 
 async function received(id: string, secret = ""): Promise<ReceivedRequest[]> {
@@ -75,7 +78,7 @@ describe("a pushed job", () => {
     });
     const { job_id: id } = await response.json<{ job_id: string }>();
     await expect.poll(async () => (await received(id)).length).toBe(1);
-    await expect.poll(async () => (await look(id)).attempts).toBe(1);
+    await expect.poll(() => look(id)).toMatchObject({ status: "pending", attempts: 1 });
     await bringForward();
     await fire();
     const requests = await received(id);
@@ -146,6 +149,28 @@ describe("a pushed job", () => {
       attempts: 1,
       error: "timed out after 0.3 s",
     });
+  });
+
+  test.each(["nul", "half-a-pair"])(
+    "whose answer cannot be kept is dead, and its neighbours are settled: %s",
+    async (type) => {
+      const neighbours = await enqueueMany("accepted", [{}, {}]);
+      const job = await pushedOnce(type);
+      expect(job).toMatchObject({ status: "dead", dead_reason: "fatal", attempts: 1 });
+      expect(job.error).toContain('the output cannot be kept: "a" is a text with a NUL character or half');
+      for (const id of neighbours) expect(await look(id)).toMatchObject({ status: "completed", attempts: 1 });
+    },
+  );
+
+  test("is tried again after an error with a NUL in it, and its neighbours are settled", async () => {
+    const neighbours = await enqueueMany("accepted", [{}, {}]);
+    const job = await pushedOnce("nul-in-error");
+    expect(job).toMatchObject({
+      status: "pending",
+      attempts: 1,
+      error: 'the endpoint of "nul-in-error" answered 500: oops\uFFFDps',
+    });
+    for (const id of neighbours) expect(await look(id)).toMatchObject({ status: "completed", attempts: 1 });
   });
 
   test("is never sent to a private address unless the deployment allows it", async () => {

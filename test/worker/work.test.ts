@@ -32,6 +32,23 @@ async function claimOne(fields: object = {}) {
 
 const pages = (count: number) => Array.from({ length: count }, (_, page) => ({ page }));
 
+test.each([
+  ["a NUL in an output", { outcome: "complete", output: { a: "\0" } }],
+  ["half a pair in an output", { outcome: "complete", output: ["\ud800"] }],
+  ["a NUL in an error", { outcome: "fail", error: "a\0b" }],
+  ["half a pair in an error", { outcome: "fail", error: "\udc00" }],
+])("%s is refused before anything is settled", async (_, bad) => {
+  await enqueueMany("print", pages(2));
+  const { jobs } = await claim();
+  const settlements = jobs.map(({ job_id, lease }, index) => ({
+    job_id,
+    lease,
+    ...(index === 0 ? bad : { outcome: "complete" }),
+  }));
+  expect((await post("/v1/settlements", { settlements })).status).toBe(400);
+  for (const { job_id } of jobs) expect(await look(job_id)).toMatchObject({ status: "processing" });
+});
+
 describe("claiming", () => {
   test("hands out due jobs under a lease, and says whether there are more", async () => {
     await enqueueMany("print", pages(3));

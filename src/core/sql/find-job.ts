@@ -17,14 +17,15 @@ export interface JobFilter {
 const columns =
   sql.raw(`id, type, queue, status, priority, payload, attempts, max_attempts, created_at, scheduled_at,
              started_at, completed_at, expires_at, dead_reason, partition_key, tags, idempotency_key, traceparent,
-             output, errors`);
+             output`);
 
+/** With the stacks and causes of its errors. */
 export function findJob(id: string): Statement<Job> {
   return {
     name: "find job",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${columns}
+      select ${columns}, ${schema}.errors_of(id, true) as errors
       from ${schema}.find_job(${id}::uuid)`,
     decode: decodeJob,
   };
@@ -36,7 +37,7 @@ export function listJobs(filter: JobFilter): Statement<Job> {
     name: "list jobs",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${columns}
+      select ${columns}, errors
       from ${schema}.list_jobs(
         ${filter.type ?? null}::text,
         ${filter.status ?? null}::text,
@@ -63,7 +64,7 @@ export function listDeadLetters(filter: DeadLetterFilter): Statement<Job> {
     name: "list dead letters",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${columns}
+      select ${columns}, errors
       from ${schema}.list_dead_letters(
         ${filter.type ?? null}::text,
         ${filter.reason ?? null}::text,
