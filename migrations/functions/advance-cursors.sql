@@ -19,6 +19,16 @@
 -- its writer took the lock. This needs statements that each take a new snapshot, hence READ COMMITTED, and a
 -- transaction that has written nothing yet, since its own rows would count as there and then be rolled back.
 
+-- What rests on fresh snapshots fails rather than being wrong without a word, where a role or a database has another
+-- level as its default. The driver answers a serialization failure by a second try that names the level.
+create or replace function need_read_committed() returns void
+language plpgsql as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception using errcode = 'serialization_failure', message = 'this needs READ COMMITTED';
+  end if;
+end $$;
+
 create or replace function advance_cursors(p_late_rows int default 1000) returns void
 language plpgsql
 set search_path from current
@@ -35,8 +45,8 @@ declare
   v_lows          bigint[] := '{}';
   v_scheduled_low timestamptz := '-infinity';
 begin
+  perform need_read_committed();
   if pg_current_xact_id_if_assigned() is not null
-     or current_setting('transaction_isolation') <> 'read committed'
      or not pg_try_advisory_xact_lock(hashtextextended('sluice.advance.' || current_schema(), 0)) then
     return;
   end if;

@@ -42,6 +42,7 @@ declare
   v_key           uuid;
   v_lease         lease;
 begin
+  perform need_read_committed();
   -- Cursors are moved by those who make them lag, once in about 400 claimed jobs. It comes first: an advance does
   -- nothing in a transaction that has written.
   select * into v_cursors from cursors order by id desc limit 1;

@@ -7,15 +7,26 @@ export type ErrorCode =
   | "body_not_json"
   | "unauthorized"
   | "forbidden"
+  | "type_unknown"
   | "not_found"
   | "method_not_allowed"
   | "conflict"
   | "idempotency_conflict"
   | "lease_lost"
-  | "database_unavailable"
+  | DatabaseErrorCode
   | "rate_limited"
   | "queue_full"
   | "internal";
+
+/** The database cannot do it now. Each asks something else of whoever waits or operates. */
+export type DatabaseErrorCode =
+  | "database_unavailable"
+  | "database_not_neon"
+  | "database_read_only"
+  | "database_full"
+  | "database_failing"
+  | "database_busy"
+  | "schema_outdated";
 
 export interface Fault {
   path: string;

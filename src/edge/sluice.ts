@@ -90,7 +90,7 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
         };
         return await app.fetch(request, bindings, context as never);
       } catch (error) {
-        return problemResponse(error);
+        return problemResponse(error, { method: request.method, route: new URL(request.url).pathname });
       }
     },
     async scheduled(controller, env, context) {

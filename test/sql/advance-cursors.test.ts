@@ -97,19 +97,22 @@ describe("the cursors", () => {
     expect(await queue.count("cursor_gap")).toBe(0);
   });
 
-  test("do not move in a transaction that has written, nor in one that keeps its snapshot", async () => {
+  test("do not move in a transaction that has written, and refuse one that keeps its snapshot", async () => {
     await churn();
     await db.run(advanceCursors());
     const before = await lag();
     await churn();
-    for (const begin of ["begin", "begin isolation level repeatable read"]) {
-      const client = await db.pool.connect();
-      await client.query(begin);
-      if (begin === "begin") await client.query("select sluice.enqueue('other')");
-      await client.query("select sluice.advance_cursors()");
+    const client = await db.pool.connect();
+    await client.query("begin");
+    await client.query("select sluice.enqueue('other')");
+    await client.query("select sluice.advance_cursors()");
+    await client.query("rollback");
+    for (const level of ["repeatable read", "serializable"]) {
+      await client.query(`begin isolation level ${level}`);
+      await expect(client.query("select sluice.advance_cursors()")).rejects.toMatchObject({ code: "40001" });
       await client.query("rollback");
-      client.release();
     }
+    client.release();
     expect(await lag()).toBeGreaterThan(before);
   });
 

@@ -1,7 +1,7 @@
 // list audit. See migrations/functions/audit.sql.
 import { sql } from "drizzle-orm";
 import type { Json } from "../job.ts";
-import type { Statement } from "./statement.ts";
+import { type Statement, time, timeOf } from "./statement.ts";
 
 export interface AuditEntry {
   /** A bigint, kept as its text. */
@@ -20,11 +20,11 @@ export function listAudit(page: { before?: string | undefined; limit: number }):
     name: "list audit",
     isRepeatable: true,
     build: (schema) => sql`
-      select id, at, actor, action, target, before, after
+      select id, ${time("at")}, actor, action, target, before, after
       from ${schema}.list_audit(${page.before ?? null}::bigint, ${page.limit}::int)`,
     decode: (row) => ({
       id: String(row.id),
-      at: row.at as Date,
+      at: timeOf(row.at),
       actor: row.actor as string,
       action: row.action as string,
       target: row.target as string,

@@ -1,7 +1,7 @@
 // extend: holds jobs for longer; answers with those that are still held. See migrations/functions/extend.sql.
 import { sql } from "drizzle-orm";
 import type { Held } from "../job.ts";
-import type { Statement } from "./statement.ts";
+import { type Statement, time, timeOf } from "./statement.ts";
 
 export interface Extended {
   id: string;
@@ -13,12 +13,12 @@ export function extend(jobs: readonly Held[], { seconds }: { seconds: number }):
     name: "extend",
     isRepeatable: true,
     build: (schema) => sql`
-      select id, lease_expires_at
+      select id, ${time("lease_expires_at")}
       from ${schema}.extend(
         ${sql.param(jobs.map((job) => job.id))}::uuid[],
         ${sql.param(jobs.map((job) => job.leaseKey))}::uuid[],
         ${seconds}::float8
       )`,
-    decode: (row) => ({ id: row.id as string, leaseExpiresAt: row.lease_expires_at as Date }),
+    decode: (row) => ({ id: row.id as string, leaseExpiresAt: timeOf(row.lease_expires_at) }),
   };
 }

@@ -2,7 +2,7 @@
 // and list.sql.
 import { sql } from "drizzle-orm";
 import type { DeadReason, Job, JobError, JobStatus, Json, Payload } from "../job.ts";
-import type { Row, Statement } from "./statement.ts";
+import { type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface JobFilter {
   type?: string | undefined;
@@ -14,10 +14,9 @@ export interface JobFilter {
   limit: number;
 }
 
-const columns =
-  sql.raw(`id, type, queue, status, priority, payload, attempts, max_attempts, created_at, scheduled_at,
-             started_at, completed_at, expires_at, dead_reason, partition_key, tags, idempotency_key, traceparent,
-             output`);
+const columns = sql`id, type, queue, status, priority, payload, attempts, max_attempts, ${time("created_at")},
+             ${time("scheduled_at")}, ${time("started_at")}, ${time("completed_at")}, ${time("expires_at")},
+             dead_reason, partition_key, tags, idempotency_key, traceparent, output`;
 
 /** With the stacks and causes of its errors. */
 export function findJob(id: string): Statement<Job> {
@@ -85,11 +84,11 @@ function decodeJob(row: Row): Job {
     payload: row.payload as Payload,
     attempts: Number(row.attempts),
     maxAttempts: Number(row.max_attempts),
-    createdAt: row.created_at as Date,
-    scheduledAt: row.scheduled_at as Date,
-    startedAt: row.started_at as Date | null,
-    completedAt: row.completed_at as Date | null,
-    expiresAt: row.expires_at as Date,
+    createdAt: timeOf(row.created_at),
+    scheduledAt: timeOf(row.scheduled_at),
+    startedAt: timeOrNull(row.started_at),
+    completedAt: timeOrNull(row.completed_at),
+    expiresAt: timeOf(row.expires_at),
     errors: row.errors as JobError[],
     deadReason: row.dead_reason as DeadReason | null,
     partitionKey: row.partition_key as string | null,

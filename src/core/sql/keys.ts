@@ -1,11 +1,10 @@
 // add key, revoke key, find key, list keys. See migrations/functions/keys.sql.
 import { sql } from "drizzle-orm";
 import type { ApiKey, NewKey, Role } from "../key.ts";
-import type { Row, Statement } from "./statement.ts";
+import { type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
-const columns = sql.raw(
-  "id, name, role, job_types, rate_limit_per_second, created_at, revoked_at, last_used_at",
-);
+const columns = sql`id, name, role, job_types, rate_limit_per_second, ${time("created_at")},
+      ${time("revoked_at")}, ${time("last_used_at")}`;
 
 /** `keyHash`: the SHA-256 of the whole key in hex. */
 export function addKey(actor: string, key: NewKey & { keyHash: string }): Statement<ApiKey> {
@@ -62,8 +61,8 @@ function decodeKey(row: Row): ApiKey {
     role: row.role as Role,
     jobTypes: row.job_types as string[] | null,
     rateLimitPerSecond: Number(row.rate_limit_per_second),
-    createdAt: row.created_at as Date,
-    revokedAt: row.revoked_at as Date | null,
-    lastUsedAt: row.last_used_at as Date | null,
+    createdAt: timeOf(row.created_at),
+    revokedAt: timeOrNull(row.revoked_at),
+    lastUsedAt: timeOrNull(row.last_used_at),
   };
 }

@@ -1,27 +1,38 @@
-// ping: is the database there, with our schema in it, and when did each kind of round last end.
+// ping: is the database there and writable, with our schema in it, and when did each kind of round last end.
 import { sql } from "drizzle-orm";
 import type { Heartbeats } from "../policy/health.ts";
-import type { Statement } from "./statement.ts";
+import { type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
-export function ping(): Statement<Heartbeats> {
+export interface Ping extends Heartbeats {
+  /** A standby, or a default that forbids writes. */
+  isReadOnly: boolean;
+}
+
+export function ping(): Statement<Ping> {
   return {
     name: "ping",
     isRepeatable: true,
     build: (schema) => sql`
-      select now() as at,
-             coalesce((select ended_at from ${schema}.round order by id limit 1),
-                      (select max(applied_at) from ${schema}.migration)) as running_since,
-             (select ended_at from ${schema}.round where kind = 'drain' order by id desc limit 1) as drained_at,
-             (select ended_at from ${schema}.round where kind = 'reap' order by id desc limit 1) as reaped_at,
-             (select ended_at from ${schema}.round where kind = 'watch' order by id desc limit 1) as watched_at`,
+      select ${time("at")}, ${time("running_since")}, ${time("drained_at")}, ${time("reaped_at")}, ${time("watched_at")},
+             is_read_only
+      from (
+        select now() as at,
+               coalesce((select ended_at from ${schema}.round order by id limit 1),
+                        (select max(applied_at) from ${schema}.migration)) as running_since,
+               (select ended_at from ${schema}.round where kind = 'drain' order by id desc limit 1) as drained_at,
+               (select ended_at from ${schema}.round where kind = 'reap' order by id desc limit 1) as reaped_at,
+               (select ended_at from ${schema}.round where kind = 'watch' order by id desc limit 1) as watched_at,
+               current_setting('transaction_read_only') = 'on' as is_read_only -- on a standby it always is
+      ) as seen`,
     decode: (row) => ({
-      at: row.at as Date,
-      runningSince: row.running_since as Date,
+      at: timeOf(row.at),
+      runningSince: timeOf(row.running_since),
       lastEndedAt: {
-        drain: row.drained_at as Date | null,
-        reap: row.reaped_at as Date | null,
-        watch: row.watched_at as Date | null,
+        drain: timeOrNull(row.drained_at),
+        reap: timeOrNull(row.reaped_at),
+        watch: timeOrNull(row.watched_at),
       },
+      isReadOnly: row.is_read_only as boolean,
     }),
   };
 }

@@ -1,6 +1,6 @@
 // list pauses, list breakers: how the place is doing, beside its books.
 import { sql } from "drizzle-orm";
-import type { Statement } from "./statement.ts";
+import { type Statement, time, timeOf } from "./statement.ts";
 
 export interface Paused {
   kind: "queue" | "type";
@@ -12,11 +12,11 @@ export function listPauses(): Statement<Paused> {
   return {
     name: "list pauses",
     isRepeatable: true,
-    build: (schema) => sql`select kind, name, since from ${schema}.pause`,
+    build: (schema) => sql`select kind, name, ${time("since")} from ${schema}.pause`,
     decode: (row) => ({
       kind: row.kind as Paused["kind"],
       name: row.name as string,
-      since: row.since as Date,
+      since: timeOf(row.since),
     }),
   };
 }
@@ -31,7 +31,7 @@ export function listBreakers(): Statement<OpenBreaker> {
   return {
     name: "list breakers",
     isRepeatable: true,
-    build: (schema) => sql`select type, opened_at from ${schema}.breaker where closed_at is null`,
-    decode: (row) => ({ type: row.type as string, openedAt: row.opened_at as Date }),
+    build: (schema) => sql`select type, ${time("opened_at")} from ${schema}.breaker where closed_at is null`,
+    decode: (row) => ({ type: row.type as string, openedAt: timeOf(row.opened_at) }),
   };
 }

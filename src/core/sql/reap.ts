@@ -55,7 +55,7 @@ export function dropOldestDay(): Statement<string | null> {
   return {
     name: "drop oldest day",
     isRepeatable: true,
-    build: (schema) => sql`select ${schema}.drop_oldest_day()::text as day`,
+    build: (schema) => sql`select to_char(${schema}.drop_oldest_day(), 'YYYY-MM-DD') as day`,
     decode: (row) => row.day as string | null,
   };
 }

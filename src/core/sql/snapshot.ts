@@ -10,14 +10,14 @@ import type {
   Snapshot,
   TableHealth,
 } from "../snapshot.ts";
-import type { Row, Statement } from "./statement.ts";
+import { type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export function snapshot(): Statement<Snapshot> {
   return {
     name: "snapshot",
     isRepeatable: true,
     build: (schema) => sql`
-      select at, groups, minutes, rounds, running_since, open_breakers, live_workers, expired_lease_seconds,
+      select ${time("at")}, groups, minutes, rounds, ${time("running_since")}, open_breakers, live_workers, expired_lease_seconds,
              oldest_transaction, tables, claim_ms, enqueue_errors, durations, duration_bounds
       from ${schema}.snapshot()`,
     decode: decodeSnapshot,
@@ -40,12 +40,12 @@ function decodeSnapshot(row: Row): Snapshot {
     endedAt: new Date(round.endedAt),
   }));
   return {
-    at: row.at as Date,
+    at: timeOf(row.at),
     groups: listOf<Group>(row.groups),
     minutes: listOf<Snapshot["minutes"][number]>(row.minutes).map(withMinute),
     rounds: newestOfEach(recentRounds),
     recentRounds,
-    runningSince: row.running_since as Date | null,
+    runningSince: timeOrNull(row.running_since),
     openBreakers: listOf<Snapshot["openBreakers"][number]>(row.open_breakers).map((breaker) => ({
       ...breaker,
       openedAt: new Date(breaker.openedAt),

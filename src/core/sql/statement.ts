@@ -43,3 +43,19 @@ function compiled(statement: Statement<unknown>, schema: string): CompiledStatem
   const query = dialect.sqlToQuery(toSql(statement, schema));
   return { text: query.sql, values: query.params };
 }
+
+/**
+ * A time as milliseconds since 1970, under its own name: the text of a timestamptz depends on the role's DateStyle. Read it
+ * with `timeOf`.
+ */
+export function time(column: string): SQL {
+  return sql.raw(`(extract(epoch from ${column}) * 1000)::float8 as ${column}`);
+}
+
+export function timeOf(value: unknown): Date {
+  return new Date(Number(value));
+}
+
+export function timeOrNull(value: unknown): Date | null {
+  return value === null || value === undefined ? null : timeOf(value);
+}

@@ -2,11 +2,17 @@
 // in two seconds, whatever the database does.
 import { Hono } from "hono";
 import type { HealthResponse } from "../../contract/operations.ts";
+import { sqlstateOf } from "../../core/database-errors.ts";
+import { SluiceError } from "../../core/errors.ts";
 import { checkRounds } from "../../core/policy/health.ts";
+import type { Alarms } from "../../core/sql/alarms.ts";
 import { ping, readAlarms } from "../../core/sql/index.ts";
 import { keyTargets } from "../../queue/notify.ts";
 import { targetStates } from "../../queue/targets.ts";
+import type { Settings } from "../env.ts";
+import { refusalOfWrites } from "../refused-writes.ts";
 import type { AppEnv } from "./app.ts";
+import { causeText } from "./problem.ts";
 
 const answerWithinMs = 1_500;
 const well: readonly string[] = ["ok", "starting"];
@@ -24,22 +30,34 @@ health.get("/", async (context) => {
 
 /** Each is "ok", "starting", or a word for what is wrong. */
 async function checksOf({ queue, settings }: AppEnv["Bindings"]): Promise<HealthResponse["checks"]> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), answerWithinMs);
-  const looked = Promise.all([queue.db.run(ping()), queue.db.run(readAlarms())]);
-  const found = await Promise.race([looked, late]).catch(() => undefined);
-  clearTimeout(timer);
-  const [[heartbeats] = [], [alarms] = []] = found ?? [];
-  if (!heartbeats || !alarms) return { database: "unavailable" };
-  const isCritical = alarms.alarms.some(
-    ({ state }) => state.phase === "firing" && state.severity === "critical",
-  );
-  const targets = targetStates(await keyTargets(settings.alarmTargets), alarms.targets);
-  const isFailing = targets.some(({ offSince, failingSince }) => offSince ?? failingSince);
-  return {
-    database: "ok",
-    ...checkRounds(heartbeats),
-    alarms: isCritical ? "critical" : "ok",
-    targets: isFailing ? "failing" : "ok",
-  };
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("no answer in time")), answerWithinMs);
+  try {
+    const looked = Promise.all([queue.db.run(ping()), queue.db.run(readAlarms())]);
+    const [[seen], [alarms]] = await Promise.race([looked, late]);
+    if (!seen || !alarms) throw new Error("the database answered without a row");
+    return {
+      database: seen.isReadOnly ? "read_only" : wordOf(refusalOfWrites(settings.databaseUrl) ?? "ok"),
+      ...checkRounds(seen),
+      ...(await alarmChecks(alarms, settings)),
+    };
+  } catch (error) {
+    const cause = error as Error;
+    queue.log.error("health check failed", { sqlstate: sqlstateOf(cause), cause: causeText(cause) });
+    return { database: wordOf(error instanceof SluiceError ? error.code : "database_unavailable") };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function alarmChecks({ alarms, targets }: Alarms, { alarmTargets }: Settings) {
+  const isCritical = alarms.some(({ state }) => state.phase === "firing" && state.severity === "critical");
+  const states = targetStates(await keyTargets(alarmTargets), targets);
+  const isFailing = states.some(({ offSince, failingSince }) => offSince ?? failingSince);
+  return { alarms: isCritical ? "critical" : "ok", targets: isFailing ? "failing" : "ok" };
+}
+
+/** database_read_only: read_only. */
+function wordOf(code: string): string {
+  return code.replace(/^database_/, "");
 }

@@ -98,7 +98,7 @@ async function accept(context: Context<AppEnv>, asked: readonly NewJob[]): Promi
 function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): NewJob {
   checkMayEnqueue(context, request.type);
   const definition = context.env.registry.find(request.type);
-  if (!definition) throw new SluiceError("forbidden", `the type "${request.type}" is not registered`);
+  if (!definition) throw unknownType(request.type);
   checkPayload(definition, request.payload, [...path, "payload"]);
   return {
     type: request.type,
@@ -113,6 +113,11 @@ function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonl
     partitionKey: request.partition_key,
     tags: request.tags,
   };
+}
+
+function unknownType(type: string): SluiceError {
+  const cure = "add it to sluice({ jobs }), deploy, and look for it at GET /v1/admin/job-types";
+  return new SluiceError("type_unknown", `this deployment has no type "${type}": ${cure}`);
 }
 
 /** The header's draft wants a quoted string; a bare one is taken too. */

@@ -1,0 +1,78 @@
+// What a SQLSTATE means for whoever sent the statement: a stable code, and words that say what is wrong and what helps.
+// The words go to callers, so they name no host, table or statement.
+import { type DatabaseErrorCode, type ErrorCode, SluiceError } from "./errors.ts";
+
+interface Meaning {
+  code: DatabaseErrorCode;
+  message: string;
+}
+
+/** The first that fits counts. Without a SQLSTATE there was no answer at all. */
+const meanings: readonly (readonly [sqlstate: RegExp, meaning: Meaning])[] = [
+  [/^$|^08|^57P0|^53300/, unavailable("the database is out of reach")],
+  [/^28|^3D/, unavailable("the database does not let the Worker in: check DATABASE_URL")],
+  [/^42501/, unavailable("the role of DATABASE_URL lacks a right in Sluice's schema: grant it")],
+  [/^25006/, { code: "database_read_only", message: readOnlyText() }],
+  [/^53100/, { code: "database_full", message: "the disk of the database is full: make room on it" }],
+  [/^53200/, failing("it is out of memory")],
+  [/^53/, failing("it has reached one of its limits")],
+  [/^58/, failing("its disk or its system reported an error, see the server's log")],
+  [/^40001|^40P01/, busy("the statement collided with others twice in a row")],
+  [/^55P03/, busy("a lock was not free within lock_timeout")],
+  [/^57014/, busy("the statement was cancelled, or took longer than statement_timeout allows")],
+  [/^42P01|^3F000|^42883|^42703|^42704/, { code: "schema_outdated", message: outdatedText() }],
+];
+
+/** What the engine itself refuses (migrations/functions/enqueue.sql); its message is meant for the caller. */
+const refusals = new Map<string, ErrorCode>([
+  ["SL422", "idempotency_conflict"],
+  ["22023", "request_invalid"],
+]);
+
+/** Undefined: a fault of the statement, and so of Sluice. */
+export function databaseError(
+  sqlstate: string,
+  { message, cause }: { message: string; cause: unknown },
+): SluiceError | undefined {
+  const refusal = refusals.get(sqlstate);
+  if (refusal) return new SluiceError(refusal, message, { cause });
+  const meaning = meanings.find(([pattern]) => pattern.test(sqlstate))?.[1];
+  return meaning && new SluiceError(meaning.code, meaning.message, { cause });
+}
+
+/**
+ * A collision with others, which Postgres ended by a rollback. It says so in an answer, so nothing of the statement was
+ * done, and every statement can be run once more, also one that must not be repeated when its answer was lost.
+ */
+export function isCollision(sqlstate: string): boolean {
+  return sqlstate === "40001" || sqlstate === "40P01";
+}
+
+/** The SQLSTATE at the bottom of an error: the drivers have it as `code`. */
+export function sqlstateOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code } = error as { code?: unknown };
+  const isSqlstate = typeof code === "string" && /^[0-9A-Z]{5}$/.test(code);
+  return isSqlstate ? code : sqlstateOf(error.cause);
+}
+
+function unavailable(message: string): Meaning {
+  return { code: "database_unavailable", message };
+}
+
+function failing(message: string): Meaning {
+  return { code: "database_failing", message: `the database server is in trouble: ${message}` };
+}
+
+function busy(message: string): Meaning {
+  return { code: "database_busy", message: `the database is busy: ${message}` };
+}
+
+function readOnlyText(): string {
+  const cause = "it is a standby, or default_transaction_read_only is on";
+  return `the database takes no writes: ${cause}. Point DATABASE_URL to the primary, or turn that setting off`;
+}
+
+function outdatedText(): string {
+  return "Sluice's schema is missing in the database, or older than this Worker: run `npx sluice migrate`";
+}
