@@ -30,6 +30,7 @@ export function graphileWorker(): System {
     name: "graphile-worker",
     version: versionOf("graphile-worker"),
     hotTables: ["graphile_worker._private_jobs"],
+    jobTables: ["graphile_worker._private_jobs"],
     async install(url) {
       const { runMigrations, Logger } = await load();
       await runMigrations({ connectionString: url, logger: new Logger(() => () => {}) });

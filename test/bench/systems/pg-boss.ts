@@ -36,6 +36,7 @@ export function pgBoss(): System {
     name: "pg-boss",
     version: versionOf("pg-boss"),
     hotTables: ["pgboss.job"],
+    jobTables: ["pgboss.job"],
     async install(url) {
       const boss = await open(url, 1);
       await boss.createQueue(queue, { retryLimit: 5, retryDelay: 0, expireInSeconds: leaseSeconds });

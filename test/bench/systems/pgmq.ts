@@ -25,6 +25,7 @@ export function pgmq(): System {
     name: "pgmq",
     version,
     hotTables: [`pgmq.q_${queue}`],
+    jobTables: [`pgmq.q_${queue}`],
     async install(url) {
       const client = await connect(url);
       await client.query(fileOf(`pgmq--${version}.sql`));

@@ -20,6 +20,14 @@ export const sluice: System = {
   name: "sluice",
   version: (JSON.parse(readFileSync(packageFile, "utf8")) as { version: string }).version,
   hotTables: ["sluice.ready", "sluice.scheduled", "sluice.lease", "sluice.ledger"],
+  jobTables: [
+    "sluice.job",
+    "sluice.ready",
+    "sluice.scheduled",
+    "sluice.lease",
+    "sluice.done",
+    "sluice.ledger",
+  ],
   install: (url) => migrate({ databaseUrl: url }),
 
   async open(url) {

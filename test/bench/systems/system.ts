@@ -6,6 +6,8 @@ export interface System {
   readonly version: string;
   /** What a report on the queue would read. */
   readonly hotTables: readonly string[];
+  /** Whatever a report on jobs would read, the finished ones included. */
+  readonly jobTables: readonly string[];
   /** Its tables, and one queue, in a new database. */
   install(url: string): Promise<void>;
   open(url: string): Promise<OpenQueue>;

@@ -1,5 +1,7 @@
-// readers: four reports in REPEATABLE READ read the hot tables and keep their snapshots for a while, one after the other
-// without end. How much of the rate is left? Both rates are of jobs that come in and go out at the same time.
+// readers: four reports in REPEATABLE READ beside the work, which is jobs that come in and go out at the same time. How
+// much of the rate is left? Patient readers read the hot tables and keep their snapshot for a while: they show what an old
+// snapshot costs. Busy readers read every table with jobs in it over and over: they also show what is left of two cores
+// that four others use.
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../systems/connections.ts";
 import { flow } from "./fill-and-drain.ts";
@@ -23,18 +25,18 @@ export const readers: Workload = {
       const log = createRunLog();
       await flowRate(trial, log, seconds / 3); // warm
       const clean = await flowRate(trial, log, seconds);
-      const stop = startReaders(trial, holdMs);
-      const read = await flowRate(trial, log, seconds).finally(stop);
       const common = { workload: "readers", better: "more", system: trial.system.name } as const;
       bench.record({ ...common, what: "in and out, no readers", unit: "jobs/s", value: clean });
-      bench.record({ ...common, what: "in and out, four readers", unit: "jobs/s", value: read });
-      bench.record({
-        ...common,
-        what: "what is left with four readers",
-        unit: "%",
-        value: (read / clean) * 100,
-      });
-      return `${clean.toFixed(0)}/s, with readers ${read.toFixed(0)}/s`;
+      const left: string[] = [];
+      for (const { name, reading } of readings(trial, holdMs)) {
+        const stop = startReaders(trial, reading);
+        const read = await flowRate(trial, log, seconds).finally(stop);
+        const share = (read / clean) * 100;
+        bench.record({ ...common, what: `in and out, four ${name}`, unit: "jobs/s", value: read });
+        bench.record({ ...common, what: `what is left with four ${name}`, unit: "%", value: share });
+        left.push(`${read.toFixed(0)}/s with ${name}`);
+      }
+      return `${clean.toFixed(0)}/s, ${left.join(", ")}`;
     });
   },
 };
@@ -53,15 +55,27 @@ async function flowRate({ queue }: Trial, log: RunLog, seconds: number): Promise
   return ran / seconds;
 }
 
+interface Reading {
+  tables: readonly string[];
+  holdMs: number;
+}
+
+function readings({ system }: Trial, holdMs: number): { name: string; reading: Reading }[] {
+  return [
+    { name: "readers", reading: { tables: system.hotTables, holdMs } },
+    { name: "busy readers", reading: { tables: system.jobTables, holdMs: 0 } },
+  ];
+}
+
 /** Returns how to end them. */
-function startReaders({ url, system }: Trial, holdMs: number): () => Promise<void> {
+function startReaders({ url }: Trial, { tables, holdMs }: Reading): () => Promise<void> {
   let isOver = false;
   const read = async (index: number) => {
     const client = await connect(url);
     await sleep((index * holdMs) / readerCount);
     while (!isOver) {
       await client.query("begin isolation level repeatable read");
-      for (const table of system.hotTables)
+      for (const table of tables)
         await client.query(`select count(*), max(length(t::text)) from ${table} as t`);
       await sleep(holdMs);
       await client.query("commit");
