@@ -174,7 +174,7 @@ describe("its command line", () => {
     const failed = await run(bin, ["migrate"], { cwd: project, env }).catch((error) => error);
     expect(failed).toMatchObject({
       code: 1,
-      stderr: `migrate: database "${emptyDatabase}_no" does not exist\n`,
+      stderr: `migrate: there is no database "${emptyDatabase}_no" on 127.0.0.1; create it, or correct DATABASE_URL\n`,
     });
   });
 });

@@ -12,7 +12,7 @@ const readerCount = 4;
 const sizes = {
   full: { rounds: 3, seconds: 4, holdMs: 1_500 },
   quick: { rounds: 1, seconds: 1, holdMs: 500 },
-  smoke: { rounds: 1, seconds: 0.3, holdMs: 50 },
+  smoke: { rounds: 1, seconds: 1, holdMs: 50 },
 };
 const load = { batch: 100, connections: 4, backlog: 2_000 };
 
