@@ -43,6 +43,7 @@ declare
   v_at            timestamptz;
   v_holders       text[];
   v_lows          bigint[] := '{}';
+  v_last_lows     bigint[]; -- as a variable it is decompressed once, not for each lane
   v_scheduled_low timestamptz := '-infinity';
 begin
   perform need_read_committed();
@@ -65,6 +66,7 @@ begin
 
   select * into v_last from cursors order by id desc limit 1;
   if found then
+    v_last_lows := v_last.lows;
     insert into cursor_gap (holder, lows, scheduled_low)
     select holder, v_last.lows, v_last.scheduled_low
     from unnest(v_holders) as holder
@@ -79,7 +81,7 @@ begin
       left join lateral (
         select seq
         from ready
-        where ready.lane = lane.lane and seq >= coalesce(v_last.lows[lane.lane], 0) and seq <= v_last.seq
+        where ready.lane = lane.lane and seq >= coalesce(v_last_lows[lane.lane], 0) and seq <= v_last.seq
         order by seq
         limit 1
       ) as oldest on true
@@ -103,28 +105,32 @@ declare
   v_ended         text[] := array(select holder from cursor_gap where holder <> all(p_holders));
   v_lanes         int[]; -- in which the cursor has moved since
   v_lows          bigint[]; -- from where
+  v_reached       bigint[]; -- to where
   v_scheduled_low timestamptz;
 begin
   if v_ended = '{}' then
     return;
   end if;
-  select array_agg(lane), array_agg(low), (select min(scheduled_low) from cursor_gap where holder = any(v_ended))
-  into v_lanes, v_lows, v_scheduled_low
+  select array_agg(lane), array_agg(low), array_agg(reached),
+         (select min(scheduled_low) from cursor_gap where holder = any(v_ended))
+  into v_lanes, v_lows, v_reached, v_scheduled_low
   from (
-    select lane, min(coalesce(cursor_gap.lows[lane], 0)) as low
-    from cursor_gap cross join generate_series(1, cardinality(p_cursors.lows)) as lane
+    select lane, min(coalesce(low, 0)) as low, reached
+    from cursor_gap
+    cross join lateral rows from (unnest(cursor_gap.lows), unnest(p_cursors.lows)) with ordinality
+      as of_lane(low, reached, lane)
     where holder = any(v_ended)
-    group by lane
+    group by lane, reached
   ) as passed
-  where low < p_cursors.lows[lane];
+  where low < reached;
 
   with late as materialized (
     select late.tid
-    from unnest(v_lanes, v_lows) as passed(lane, low)
+    from unnest(v_lanes, v_lows, v_reached) as passed(lane, low, reached)
     cross join lateral (
       select ctid as tid
       from ready
-      where ready.lane = passed.lane and seq >= passed.low and seq < p_cursors.lows[passed.lane]
+      where ready.lane = passed.lane and seq >= passed.low and seq < passed.reached
       order by seq
       limit p_late_rows
       for update skip locked
@@ -155,10 +161,10 @@ begin
      and not exists (select from scheduled where run_at >= v_scheduled_low and run_at < p_cursors.scheduled_low)
      and not exists (
        select
-       from unnest(v_lanes, v_lows) as passed(lane, low)
+       from unnest(v_lanes, v_lows, v_reached) as passed(lane, low, reached)
        cross join lateral (
          select from ready
-         where ready.lane = passed.lane and seq >= passed.low and seq < p_cursors.lows[passed.lane]
+         where ready.lane = passed.lane and seq >= passed.low and seq < passed.reached
          order by seq
          limit 1
        ) as late) then

@@ -23,6 +23,8 @@ create or replace function change_alarms(p_changes jsonb, p_targets jsonb)
 returns table (alarm text, queue text, job_type text)
 language plpgsql
 set search_path from current
+set enable_nestloop = off -- the planner expects a hundred changes; when a drain stops there may be one for each queue
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -53,8 +55,8 @@ begin
         severity = change.severity, value = change.value, threshold = change.threshold, summary = change.summary
     from change
     where known.alarm = change.alarm
-      and known.queue is not distinct from change.queue
-      and known.job_type is not distinct from change.job_type
+      and coalesce(known.queue, '') = coalesce(change.queue, '')
+      and coalesce(known.job_type, '') = coalesce(change.job_type, '')
       and known.version = change.version
     returning known.alarm, known.queue, known.job_type
   ),
@@ -67,8 +69,8 @@ begin
            change.notice
     from applied
     join change on change.alarm = applied.alarm
-      and change.queue is not distinct from applied.queue
-      and change.job_type is not distinct from applied.job_type
+      and coalesce(change.queue, '') = coalesce(applied.queue, '')
+      and coalesce(change.job_type, '') = coalesce(applied.job_type, '')
     cross join jsonb_to_recordset(p_targets) as target(name text, url_hash text)
     where jsonb_typeof(change.notice) = 'object'
       and not exists (

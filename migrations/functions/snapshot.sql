@@ -1,10 +1,13 @@
 -- snapshot: all that alarms, /metrics, /health and /v1/stats are made from, in one row. No row of a large table is
--- counted: sums come from the books, waiting times from the head of each lane, the rest from small tables.
+-- counted: sums come from the books, waiting times from the head of each lane, the rest from small tables. It takes one
+-- step for each lane and window; what has a row for each lane and minute, or lane and bucket, is in shown-pairs.sql.
 
 create or replace function snapshot(
+  -- In minutes, at most 60. `minutes` has the sums of what lies between the starts of two windows, under the older one.
+  p_windows int[] default '{}',
   out at timestamptz, out groups json, out minutes json, out rounds json, out running_since timestamptz,
   out open_breakers json, out live_workers int, out expired_lease_seconds float8, out oldest_transaction json,
-  out tables json, out claim_ms float8, out enqueue_errors json, out durations json, out duration_bounds float8[]
+  out tables json, out claim_ms float8, out enqueue_errors json
 )
 language sql stable
 set search_path from current
@@ -19,19 +22,11 @@ as $$
     from ledger
     group by 1, 2
   ),
-  totals as ( -- as in the view `books`, by lane
-    select lane, coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(pending), 0) as pending,
-           coalesce(sum(scheduled), 0) as scheduled, coalesce(sum(leased), 0) as leased, coalesce(sum(completed), 0) as completed,
-           coalesce(sum(failed), 0) as failed, coalesce(sum(dead), 0) as dead,
-           coalesce(sum(discarded), 0) as discarded, coalesce(sum(cancelled), 0) as cancelled,
-           coalesce(sum(expired), 0) as expired
-    from (
-      select * from tally where minute = '-infinity'
-      union all
-      select minute, lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired
-      from unfolded
-    ) as entries
-    group by lane
+  booked as ( -- as in the view `books`
+    select * from tally where minute = '-infinity'
+    union all
+    select minute, lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired
+    from unfolded
   ),
   newest_cursors as materialized (
     select lows, scheduled_low from cursors order by id desc limit 1
@@ -80,26 +75,33 @@ as $$
            coalesce(sum(expired), 0) as expired,
            extract(epoch from now() - min(since)) as "oldestDueSeconds"
     from lane
-    left join totals using (lane)
+    left join booked using (lane)
     left join (select lane, min(since) as since from waiting group by lane) as oldest using (lane)
     group by queue, type, priority
     order by queue, type, priority
   ),
+  window_of as ( -- of each minute of the last hour, the shortest window that it is in
+    select date_trunc('minute', now()) - make_interval(mins => age) as minute,
+           date_trunc('minute', now()) - make_interval(mins => min(window_minutes)) as window_start
+    from generate_series(-1, 60) as age join unnest(p_windows) as window_minutes on window_minutes >= age
+    group by age
+  ),
   minutes as (
-    select minute, queue, type, coalesce(sum(enqueued), 0) as enqueued, coalesce(sum(completed), 0) as completed,
-           coalesce(sum(failed), 0) as failed, coalesce(sum(expired), 0) as expired, coalesce(sum(ready), 0) as ready
+    select window_start as minute, queue, type, coalesce(sum(enqueued), 0) as enqueued,
+           coalesce(sum(completed), 0) as completed, coalesce(sum(failed), 0) as failed,
+           coalesce(sum(expired), 0) as expired, coalesce(sum(ready), 0) as ready
     from (
       select minute, lane, enqueued, completed, failed, expired, pending - scheduled as ready from tally
-      where minute >= date_trunc('minute', now()) - interval '1 hour'
+      where minute >= (select min(window_start) from window_of) -- null, and so none, without windows
       union all
       select minute, lane, enqueued, completed, failed, expired, coalesce(pending, 0) - coalesce(scheduled, 0)
       from unfolded
-      where minute >= date_trunc('minute', now()) - interval '1 hour'
     ) as entries
+    join window_of using (minute)
     join lane using (lane)
-    group by minute, queue, type
+    group by window_start, queue, type
     having greatest(sum(enqueued), sum(completed), sum(failed), sum(expired), abs(sum(ready))) > 0
-    order by minute, queue, type
+    order by window_start, queue, type
   ),
   latest as (
     select latest.kind, queue, started_at as "startedAt", ended_at as "endedAt", claimed, completed, failed, released,
@@ -167,15 +169,7 @@ as $$
        where enqueue_error.at >= date_trunc('minute', now()) - interval '1 hour'
        group by 1
        order by 1
-     ) as failing),
-    (select coalesce(json_agg(durations), '[]')
-     from (
-       select queue, type, measure, bucket, sum(jobs) as jobs, sum(seconds) as seconds
-       from duration join lane using (lane)
-       group by queue, type, measure, bucket
-       order by queue, type, measure, bucket
-     ) as durations),
-    duration_bounds()
+     ) as failing)
 $$;
 
 -- An isolate's count of enqueues that it answered with a 5xx or refused for depth since it last said so.

@@ -122,7 +122,7 @@ export type AuditPage = z.output<typeof auditPage>;
 export const statsResponse = z.object({
   totals: books,
   books: z.array(z.object({ queue: z.string(), type: z.string(), books })),
-  /** The last hour, by queue and type; a minute in which nothing happened is left out. */
+  /** The last hour, by queue and type (past the 200 with the most jobs: "other"); a minute in which nothing happened is left out. */
   minutes: z.array(
     z.object({
       minute: time,

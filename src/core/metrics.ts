@@ -1,18 +1,18 @@
-// The metrics (L3), made from one snapshot. Labels are bounded: the queues and types with the most jobs have series of
+// The metrics (L3), made from one look. Labels are bounded: the queues and types with the most jobs have series of
 // their own, all others are summed up as "other". infra/grafana uses these names.
 import { type Family, histogramSamples, type Labels, type Sample } from "./prometheus-text.ts";
-import type { Counts, Group, Snapshot } from "./snapshot.ts";
+import type { Counts, Durations, Group, Snapshot } from "./snapshot.ts";
 
 /** Pairs of a queue and a type. */
 export const maxPairs = 200;
 const other = { queue: "other", type: "other" };
 
-export function metricsOf(snapshot: Snapshot): Family[] {
+export function metricsOf(snapshot: Snapshot, durations: Durations): Family[] {
   const bounded = boundedBy(snapshot.groups);
   const groups = snapshot.groups.map((group) => ({ ...group, ...bounded(group) }));
   return [
     ...jobFamilies(groups),
-    ...durationFamilies(snapshot, bounded),
+    ...durationFamilies(durations, bounded),
     ...bookFamilies(groups),
     ...waitingFamilies(snapshot),
     ...workFamilies(snapshot, groups),
@@ -74,10 +74,10 @@ function sumBy(groups: readonly Group[], labelsOf: (group: Group) => Labels, ent
   return [...sums.values()];
 }
 
-function durationFamilies(snapshot: Snapshot, bounded: (pair: Pair) => Pair): Family[] {
+function durationFamilies(durations: Durations, bounded: (pair: Pair) => Pair): Family[] {
   const histogram = (measure: "waiting" | "processing", help: string): Family => ({
     ...{ name: `sluice_job_${measure}_seconds`, help, type: "histogram" },
-    samples: durationSamples(snapshot, measure, bounded),
+    samples: durationSamples(durations, measure, bounded),
   });
   return [
     histogram("waiting", "From when a job was due to its first claim."),
@@ -86,12 +86,12 @@ function durationFamilies(snapshot: Snapshot, bounded: (pair: Pair) => Pair): Fa
 }
 
 function durationSamples(
-  { durations, durationBounds: bounds }: Snapshot,
+  { buckets: counted, bounds }: Durations,
   measure: "waiting" | "processing",
   bounded: (pair: Pair) => Pair,
 ): Sample[] {
   const histograms = new Map<string, { labels: Labels; buckets: number[]; sum: number }>();
-  for (const { bucket, jobs, seconds, ...duration } of durations) {
+  for (const { bucket, jobs, seconds, ...duration } of counted) {
     if (duration.measure !== measure) continue;
     const { queue, type } = bounded(duration);
     const key = keyOf({ queue, type });

@@ -10,7 +10,10 @@ export interface Snapshot {
   at: Date;
   /** One for each queue, type and priority that ever had a job. */
   groups: readonly Group[];
-  /** The last hour by queue and type, the running minute included. A minute in which nothing happened is left out. */
+  /**
+   * By queue and type, within the windows that were asked for: what lies between the starts of two of them is one sum,
+   * under the older start. So a window is the sum of all entries from its start on.
+   */
   minutes: readonly Minute[];
   /** The newest of each kind; a kind that never ran is left out. */
   rounds: readonly LastRound[];
@@ -30,10 +33,14 @@ export interface Snapshot {
   claimMs: number | null;
   /** Enqueues over HTTP that were answered with a 5xx or refused for depth, in the last hour by minute. */
   enqueueErrors: readonly { minute: Date; errors: number }[];
-  /** How long jobs waited and were processed, as of the last fold of the ledger; empty buckets are left out. */
-  durations: readonly DurationBucket[];
-  /** The upper ends of their buckets in seconds, without the last one, which has none. */
-  durationBounds: readonly number[];
+}
+
+/** How long jobs waited and were processed, as of the last fold of the ledger. */
+export interface Durations {
+  /** Empty ones are left out. */
+  buckets: readonly DurationBucket[];
+  /** Their upper ends in seconds, without the last one, which has none. */
+  bounds: readonly number[];
 }
 
 export interface Group extends Counts {

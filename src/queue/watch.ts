@@ -1,6 +1,7 @@
 // The watch round: looks at the queue from outside the drain, changes the alarms by what it saw, sends a canary on its
 // way, and delivers notices. Each step stands alone: one that fails does not stop the others, and the round fails at its end.
 import { type AlarmRule, canary } from "../core/alarm.ts";
+import { windowsOf } from "../core/policy/alarm-rules.ts";
 import type { Plan } from "../core/policy/drain-budget.ts";
 import type { Snapshot } from "../core/snapshot.ts";
 import { readAlarms, snapshot } from "../core/sql/index.ts";
@@ -28,7 +29,11 @@ export async function watch(queue: Queue, options: WatchOptions): Promise<object
   const { rules, sender, publicUrl, plan } = options;
   const targets = await keyTargets(options.targets);
   const look = async () => {
-    const [[seen], [known]] = await Promise.all([queue.db.run(snapshot()), queue.db.run(readAlarms())]);
+    const windows = windowsOf(rules);
+    const [[seen], [known]] = await Promise.all([
+      queue.db.run(snapshot({ windows })),
+      queue.db.run(readAlarms()),
+    ]);
     if (!seen || !known) throw new Error("a look at the queue returned nothing");
     return { seen, known };
   };

@@ -122,6 +122,8 @@ const examples = {
   prune: [statements.prune({ limit: 1 })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
   readAlarms: [statements.readAlarms()],
+  durations: [statements.durations({ pairs: 1 })],
+  recentMinutes: [statements.recentMinutes({ pairs: 1 })],
   recentAttempts: [statements.recentAttempts("a")],
   recordEnqueueErrors: [statements.recordEnqueueErrors(1)],
   recordRound: [
@@ -163,7 +165,7 @@ const examples = {
     ]),
   ],
   silenceAlarmAs: [statements.silenceAlarmAs("me", { alarm: "dead_letters", until: new Date() })],
-  snapshot: [statements.snapshot()],
+  snapshot: [statements.snapshot(), statements.snapshot({ windows: [5, 30] })],
 } satisfies Record<Name, Statement<unknown>[]>;
 
 let client: pg.PoolClient;

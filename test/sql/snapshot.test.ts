@@ -3,11 +3,13 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { Group, Snapshot } from "../../src/core/snapshot.ts";
 import {
   books,
+  durations,
   extend,
   foldLedger,
   openBreaker,
   prune,
   reapExpired,
+  recentMinutes,
   recordEnqueueErrors,
   recordRound,
   replay,
@@ -122,7 +124,7 @@ describe("the oldest due job", () => {
   });
 });
 
-test("its minutes are what happened in the last hour, folded or not", async () => {
+test("the recent minutes are what happened in the last hour, folded or not", async () => {
   const minute = (ago: number) => new Date((Math.floor(Date.now() / 60_000) - ago) * 60_000);
   const [longAgo, first, second] = [minute(62), minute(20), minute(15)];
   await queue.enqueue(...times(3, () => ({})), { type: "other" });
@@ -132,14 +134,43 @@ test("its minutes are what happened in the last hour, folded or not", async () =
   await queue.query("insert into sluice.ledger (at, lane, failed) select $1, lane, 7 from sluice.lane", [
     longAgo,
   ]);
+  const minutesOf = (pairs = 10) => db.run(recentMinutes({ pairs }));
   const expected = [
     { minute: first, type: "echo", enqueued: 3, completed: 0, failed: 0, ready: 3 },
     { minute: first, type: "other", enqueued: 1, completed: 0, failed: 0, ready: 1 },
     { minute: second, type: "echo", enqueued: 0, completed: 3, failed: 0, ready: -3 },
   ].map((entry) => ({ ...entry, queue: "default", expired: 0 }));
-  expect((await look()).minutes).toEqual(expected);
+  expect(await minutesOf()).toEqual(expected);
   await db.run(foldLedger({ limit: 100 }));
-  expect((await look()).minutes).toEqual(expected);
+  expect(await minutesOf()).toEqual(expected);
+  // The pair with fewer jobs goes into "other" when only one is shown.
+  expect((await minutesOf(1)).map(({ queue, type, enqueued }) => [queue, type, enqueued])).toEqual([
+    ["default", "echo", 3],
+    ["other", "other", 1],
+    ["default", "echo", 0],
+  ]);
+});
+
+test("its minutes are summed between the starts of the windows that a watcher asks for", async () => {
+  const minute = (ago: number) => new Date((Math.floor(Date.now() / 60_000) - ago) * 60_000);
+  await queue.enqueueOne();
+  await queue.query("delete from sluice.ledger");
+  for (const ago of [0, 4, 5, 6, 15, 16, 29, 31])
+    await queue.query("insert into sluice.ledger (at, lane, completed) select $1, lane, 1 from sluice.lane", [
+      minute(ago),
+    ]);
+  const lookBy = async (windows: number[]) => only(await db.run(snapshot({ windows })));
+  for (const limit of [0, 4, 100]) {
+    await db.run(foldLedger({ limit }));
+    const { at, minutes } = await lookBy([30, 5, 15]);
+    const age = (from: Date) => Math.round((at.getTime() - from.getTime()) / 60_000 - 0.5);
+    expect(minutes.map(({ minute: from, completed }) => [age(from), completed])).toEqual([
+      [30, 2],
+      [15, 2],
+      [5, 3],
+    ]);
+  }
+  expect((await lookBy([])).minutes).toEqual([]);
 });
 
 test("it knows the newest round of each kind, and the latest five", async () => {
@@ -197,9 +228,9 @@ test("it names the open breakers and the health of each table, a day's partition
 describe("how long jobs took", () => {
   const took = async () => {
     await db.run(foldLedger({ limit: 1000 }));
-    const { durations, durationBounds } = await look();
-    return durations.map(({ measure, bucket, jobs, seconds }) => ({
-      ...{ measure, jobs, atMost: durationBounds[bucket], seconds: Math.round(seconds) },
+    const { buckets, bounds } = only(await db.run(durations({ pairs: 10 })));
+    return buckets.map(({ measure, bucket, jobs, seconds }) => ({
+      ...{ measure, jobs, atMost: bounds[bucket], seconds: Math.round(seconds) },
     }));
   };
 

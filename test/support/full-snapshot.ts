@@ -1,4 +1,5 @@
 // A look at a queue in which there is something of everything that metrics are made of.
+import type { Durations } from "../../src/core/snapshot.ts";
 import { at, groupOf, minutesAgo, snapshotOf } from "./snapshots.ts";
 
 export const fullSnapshot = snapshotOf({
@@ -24,10 +25,13 @@ export const fullSnapshot = snapshotOf({
     { minute: at, errors: 2 },
     { minute: at, errors: 3 },
   ],
-  durationBounds: [1, 10],
-  durations: [
+});
+
+export const fullDurations: Durations = {
+  bounds: [1, 10],
+  buckets: [
     { queue: "default", type: "echo", measure: "waiting", bucket: 0, jobs: 4, seconds: 2 },
     { queue: "default", type: "echo", measure: "waiting", bucket: 2, jobs: 1, seconds: 60 },
     { queue: "default", type: "echo", measure: "processing", bucket: 1, jobs: 5, seconds: 20 },
   ],
-});
+};

@@ -24,8 +24,6 @@ export function snapshotOf(seen: Partial<Snapshot> = {}): Snapshot {
     tables: [],
     claimMs: null,
     enqueueErrors: [],
-    durations: [],
-    durationBounds: [],
     ...seen,
   };
 }

@@ -260,3 +260,20 @@ describe("what is said", () => {
     expect(of(alarm, looked)?.summary).toBe(summary);
   });
 });
+
+test("of 5,000 queues each row is read a few times, not once for each other queue", () => {
+  let reads = 0;
+  const counted = <Row extends object>(row: Row): Row =>
+    new Proxy(row, {
+      get(target, field) {
+        reads += 1;
+        return Reflect.get(target, field);
+      },
+    });
+  const queues = Array.from({ length: 5000 }, (_, n) => `queue-${n}`);
+  const groups = queues.map((queue) => counted(groupOf({ queue, pending: 1, dead: 1 })));
+  const minutes = queues.flatMap((queue) => [5, 15, 30].map((ago) => counted(minuteOf(ago, { queue }))));
+  const rows = groups.length + minutes.length;
+  expect(bad({ seen: { groups, minutes: [...beat, ...minutes] } })).toHaveLength(queues.length);
+  expect(reads / rows).toBeLessThan(40);
+});

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { alarmFamilies } from "../../src/core/alarm-metrics.ts";
 import { metricsOf } from "../../src/core/metrics.ts";
-import { fullSnapshot } from "../support/full-snapshot.ts";
+import { fullDurations, fullSnapshot } from "../support/full-snapshot.ts";
 
 const folder = join(import.meta.dirname, "../../infra/grafana");
 const alerts = readFileSync(join(folder, "alerts.yaml"), "utf8");
@@ -12,7 +12,7 @@ const dashboard = JSON.parse(readFileSync(join(folder, "dashboard.json"), "utf8"
   panels: { id: number; type: string; gridPos: object; targets?: { expr: string }[] }[];
 };
 const target = { name: "ops", offSince: null, failingSince: null, pending: 0 };
-const exposed = [...metricsOf(fullSnapshot), ...alarmFamilies([], [target])];
+const exposed = [...metricsOf(fullSnapshot, fullDurations), ...alarmFamilies([], [target])];
 const rules = alerts.split(/\n(?= {6}- alert: )/).slice(1);
 
 /** Every series that an expression can name. */

@@ -1,14 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { maxPairs, metricsOf } from "../../src/core/metrics.ts";
 import { toText } from "../../src/core/prometheus-text.ts";
-import type { Snapshot } from "../../src/core/snapshot.ts";
-import { fullSnapshot as full } from "../support/full-snapshot.ts";
+import type { Durations, Snapshot } from "../../src/core/snapshot.ts";
+import { fullSnapshot as full, fullDurations } from "../support/full-snapshot.ts";
 import { parseMetrics } from "../support/prometheus-lint.ts";
 import { groupOf, snapshotOf } from "../support/snapshots.ts";
 
-const read = (snapshot: Snapshot) => parseMetrics(toText(metricsOf(snapshot)));
-const samplesOf = (snapshot: Snapshot, name: string) =>
-  read(snapshot)
+const read = (snapshot: Snapshot, durations = fullDurations) =>
+  parseMetrics(toText(metricsOf(snapshot, durations)));
+const samplesOf = (snapshot: Snapshot, name: string, durations?: Durations) =>
+  read(snapshot, durations)
     .families.flatMap(({ lines }) => lines)
     .filter((line) => line.name === name);
 const valuesOf = (snapshot: Snapshot, name: string) =>
@@ -86,10 +87,10 @@ describe("labels", () => {
   const crowd = Array.from({ length: 3 * maxPairs }, (_, n) =>
     groupOf({ type: `type-${n}`, priority: n % 10, enqueued: n + 1, pending: n + 1, oldestDueSeconds: n }),
   );
-  const durations = crowd.map(({ queue, type }) => ({
+  const buckets = crowd.map(({ queue, type }) => ({
     ...{ queue, type, measure: "waiting" as const, bucket: 0, jobs: 1, seconds: 1 },
   }));
-  const crowded = snapshotOf({ groups: crowd, durations });
+  const crowded = snapshotOf({ groups: crowd });
 
   test("are of the types with the most jobs, and the rest is one sum", () => {
     const enqueued = samplesOf(crowded, "sluice_enqueued_jobs_total");
@@ -99,7 +100,9 @@ describe("labels", () => {
     expect(enqueued.map(({ labels }) => labels.type)).toContain("type-599");
     expect(read(crowded).faults).toEqual([]);
     expect(samplesOf(crowded, "sluice_breaker_open")).toHaveLength(maxPairs + 1);
-    expect(samplesOf(crowded, "sluice_job_waiting_seconds_count")).toHaveLength(maxPairs + 1);
+    expect(samplesOf(crowded, "sluice_job_waiting_seconds_count", { buckets, bounds: [1] })).toHaveLength(
+      maxPairs + 1,
+    );
   });
 
   test("with quotes, backslashes and line ends are escaped", () => {

@@ -1,18 +1,22 @@
 // What each alarm reads off a look at the queue, for the queue, type or place that it is about.
-import { type AlarmName, type AlarmRule, isCanary, type TargetHealth } from "../alarm.ts";
+import type { AlarmName, AlarmRule, TargetHealth } from "../alarm.ts";
 import type { Group, Minute, Snapshot } from "../snapshot.ts";
 import { type Reading, tooHigh, tooLow } from "./reading.ts";
+import type { Scope } from "./scope.ts";
 
 export interface Sight {
   snapshot: Snapshot;
   targets: readonly TargetHealth[];
+  /** The snapshot's rows that lie within a scope. */
+  groups(scope: Scope): readonly Group[];
+  minutes(scope: Scope): readonly Minute[];
 }
 
 type Read = (sight: Sight, rule: AlarmRule) => Reading;
 
 export const readings: Record<AlarmName, Read> = {
-  completion_rate_low({ snapshot }, rule) {
-    const completed = sumOf(recent(snapshot, rule), "completed");
+  completion_rate_low(sight, rule) {
+    const completed = sumOf(recent(sight, rule), "completed");
     return tooLow({
       count: completed,
       perMinute: rule.threshold,
@@ -21,22 +25,22 @@ export const readings: Record<AlarmName, Read> = {
     });
   },
 
-  queue_length_high({ snapshot }, rule) {
-    const waiting = sumOf(groupsOf(snapshot, rule), "pending");
+  queue_length_high(sight, rule) {
+    const waiting = sumOf(sight.groups(rule), "pending");
     return tooHigh(waiting, rule.threshold, `${nameOf(rule)}: ${jobs(waiting)} waiting`);
   },
 
-  queue_growing({ snapshot }, rule) {
+  queue_growing(sight, rule) {
     // What was put off to a later time is no backlog: it counts from when it is due.
-    const growth = Math.max(0, sumOf(recent(snapshot, rule), "ready"));
+    const growth = Math.max(0, sumOf(recent(sight, rule), "ready"));
     const summary = `${nameOf(rule)}: grew by ${jobs(growth)} in ${rule.windowMinutes} min`;
     return tooHigh(growth, rule.threshold, summary);
   },
 
-  oldest_pending_high({ snapshot }, rule) {
+  oldest_pending_high(sight, rule) {
     const limitOf = (group: Group) => rule.thresholdByPriority[group.priority] ?? rule.threshold;
     const shareOf = (group: Group) => (group.oldestDueSeconds ?? 0) / limitOf(group);
-    const [worst] = groupsOf(snapshot, rule).toSorted((a, b) => shareOf(b) - shareOf(a));
+    const [worst] = sight.groups(rule).toSorted((a, b) => shareOf(b) - shareOf(a));
     if (!worst) return tooHigh(0, rule.threshold, `${nameOf(rule)}: nothing waits`);
     const seconds = Math.round(worst.oldestDueSeconds ?? 0);
     const which = `type ${worst.type}, priority ${worst.priority}`;
@@ -47,16 +51,16 @@ export const readings: Record<AlarmName, Read> = {
     );
   },
 
-  job_expired({ snapshot }, rule) {
-    const expired = sumOf(recent(snapshot, rule), "expired");
+  job_expired(sight, rule) {
+    const expired = sumOf(recent(sight, rule), "expired");
     const summary = `${nameOf(rule)}: ${jobs(expired)} expired unprocessed in ${rule.windowMinutes} min`;
     return tooHigh(expired, rule.threshold, summary);
   },
 
   // What expired a moment ago is job_expired's to tell: one trouble, one alarm. Later it is a dead letter as others are.
-  dead_letters({ snapshot }, rule) {
-    const expired = sumOf(recent(snapshot, { ...rule, windowMinutes: expiredApartMinutes }), "expired");
-    const dead = Math.max(0, sumOf(groupsOf(snapshot, rule), "dead") - expired);
+  dead_letters(sight, rule) {
+    const expired = sumOf(recent(sight, { ...rule, windowMinutes: expiredApartMinutes }), "expired");
+    const dead = Math.max(0, sumOf(sight.groups(rule), "dead") - expired);
     return tooHigh(
       dead,
       rule.threshold,
@@ -118,7 +122,8 @@ export const readings: Record<AlarmName, Read> = {
 /** Reaps come half as often as drains. */
 const reapFactor = 2;
 const namedAtMost = 5;
-const expiredApartMinutes = 30;
+/** So long an expired job is told of as such, and then as a dead letter. */
+export const expiredApartMinutes = 30;
 
 function overdue({ at, rounds, runningSince, expiredLeaseSeconds }: Snapshot, limitSeconds: number): Reading {
   const kinds = (["drain", "reap"] as const).map((kind) => {
@@ -151,21 +156,10 @@ function overdue({ at, rounds, runningSince, expiredLeaseSeconds }: Snapshot, li
   };
 }
 
-type Scope = Pick<AlarmRule, "queue" | "jobType">;
-
-/** The canary is watched by its completions alone: a rule sees it only where it names it. */
-export function isWithin(of: { queue: string; type: string }, { queue, jobType }: Scope): boolean {
-  return (queue === null || of.queue === queue) && (jobType === null ? !isCanary(of) : of.type === jobType);
-}
-
-function groupsOf({ groups }: Snapshot, scope: Scope): Group[] {
-  return groups.filter((group) => isWithin(group, scope));
-}
-
 /** Whole minutes of the window and the running one: a minute that has just begun says nothing alone. */
-function recent({ at, minutes }: Snapshot, rule: Scope & { windowMinutes: number }): Minute[] {
+function recent({ snapshot: { at }, minutes }: Sight, rule: Scope & { windowMinutes: number }): Minute[] {
   const since = windowStart(at, rule.windowMinutes);
-  return minutes.filter((minute) => minute.minute >= since && isWithin(minute, rule));
+  return minutes(rule).filter(({ minute }) => minute >= since);
 }
 
 function windowStart(at: Date, windowMinutes: number): Date {

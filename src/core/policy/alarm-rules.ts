@@ -1,10 +1,15 @@
 // What a look at the queue means by the rules: one observation for each thing that a rule watches.
 import type { AlarmKey, AlarmName, AlarmRule, Observation } from "../alarm.ts";
 import { isActive } from "./active-hours.ts";
-import { isWithin, readings, type Sight } from "./alarm-readings.ts";
+import { expiredApartMinutes, readings, type Sight } from "./alarm-readings.ts";
+import { within } from "./scope.ts";
 
-export function observe(sight: Sight, rules: readonly AlarmRule[]): Observation[] {
-  const { at, runningSince } = sight.snapshot;
+export function observe(
+  seen: Pick<Sight, "snapshot" | "targets">,
+  rules: readonly AlarmRule[],
+): Observation[] {
+  const { at, runningSince, groups, minutes } = seen.snapshot;
+  const sight: Sight = { ...seen, groups: within(groups), minutes: within(minutes) };
   return rules
     .filter((rule) => rule.isEnabled && isActive(rule.activeHours, at) && isPastGrace(rule, at, runningSince))
     .flatMap((rule) =>
@@ -12,6 +17,11 @@ export function observe(sight: Sight, rules: readonly AlarmRule[]): Observation[
         .filter((subject) => ownerOf(subject, rules) === rule)
         .map((subject) => ({ ...subject, rule, ...readings[rule.alarm](sight, { ...rule, ...subject }) })),
     );
+}
+
+/** Over how many minutes the rules sum up what happened. */
+export function windowsOf(rules: readonly AlarmRule[]): number[] {
+  return [...new Set([...rules.map(({ windowMinutes }) => windowMinutes), expiredApartMinutes])];
 }
 
 function isPastGrace(rule: AlarmRule, at: Date, runningSince: Date | null): boolean {
@@ -35,9 +45,9 @@ const subjects = {
   target_failing: "place",
 } as const satisfies Record<AlarmName, string>;
 
-function subjectsOf(rule: AlarmRule, { snapshot }: Sight): AlarmKey[] {
+function subjectsOf(rule: AlarmRule, { snapshot, groups }: Sight): AlarmKey[] {
   const { alarm, queue, jobType } = rule;
-  const inScope = snapshot.groups.filter((group) => isWithin(group, rule));
+  const inScope = groups(rule);
   switch (subjects[alarm]) {
     case "rule":
       return [{ alarm, queue, jobType }];

@@ -26,5 +26,6 @@ export {
 } from "./reap.ts";
 export { backlog, recordRound } from "./round.ts";
 export { settle } from "./settle.ts";
+export { durations, recentMinutes } from "./shown-pairs.ts";
 export { snapshot } from "./snapshot.ts";
 export { completeOne, enqueueMany, enqueueOne } from "./transaction.ts";

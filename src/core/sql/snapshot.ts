@@ -1,7 +1,6 @@
 // snapshot: a look at the whole queue. See migrations/functions/snapshot.sql.
 import { sql } from "drizzle-orm";
 import type {
-  DurationBucket,
   Group,
   LastRound,
   OldestTransaction,
@@ -12,14 +11,15 @@ import type {
 } from "../snapshot.ts";
 import { type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
-export function snapshot(): Statement<Snapshot> {
+/** `windows`: over how many minutes what happened will be summed up. */
+export function snapshot({ windows = [] }: { windows?: readonly number[] } = {}): Statement<Snapshot> {
   return {
     name: "snapshot",
     isRepeatable: true,
     build: (schema) => sql`
       select ${time("at")}, groups, minutes, rounds, ${time("running_since")}, open_breakers, live_workers, expired_lease_seconds,
-             oldest_transaction, tables, claim_ms, enqueue_errors, durations, duration_bounds
-      from ${schema}.snapshot()`,
+             oldest_transaction, tables, claim_ms, enqueue_errors
+      from ${schema}.snapshot(${sql.param(windows)}::int[])`,
     decode: decodeSnapshot,
   };
 }
@@ -59,8 +59,6 @@ function decodeSnapshot(row: Row): Snapshot {
     })),
     claimMs: row.claim_ms === null ? null : Number(row.claim_ms),
     enqueueErrors: listOf<Snapshot["enqueueErrors"][number]>(row.enqueue_errors).map(withMinute),
-    durations: listOf<DurationBucket>(row.durations),
-    durationBounds: (row.duration_bounds as number[] | null) ?? [],
   };
 }
 

@@ -2,9 +2,9 @@
 import { Hono } from "hono";
 import { alarmFamilies } from "../../core/alarm-metrics.ts";
 import { SluiceError } from "../../core/errors.ts";
-import { metricsOf } from "../../core/metrics.ts";
+import { maxPairs, metricsOf } from "../../core/metrics.ts";
 import { contentType, toText } from "../../core/prometheus-text.ts";
-import { readAlarms, snapshot } from "../../core/sql/index.ts";
+import { durations, readAlarms, snapshot } from "../../core/sql/index.ts";
 import { keyTargets } from "../../queue/notify.ts";
 import { targetStates } from "../../queue/targets.ts";
 import type { AppEnv } from "./app.ts";
@@ -15,10 +15,14 @@ metrics.use(requireAdmin);
 
 metrics.get("/", async (context) => {
   const { queue, settings } = context.env;
-  const [[seen], [alarms]] = await Promise.all([queue.db.run(snapshot()), queue.db.run(readAlarms())]);
-  if (!seen || !alarms) throw new SluiceError("internal", "the snapshot has no row");
+  const [[seen], [took], [alarms]] = await Promise.all([
+    queue.db.run(snapshot()),
+    queue.db.run(durations({ pairs: maxPairs })),
+    queue.db.run(readAlarms()),
+  ]);
+  if (!seen || !took || !alarms) throw new SluiceError("internal", "the snapshot has no row");
   const states = alarms.alarms.map(({ state }) => state);
   const targets = targetStates(await keyTargets(settings.alarmTargets), alarms.targets);
-  const families = [...metricsOf(seen), ...alarmFamilies(states, targets)];
+  const families = [...metricsOf(seen, took), ...alarmFamilies(states, targets)];
   return context.body(toText(families), 200, { "content-type": contentType });
 });

@@ -15,19 +15,20 @@ queues.get("/", async (context) => {
   const { queue, registry } = context.env;
   const [all, pauses] = await Promise.all([queue.db.run(books()), queue.db.run(listPauses())]);
   const rows = all.filter((row) => !isCanary(row));
+  const byQueue = Map.groupBy(rows, (row) => row.queue);
   const names = new Set([
     ...registry
       .all()
       .filter((definition) => !isCanary(definition))
       .map((definition) => definition.queue),
-    ...rows.map((row) => row.queue),
+    ...byQueue.keys(),
     ...pauses.filter(({ kind }) => kind === "queue").map((pause) => pause.name),
   ]);
   const found = [...names].toSorted().map(
     (known): QueueResponse => ({
       queue: known,
       ...pauseOf(pauses, { kind: "queue", name: known }),
-      books: totalOf(rows.filter((row) => row.queue === known)),
+      books: totalOf(byQueue.get(known) ?? []),
     }),
   );
   return context.json({ queues: found });

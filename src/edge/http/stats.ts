@@ -1,28 +1,35 @@
-// GET /v1/stats: the numbers behind the dashboard, from one statement.
+// GET /v1/stats: the numbers behind the dashboard.
 import { Hono } from "hono";
 import type { StatsResponse } from "../../contract/admin.ts";
 import { isCanary } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { Group, Minute, RecentRound } from "../../core/snapshot.ts";
-import { snapshot } from "../../core/sql/index.ts";
+import { recentMinutes, snapshot } from "../../core/sql/index.ts";
 import type { AppEnv } from "./app.ts";
 import { requireAdmin } from "./auth.ts";
 import { totalOf } from "./place.ts";
+
+/** Pairs of a queue and a type whose minutes are shown apart; those of all others are summed up as "other". */
+const maxPairs = 200;
 
 export const stats = new Hono<AppEnv>();
 stats.use(requireAdmin);
 
 stats.get("/", async (context) => {
-  const [seen] = await context.env.queue.db.run(snapshot());
+  const { db } = context.env.queue;
+  const [[seen], recent] = await Promise.all([
+    db.run(snapshot()),
+    db.run(recentMinutes({ pairs: maxPairs })),
+  ]);
   if (!seen) throw new SluiceError("internal", "the snapshot has no row");
   const { recentRounds, expiredLeaseSeconds } = seen;
   const groups = seen.groups.filter((group) => !isCanary(group));
-  const minutes = seen.minutes.filter((minute) => !isCanary(minute));
+  const minutes = recent.filter((minute) => !isCanary(minute));
   const body: StatsResponse = {
     totals: totalOf(groups),
     books: byQueueAndType(groups),
     minutes: minutes.map(minuteOf),
-    oldest_due_seconds: Math.max(0, ...groups.map((group) => group.oldestDueSeconds ?? 0)),
+    oldest_due_seconds: groups.reduce((oldest, group) => Math.max(oldest, group.oldestDueSeconds ?? 0), 0),
     expired_lease_seconds: expiredLeaseSeconds,
     rounds: recentRounds.map(roundOf),
   };

@@ -1,0 +1,37 @@
+// recent minutes, durations: of the pairs of a queue and a type with the most jobs, all others summed up as "other". See
+// migrations/functions/shown-pairs.sql.
+import { sql } from "drizzle-orm";
+import type { Durations, Minute } from "../snapshot.ts";
+import { type Statement, time, timeOf } from "./statement.ts";
+
+export function recentMinutes({ pairs }: { pairs: number }): Statement<Minute> {
+  return {
+    name: "recent minutes",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${time("minute")}, queue, type, enqueued, completed, failed, expired, ready
+      from ${schema}.recent_minutes(${pairs}::int)`,
+    decode: (row) => ({
+      minute: timeOf(row.minute),
+      queue: String(row.queue),
+      type: String(row.type),
+      enqueued: Number(row.enqueued),
+      completed: Number(row.completed),
+      failed: Number(row.failed),
+      expired: Number(row.expired),
+      ready: Number(row.ready),
+    }),
+  };
+}
+
+export function durations({ pairs }: { pairs: number }): Statement<Durations> {
+  return {
+    name: "durations",
+    isRepeatable: true,
+    build: (schema) => sql`select buckets, bounds from ${schema}.durations(${pairs}::int)`,
+    decode: (row) => ({
+      buckets: row.buckets as Durations["buckets"],
+      bounds: row.bounds as number[],
+    }),
+  };
+}

@@ -1,0 +1,81 @@
+// 5,000 lanes, one for each queue: what looks at all of them takes a few steps for each, and what looks at one of them takes
+// no more than before. Counted in buffers, which a value that is decompressed again for each lane shows as well.
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { changeAlarms } from "../../src/core/sql/index.ts";
+import { compile } from "../../src/core/sql/statement.ts";
+import { firing } from "../support/alarms.ts";
+import { fillLedger } from "../support/busy-books.ts";
+import { measure, measureOften, type PlanNode, watchStatements } from "../support/explain.ts";
+import { useTestDatabase } from "../support/test-database.ts";
+import { times } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const client = new pg.Client({ connectionString: db.url });
+const lanes = 5000;
+let claimBefore: number;
+
+const claimCost = async () =>
+  (await measureOften(5, () => measure(client, "select sluice.claim('small', '{mail}', 1, 600)"))).buffers;
+
+beforeAll(async () => {
+  await client.connect();
+  await client.query("select sluice.enqueue_many('mail', array_fill('{}'::jsonb, array[100]), 'small')");
+  claimBefore = await claimCost();
+  await client.query(
+    `select sluice.enqueue_jobs((
+       select jsonb_agg(jsonb_build_object('type', 'echo', 'queue', 'queue-' || n)) from generate_series(1, $1::int) as n))`,
+    [lanes],
+  );
+  await fillLedger(client, { rows: lanes });
+  // The third has cursors of all lanes before it, as one row that is too large for its page.
+  for (let n = 0; n < 3; n++) await client.query("select sluice.advance_cursors()");
+  await client.query("vacuum analyze");
+}, 120_000);
+afterAll(() => client.end());
+
+const looks = [
+  { what: "a snapshot", text: "select * from sluice.snapshot('{5,15,30}')", most: 8 },
+  { what: "the backlog", text: "select * from sluice.backlog('{echo}', 400)", most: 3 },
+  { what: "an advance of the cursors", text: "select sluice.advance_cursors()", most: 3 },
+  { what: "the recent minutes", text: "select * from sluice.recent_minutes(200)", most: 2 },
+  { what: "the durations", text: "select * from sluice.durations(200)", most: 1 },
+  { what: "the books", text: "select * from sluice.books", most: 1 },
+];
+
+test.each(looks)("$what takes at most $most buffers for each lane", async ({ text, most }) => {
+  const { buffers } = await measureOften(2, () => measure(client, text));
+  expect(buffers / lanes).toBeLessThanOrEqual(most);
+});
+
+test("the recent minutes of 5,000 queues are those of the 200 with the most jobs, and of all others together", async () => {
+  const { rows } = await client.query(
+    "select count(distinct queue)::int as queues, sum(enqueued)::int as jobs from sluice.recent_minutes(200)",
+  );
+  expect(rows).toEqual([{ queues: 201, jobs: lanes + 100 }]);
+});
+
+test("a claim from one queue costs what it cost before there were others", async () => {
+  expect(await claimCost()).toBeLessThanOrEqual(claimBefore + 12); // the cursors of all lanes are one value
+});
+
+test("5,000 alarms that fire at once are written, and then changed, without comparing each with each", async () => {
+  const watch = await watchStatements(client);
+  const changes = (version?: number) =>
+    times(lanes, (n) => ({
+      ...{ state: { ...firing, queue: `queue-${n}` }, version, notice: { of: n } },
+    }));
+  for (const version of [undefined, 1]) {
+    const { text, values } = compile(changeAlarms(changes(version), [{ name: "ops", urlHash: "1" }]));
+    const { rowCount } = await client.query(text, values);
+    expect(rowCount).toBe(lanes);
+  }
+  const compared = watch.take().map(({ plan }) => rowsCompared(plan));
+  expect(Math.max(...compared)).toBeLessThan(5 * lanes);
+});
+
+/** Pairs of rows that a join looked at in vain. */
+function rowsCompared(node: PlanNode & { "Rows Removed by Join Filter"?: number }): number {
+  const own = (node["Rows Removed by Join Filter"] ?? 0) * node["Actual Loops"];
+  return (node.Plans ?? []).reduce((sum, child) => sum + rowsCompared(child), own);
+}
