@@ -266,6 +266,7 @@ create type claim_batch as (
   jobs             int,
   last_seq         bigint, -- of what was taken last
   is_probe         boolean,
+  trial_type       text, -- whose breaker counts these jobs as its probe or its step
   some_expired     boolean, -- was met and buried
   more             boolean,
   leases           lease[], -- without their key

@@ -12,13 +12,18 @@ create table limit_state (
   primary key (type, id)
 );
 
--- A type's circuit breaker: open while it was not closed since it was opened.
+-- A type's circuit breaker: open while it was not closed since it was opened. Once closed it lets jobs through by steps of
+-- growing size, until the type has shown that it works.
 create table breaker (
-  type      text primary key,
-  opened_at timestamptz not null,
-  probed_at timestamptz not null, -- when a job was last let through
-  closed_at timestamptz,
-  check (closed_at >= opened_at)
+  type       text primary key,
+  opened_at  timestamptz not null,
+  probed_at  timestamptz not null, -- when a job was last let through
+  closed_at  timestamptz,
+  step       smallint default 1, -- how many jobs may be claimed next; null: as many as there are
+  step_lease uuid, -- the claim that took the last step
+  probe_id   uuid, -- the job that was let through: it is the next probe too, until it ends
+  check (closed_at >= opened_at),
+  check (step = 1 or closed_at is not null)
 );
 
 create table round (

@@ -11,7 +11,7 @@ begin
   -- The lanes below the first that has work are not looked into.
   select chosen.priority, chosen.lane, chosen.type, oldest.seq,
          chosen.solo or coalesce(p_limits ? chosen.type, false)
-           or exists (select from breaker where breaker.type = chosen.type and closed_at is null) as is_alone,
+           or exists (select from breaker where breaker.type = chosen.type and step is not null) as is_alone,
          exists (
            select from lane as other
            where queue = p_queue and other.priority = chosen.priority and other.type = any(p_types)
@@ -48,7 +48,7 @@ begin
   from (
     select lane, type, coalesce(p_lows[lane], 0) as low,
            solo or coalesce(p_limits ? type, false)
-             or type = any(array(select type from breaker where closed_at is null)) as is_alone
+             or type = any(array(select type from breaker where step is not null)) as is_alone
     from lane
     where queue = p_queue and priority = v_first.priority and type = any(p_types)
       and type <> all(array(select name from pause where kind = 'type'))
@@ -81,6 +81,7 @@ declare
   v_plain_head bigint := p_level.heads[array_position(p_level.is_alone, false)];
   v_group      record;
   v_quota      record;
+  v_limit      int;
 begin
   for v_group in
     select entry.type, lane.solo,
@@ -96,13 +97,53 @@ begin
     exit when v_plain_head < v_group.head;
     select * into v_quota from quota_of(v_group.type, p_limits);
     continue when v_quota.quota = 0; -- used up, or another claim is at it
-    p_batch := take_oldest(p_batch, v_group.level,
-                           least(p_limit, v_quota.quota, case when v_group.solo then 1 end));
+    v_limit := least(p_limit, v_quota.quota, case when v_group.solo then 1 end);
+    if v_quota.is_trial then
+      p_batch := take_tried(p_batch, v_group.level, v_limit);
+    else
+      p_batch := take_oldest(p_batch, v_group.level, v_limit);
+    end if;
     if p_batch.jobs > 0 then
       p_batch.is_probe := v_quota.is_probe;
+      p_batch.trial_type := case when v_quota.is_trial then v_group.type end;
       p_batch.more := true; -- maybe
       exit;
     end if;
+  end loop;
+  return p_batch;
+end $$;
+
+-- For a breaker's probe or step: first the job that probed last, then what was tried most often. Only so far is looked:
+-- what waits further back is found once it has been a probe. Each is taken as a lane of its own that ends with it.
+create or replace function take_tried(p_batch claim_batch, p_level lane_level, p_limit int) returns claim_batch
+language plpgsql as $$
+declare
+  c_look  constant int := 1000; -- jobs of a lane
+  c_spare constant int := 20; -- others may have some of them at hand
+  v_probe uuid := (select probe_id from breaker where type = p_level.types[1]);
+  v_tried lane_level;
+begin
+  select p_level.priority, array_agg(lane order by place), array_agg(p_level.types[1]), array_agg(seq order by place),
+         array_agg(true)
+  into v_tried
+  from (
+    select lane, seq, row_number() over (order by id is not distinct from v_probe desc, attempt desc, seq) as place
+    from (
+      select lane, seq, id, attempt from ready where id = v_probe and lane = any(p_level.lanes)
+      union
+      select ahead.*
+      from unnest(p_level.lanes, p_level.heads) as lanes(lane, head)
+      cross join lateral (
+        select lane, seq, id, attempt
+        from ready where ready.lane = lanes.lane and seq >= lanes.head order by seq limit c_look
+      ) as ahead
+    ) as waiting
+    order by place
+    limit p_limit + c_spare
+  ) as tried;
+  for n in 1 .. coalesce(cardinality(v_tried.lanes), 0) loop
+    exit when p_batch.jobs = p_limit or p_batch.more;
+    p_batch := take_lane(p_batch, v_tried, n, v_tried.heads[n], 1);
   end loop;
   return p_batch;
 end $$;

@@ -6,7 +6,7 @@
 -- costs nothing.
 --
 -- The answer is one value, since a row of a dozen columns for each job costs its reader more than all the rest:
---   { settled: [status, …] | null, key, is_probe, has_more,
+--   { settled: [status, …] | null, key, is_probe, is_trial, has_more,
 --     leases: [{ type, priority, expires_ms, attempts: […] | null, strikes: […] | null, seqs: […],
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors], …] }, …] | null }
 
@@ -108,9 +108,13 @@ begin
     if p_limits is not null then
       perform count_claimed(p_limits, v_key);
     end if;
+    if v_batch.trial_type is not null then
+      perform note_trial(v_batch.trial_type, v_key, v_batch.leases[1].ids[1]);
+    end if;
   end if;
   return json_build_object(
-    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'has_more', v_batch.more,
+    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe,
+    'is_trial', v_batch.trial_type is not null, 'has_more', v_batch.more,
     'leases', v_batch.answers);
 end $$;
 

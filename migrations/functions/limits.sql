@@ -4,16 +4,19 @@
 create or replace function quota_of(
   p_type text, p_limits jsonb,
   out quota int, -- null: no limit
-  out is_probe boolean
+  out is_probe boolean,
+  out is_trial boolean -- its breaker counts what is taken as its probe or its step
 )
 language plpgsql as $$
 declare
   v_now   timestamptz;
+  v_step  int;
   v_state limit_state%rowtype;
   v_limit jsonb := p_limits -> p_type;
 begin
   is_probe := false;
-  if v_limit is null and not exists (select from breaker where type = p_type and closed_at is null) then
+  is_trial := false;
+  if v_limit is null and not exists (select from breaker where type = p_type and step is not null) then
     return;
   end if;
   if not pg_try_advisory_xact_lock(hashtextextended(format('sluice.type.%s.%s', current_schema(), p_type), 0)) then
@@ -22,20 +25,16 @@ begin
   end if;
   v_now := clock_timestamp(); -- after the lock: one clock reading stamps and checks
 
-  -- An open breaker lets one job through a minute.
-  update breaker set probed_at = v_now
-  where type = p_type and closed_at is null and probed_at <= v_now - interval '60 s';
-  is_probe := found;
-  if exists (select from breaker where type = p_type and closed_at is null) then
-    quota := case when is_probe then 1 else 0 end;
+  select step.quota, step.is_probe into v_step, is_probe from breaker_quota(p_type, v_now) as step;
+  is_trial := v_step is not null;
+  quota := v_step;
+  if v_limit is null or v_step = 0 or is_probe then
     return;
-  end if;
-  if v_limit is null then
-    return; -- no limit
   end if;
 
   select * into v_state from limit_state where type = p_type order by id desc limit 1;
   select least(
+    v_step,
     (v_limit ->> 'concurrency')::int - (
       select coalesce(sum(cardinality(lease.ids)), 0)
       from lease join lane using (lane)

@@ -96,6 +96,8 @@ export interface ClaimedJob extends Held {
   errors: JobError[];
   /** Let through an open breaker to see whether its type works again. */
   isProbe: boolean;
+  /** A probe, or one of the few that are let through after a breaker closed: the next ones wait for them. */
+  isTrial: boolean;
 }
 
 /**

@@ -1,6 +1,13 @@
 // The circuit breakers as one drain sees them: after failures it asks how the type fared everywhere of late and opens
 // the breaker if that was bad; after a probe that succeeded it closes it. The database keeps the state and enforces it.
-import { type Attempts, shouldOpen } from "../core/policy/circuit-breaker.ts";
+import type { Outcome } from "../core/job.ts";
+import {
+  type Attempts,
+  type BreakerPolicy,
+  defaultBreaker,
+  shouldOpen,
+  trialBreaker,
+} from "../core/policy/circuit-breaker.ts";
 import { closeBreaker, openBreaker, recentAttempts } from "../core/sql/index.ts";
 import type { Landing } from "./flights.ts";
 import type { Queue } from "./ports.ts";
@@ -24,15 +31,16 @@ export function createBreakers(queue: Queue): Breakers {
       const closing = typesOf(
         settled.filter(({ job, outcome }) => job.isProbe && outcome.kind === "complete"),
       );
-      const failing = typesOf(
-        settled.filter(({ outcome }) => outcome.kind === "retry" || outcome.kind === "bury"),
-      );
+      // A probe that failed says only that the breaker stays open.
+      const failed = settled.filter(({ job, outcome }) => isFailure(outcome) && !job.isProbe);
+      const onTrial = new Set(typesOf(failed.filter(({ job }) => job.isTrial)));
       let statements = 0;
       try {
         for (const type of closing) statements += await close(queue, type);
-        for (const type of failing.filter(isDue)) {
+        for (const type of typesOf(failed).filter((type) => onTrial.has(type) || isDue(type))) {
           judgedMs.set(type, queue.clock.nowMs());
-          statements += await openIfFailing(queue, type);
+          const policy = onTrial.has(type) ? trialBreaker : defaultBreaker;
+          statements += await openIfFailing(queue, type, policy);
         }
       } catch (error) {
         // The next failure or probe asks again.
@@ -48,13 +56,17 @@ async function close(queue: Queue, type: string): Promise<number> {
   return 1;
 }
 
-async function openIfFailing(queue: Queue, type: string): Promise<number> {
+async function openIfFailing(queue: Queue, type: string, policy: BreakerPolicy): Promise<number> {
   const [attempts = { completed: 0, failed: 0 } satisfies Attempts] = await queue.db.run(
     recentAttempts(type),
   );
-  if (!shouldOpen(attempts)) return 1;
+  if (!shouldOpen(attempts, policy)) return 1;
   if ((await queue.db.run(openBreaker(type)))[0]) queue.log.error("breaker opened", { type, ...attempts });
   return 2;
+}
+
+function isFailure({ kind }: Outcome): boolean {
+  return kind === "retry" || kind === "bury";
 }
 
 function typesOf(settlements: readonly Landing[]): string[] {

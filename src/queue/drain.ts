@@ -49,6 +49,8 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
   let end: DrainEnd | null = null;
   let last: Pace | null = null;
   let extendAtMs = Number.POSITIVE_INFINITY;
+  /** Nothing else is there: the next claim is worth it when what its breaker has on trial has ended. */
+  let isWaitingForTrial = false;
   /** Jobs that were abandoned may be what ended their invocation: they run alone, so they wait for the others. */
   const suspects: ClaimedJob[] = [];
 
@@ -70,6 +72,7 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
 
   async function claimBatch(): Promise<void> {
     if (suspects.length > 0 || flights.jobs().some(isSuspect)) return;
+    if (isWaitingForTrial && flights.jobs().some(isOnTrial)) return;
     const types = typesThatFit(queue, budget, elapsedMs());
     const subrequestsPerJob = Math.max(0, ...types.map((type) => type.subrequests));
     const limit = nextBatchSize(budget, {
@@ -107,7 +110,8 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
       claimed += batch.jobs.length;
       suspects.push(...batch.jobs.filter(isSuspect));
       start(batch.jobs.filter((job) => !isSuspect(job)));
-      if (!batch.hasMore) end = "empty";
+      isWaitingForTrial = !batch.hasMore && flights.jobs().some(isOnTrial);
+      if (!batch.hasMore && !isWaitingForTrial) end = "empty";
       extendAtMs = Math.min(extendAtMs, beganMs + (leaseSeconds * 1000) / 3);
       last = { jobs: batch.jobs.length, ms: 0 };
     } catch (error) {
@@ -168,6 +172,10 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
       extendAtMs = queue.clock.nowMs() + 1000;
     }
   }
+}
+
+function isOnTrial(job: ClaimedJob): boolean {
+  return job.isTrial;
 }
 
 function isSuspect(job: ClaimedJob): boolean {

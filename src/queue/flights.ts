@@ -1,5 +1,5 @@
 // The handlers in flight of one drain: starts them, collects their outcomes, and lets the drain wait for what it needs.
-import type { ClaimedJob, Outcome, Settlement } from "../core/job.ts";
+import type { ClaimedJob, Settlement } from "../core/job.ts";
 import type { JobType, Queue } from "./ports.ts";
 import { type Run, startRun } from "./run-job.ts";
 
@@ -7,9 +7,6 @@ import { type Run, startRun } from "./run-job.ts";
 export class LeaseLostError extends Error {
   override readonly name = "LeaseLostError";
 }
-
-/** A probe that failed says only that the breaker stays open: its attempt does not count. */
-const probeAgainSeconds = 60;
 
 /** What became of a claimed job, not settled yet. */
 export interface Landing extends Settlement {
@@ -40,7 +37,7 @@ export function createFlights(queue: Queue, hardEndMs: number): Flights {
     run.outcomes.then((outcomes) => {
       runs.delete(run);
       jobs.forEach((job, index) => {
-        landed.push({ job, outcome: judge(job, outcomes[index] ?? { kind: "release" }) });
+        landed.push({ job, outcome: outcomes[index] ?? { kind: "release" } });
       });
       wake();
     });
@@ -81,11 +78,6 @@ export function createFlights(queue: Queue, hardEndMs: number): Flights {
       };
     });
   }
-}
-
-function judge(job: ClaimedJob, outcome: Outcome): Outcome {
-  const isFailure = outcome.kind === "retry" || outcome.kind === "bury";
-  return job.isProbe && isFailure ? { kind: "snooze", retryInSeconds: probeAgainSeconds } : outcome;
 }
 
 function sum(runs: Iterable<Run>): number {

@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { claim, openBreaker, settle } from "../../src/core/sql/index.ts";
+import { FatalError } from "../../src/core/errors.ts";
+import { claim, closeBreaker, openBreaker, settle } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
 import { drain } from "../../src/queue/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
+import { bringForward } from "../support/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
 import { createTestQueue, lookAt, roomyBudget } from "../support/queue.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -32,6 +34,13 @@ const queue = createTestQueue(db, [
     backoff: { baseSeconds: 0.001, maxSeconds: 0.001, jitterSeconds: 0 },
     run: () => (state.works ? "fine" : Promise.reject(new Error("down"))),
   }),
+  defineJob("flaky", {
+    payload: any,
+    maxAttempts: 5,
+    backoff: { baseSeconds: 1, maxSeconds: 1, jitterSeconds: 0 },
+    run: (_, { attempt }) => (attempt === 1 ? Promise.reject(new Error("not yet")) : "fine"),
+  }),
+  defineJob("dying", { payload: any, run: () => Promise.reject(new FatalError("never")) }),
   defineJob("other", { payload: any, run: () => {} }),
 ]);
 const drainDefault = () => drain(queue, { name: "default", budget: { ...roomyBudget, claimForMs: 2_000 } });
@@ -87,6 +96,19 @@ describe("limits across all drains (D5)", () => {
 
 describe("a circuit breaker (D6)", () => {
   const probeIsDue = () => db.pool.query("update sluice.breaker set probed_at = now() - interval '61 s'");
+  const numberOf = async (text: string, type: string) =>
+    Number((await db.pool.query<{ n: number }>(text, [type])).rows[0]?.n ?? 0);
+  const completedOf = (type: string) =>
+    numberOf("select sum(completed) as n from sluice.books where type = $1", type);
+  const waitingOf = (type: string) =>
+    numberOf("select sum(pending) as n from sluice.books where type = $1", type);
+  const isOpen = async (type: string) =>
+    (await db.pool.query("select from sluice.breaker where type = $1 and closed_at is null", [type]))
+      .rowCount === 1;
+  const claimProbe = async (limit = 10) =>
+    (await db.run(claim({ queue: "default", types: ["broken"], limit, leaseSeconds: 60 }))).flatMap(
+      ({ jobs }) => jobs,
+    );
 
   test("opens when a type keeps failing, uses up no attempt while open, and closes after a good probe", async () => {
     const jobs = await enqueueMany(60, "broken");
@@ -104,8 +126,8 @@ describe("a circuit breaker (D6)", () => {
 
     await probeIsDue();
     const probed = await drainDefault();
-    expect(probed).toMatchObject({ claimed: 1, released: 1 });
-    expect(await attempts()).toBe(used);
+    expect(probed).toMatchObject({ claimed: 1, failed: 1 });
+    expect(await attempts()).toBe(used + 1);
 
     state.works = true;
     await probeIsDue();
@@ -114,7 +136,94 @@ describe("a circuit breaker (D6)", () => {
     await drainDefault();
     expect(queue.events.map(({ event }) => event)).toContain("breaker closed");
     await drainDefault();
-    expect(await lookAt(db, jobs[0]?.id ?? "")).toMatchObject({ status: "completed" });
+    const ended = await Promise.all(jobs.map(({ id }) => lookAt(db, id)));
+    expect(ended.filter(({ status }) => status !== "completed")).toEqual([]);
+  });
+
+  test("closes for a type that works at the second try, and all its jobs get through", async () => {
+    const jobs = await enqueueMany(400, "flaky");
+    let probes = 0;
+    for (let round = 0; (await completedOf("flaky")) < jobs.length; round++) {
+      expect(round).toBeLessThan(40);
+      await drainDefault();
+      await bringForward(db.pool);
+      if (
+        (await isOpen("flaky")) &&
+        (await waitingOf("flaky")) === jobs.length - (await completedOf("flaky"))
+      ) {
+        probes++;
+        await probeIsDue();
+      }
+    }
+    expect(probes).toBeLessThanOrEqual(2);
+    expect((await db.pool.query("select from sluice.closed")).rowCount).toBe(0);
+  });
+
+  test("probes with the same job until it succeeds or dies, however many wait before it", async () => {
+    await enqueueMany(1, "broken");
+    const { rows } = await db.pool.query(
+      "select sluice.enqueue_many('broken', array(select '{}'::jsonb from generate_series(1, 3000)), max_attempts => 2) as id",
+    );
+    await db.run(openBreaker("broken"));
+    const attempts: number[] = [];
+    for (let probe = 0; probe < 5; probe++) {
+      await probeIsDue();
+      const [job] = await claimProbe();
+      attempts.push(job?.attempt ?? 0);
+      if (job)
+        await db.run(settle([{ job, outcome: { kind: "retry", message: "down", retryInSeconds: 0 } }]));
+    }
+    expect(rows).toHaveLength(3000);
+    expect(attempts).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  test("buries the job of a probe that says so, and one whose attempts are used up", async () => {
+    const [dies] = await enqueueMany(1, "dying");
+    const { id } = await enqueue(queue, newJob({ type: "broken", maxAttempts: 1 }));
+    for (const type of ["dying", "broken"]) await db.run(openBreaker(type));
+    await probeIsDue();
+    await drainDefault();
+    expect(await lookAt(db, dies?.id ?? "")).toMatchObject({ status: "dead", deadReason: "fatal" });
+    expect(await lookAt(db, id)).toMatchObject({ status: "dead", deadReason: "exhausted" });
+  });
+
+  test("that has closed lets jobs through by steps, and then all", async () => {
+    await enqueueMany(300, "broken");
+    await db.run(openBreaker("broken"));
+    await probeIsDue();
+    const sizes: number[] = [];
+    for (let step = 0; step < 5; step++) {
+      const jobs = await claimProbe(200);
+      sizes.push(jobs.length);
+      if (step < 4) expect(await claimProbe(200)).toEqual([]); // one step at a time
+      await db.run(settle(jobs.map((job) => ({ job, outcome: { kind: "complete", output: null } }))));
+      if (step === 0) await db.run(closeBreaker("broken"));
+    }
+    expect(sizes).toEqual([1, 4, 16, 64, 200]);
+  });
+
+  test("that has closed opens again when its first step fails, and trusts after five minutes", async () => {
+    await enqueueMany(30, "broken");
+    await db.run(openBreaker("broken"));
+    await db.run(closeBreaker("broken"));
+    await drainDefault();
+    expect(await isOpen("broken")).toBe(true);
+    await db.run(closeBreaker("broken"));
+    expect(await claimProbe(20)).toHaveLength(4);
+    expect(await claimProbe(20)).toEqual([]);
+    await db.pool.query(
+      "update sluice.breaker set opened_at = now() - interval '1 hour', closed_at = now() - interval '5 minutes'",
+    );
+    expect(await claimProbe(20)).toHaveLength(20);
+  });
+
+  test("steps and probes hold to the limits of the type", async () => {
+    await enqueueMany(30, "narrow");
+    await db.run(openBreaker("narrow"));
+    await db.run(closeBreaker("narrow"));
+    const types = [{ type: "narrow", limits: { concurrency: 3 } }];
+    const [claimed] = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
+    expect(claimed?.jobs).toHaveLength(3);
   });
 
   test("lets one job through a minute, whoever asks", async () => {

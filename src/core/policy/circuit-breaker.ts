@@ -1,5 +1,5 @@
 // When a type's breaker opens: most of its attempts fail, and there were enough of them to say so. An open breaker lets
-// one job through at a time, to see; the database keeps the state and the time of the last probe.
+// one job through at a time, to see, and a closed one a few at first; the database keeps its state.
 
 export interface Attempts {
   completed: number;
@@ -12,6 +12,8 @@ export interface BreakerPolicy {
 }
 
 export const defaultBreaker: BreakerPolicy = { minAttempts: 20, maxFailureRate: 0.8 };
+/** Of a type whose breaker has just closed: its first step tells. */
+export const trialBreaker: BreakerPolicy = { minAttempts: 4, maxFailureRate: 0.8 };
 /** The window is kept by the database: see migrations/functions/breaker.sql. */
 export const breakerWindowMinutes = 5;
 

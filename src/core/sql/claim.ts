@@ -73,6 +73,7 @@ interface Answer {
   settled: Settled["status"][] | null;
   key: string;
   is_probe: boolean;
+  is_trial: boolean;
   has_more: boolean;
   leases: Lease[] | null;
 }
@@ -96,7 +97,7 @@ interface Lease {
   ][];
 }
 
-function jobsOf({ key, is_probe: isProbe, leases }: Answer): ClaimedJob[] {
+function jobsOf({ key, is_probe: isProbe, is_trial: isTrial, leases }: Answer): ClaimedJob[] {
   const placed = (leases ?? []).flatMap((lease) => {
     const leaseExpiresAt = new Date(lease.expires_ms);
     return lease.jobs.map(([id, payload, maxAttempts, partitionKey, traceparent, tags, errors], index) => ({
@@ -117,6 +118,7 @@ function jobsOf({ key, is_probe: isProbe, leases }: Answer): ClaimedJob[] {
         tags: tags ?? [],
         errors: errors ?? [],
         isProbe,
+        isTrial,
       },
     }));
   });

@@ -26,8 +26,6 @@ import { decodeLease, encodeLease, type Lease } from "./lease.ts";
 
 const maxBodyBytes = 1024 * 1024;
 const maxSettlementsBytes = 8 * 1024 * 1024;
-/** A probe that failed says only that the breaker stays open: its attempt does not count. */
-const probeAgainSeconds = 60;
 
 const work = requireRole("worker");
 
@@ -153,7 +151,6 @@ function outcomeOf(context: Context<AppEnv>, asked: SettlementRequest, lease: Le
     case "release":
       return { kind: "release" };
     case "fail": {
-      if (lease.isProbe) return { kind: "snooze", retryInSeconds: probeAgainSeconds };
       if (asked.fatal) return { kind: "bury", message: asked.error };
       const backoff = registry.find(lease.type)?.backoff ?? defaultBackoff;
       const wait = backoffSeconds(backoff, { attempt: lease.attempt, random: queue.random() });
