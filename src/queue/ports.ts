@@ -4,8 +4,8 @@ import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
 
 /**
- * Statement in, rows out. Over HTTP there are no sessions: a step is one statement. Rejects with `database_unavailable`
- * when the database cannot be reached or cannot work now; with any other error it has refused the statement.
+ * Statement in, rows out. Over HTTP there are no sessions: a step is one statement. Rejects with a DatabaseErrorCode when
+ * the database cannot be reached or cannot work now; with any other error it has refused the statement.
  */
 export interface Database {
   run<T>(statement: Statement<T>): Promise<T[]>;

@@ -115,9 +115,9 @@ export function createSettling(
   }
 }
 
-/** By the database or on the way to it, and not for want of a connection: sent again it would be refused again. */
+/** For what it says, and not because the database cannot work now: sent again it would be refused again. */
 export function isRefusal(error: unknown): boolean {
-  return !(error instanceof SluiceError && error.code === "database_unavailable");
+  return !(error instanceof SluiceError && /^(database|schema)_/.test(error.code));
 }
 
 function firstBatch(landings: readonly Landing[]): readonly Landing[] {
