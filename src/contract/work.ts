@@ -65,9 +65,18 @@ export type SettlementRequest = z.output<typeof settlement>;
 
 export const settlementsRequest = z.strictObject({ settlements: listOf(settlement, { min: 1, max: 1000 }) });
 
+/**
+ * Not applied: `status` is how the job stands now, null if it is gone. `repeated`: this lease had settled it so before, and
+ * only the answer was lost; otherwise the lease is lost. A release leaves no trace, so that one is never `repeated`.
+ */
 export const settlementsResponse = z.object({
   settlements: z.array(
-    z.object({ job_id: z.uuid(), status: z.enum(jobStatuses).nullable(), applied: z.boolean() }),
+    z.object({
+      job_id: z.uuid(),
+      status: z.enum(jobStatuses).nullable(),
+      applied: z.boolean(),
+      repeated: z.boolean(),
+    }),
   ),
 });
 export type SettlementsResponse = z.output<typeof settlementsResponse>;

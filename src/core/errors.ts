@@ -13,6 +13,7 @@ export type ErrorCode =
   | "conflict"
   | "idempotency_conflict"
   | "lease_lost"
+  | "already_settled"
   | DatabaseErrorCode
   | "rate_limited"
   | "queue_full"

@@ -101,6 +101,7 @@ const examples = {
   enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
   extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
   findJob: [statements.findJob(id)],
+  findStates: [statements.findStates([id]), statements.findStates([])],
   findKey: [statements.findKey("ab".repeat(32))],
   foldLedger: [statements.foldLedger({ limit: 1 })],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],

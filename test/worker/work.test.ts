@@ -156,6 +156,69 @@ describe("one claimed job", () => {
     expect((await post(`/v1/jobs/${old.job_id}/complete`, { lease: fresh.lease })).status).toBe(200);
   });
 
+  test("can be settled again by the same lease, as after a lost answer: it is told what it had done", async () => {
+    await enqueueMany("print", pages(3));
+    const { jobs } = await claim({ limit: 3 });
+    const bodies = [
+      { output: 1 },
+      { error: "jam", retry_in_seconds: 60 },
+      { error: "no paper", fatal: true },
+    ];
+    const verbs = ["complete", "fail", "fail"];
+    const settle = (index: number) =>
+      post(`/v1/jobs/${jobs[index]?.job_id}/${verbs[index]}`, {
+        lease: jobs[index]?.lease,
+        ...bodies[index],
+      });
+    for (const index of [0, 1, 2]) {
+      expect((await settle(index)).status).toBe(200);
+      const again = await settle(index);
+      expect(again.status).toBe(409);
+      expect(problem.parse(await again.json()).type).toBe("urn:sluice:problem:already_settled");
+    }
+    const [completed, failed] = jobs;
+    const other = await post(`/v1/jobs/${completed?.job_id}/fail`, {
+      lease: completed?.lease,
+      error: "late",
+    });
+    const late = await post(`/v1/jobs/${failed?.job_id}/complete`, { lease: failed?.lease });
+    for (const response of [other, late])
+      expect(problem.parse(await response.json()).type).toBe("urn:sluice:problem:lease_lost");
+  });
+
+  test("that another lease settled since is not taken for one's own work, replayed or not", async () => {
+    await enqueueMany("print", pages(1));
+    const old = await claimOne({ lease_seconds: 60 });
+    const settlement = { job_id: old.job_id, lease: old.lease, outcome: "complete" };
+    const settleOld = async () =>
+      (
+        (await (await post("/v1/settlements", { settlements: [settlement] })).json()) as {
+          settlements: object[];
+        }
+      ).settlements;
+    await query("update sluice.lease set deadline = now() - interval '1 s'");
+    await fire("*/2 * * * *");
+    expect(await settleOld()).toEqual([
+      { job_id: old.job_id, status: "pending", applied: false, repeated: false },
+    ]);
+    await deployment.bringForward();
+    const second = await claimOne();
+    await post(`/v1/jobs/${old.job_id}/fail`, { lease: second.lease, error: "jam", fatal: true });
+    expect(await settleOld()).toEqual([
+      { job_id: old.job_id, status: "dead", applied: false, repeated: false },
+    ]);
+    await post(`/v1/admin/dlq/${old.job_id}/replay`, {});
+    const third = await claimOne();
+    expect(await settleOld()).toEqual([
+      { job_id: old.job_id, status: "processing", applied: false, repeated: false },
+    ]);
+    await post(`/v1/jobs/${old.job_id}/complete`, { lease: third.lease });
+    expect(third.attempt).toBe(old.attempt);
+    expect(await settleOld()).toEqual([
+      { job_id: old.job_id, status: "completed", applied: false, repeated: false },
+    ]);
+  });
+
   test("is told from one that is not there, and a lease from something else", async () => {
     await enqueueMany("print", pages(1));
     const { job_id, lease } = await claimOne();
@@ -183,10 +246,10 @@ test("many settlements at once are applied each on its own", async () => {
   expect(response.status).toBe(200);
   expect(settlementsResponse.parse(await response.json())).toEqual({
     settlements: [
-      { job_id: a?.job_id, status: "completed", applied: true },
-      { job_id: b?.job_id, status: "pending", applied: true },
-      { job_id: c?.job_id, status: "pending", applied: true },
-      { job_id: d?.job_id, status: null, applied: false },
+      { job_id: a?.job_id, status: "completed", applied: true, repeated: false },
+      { job_id: b?.job_id, status: "pending", applied: true, repeated: false },
+      { job_id: c?.job_id, status: "pending", applied: true, repeated: false },
+      { job_id: d?.job_id, status: "completed", applied: false, repeated: true },
     ],
   });
 });

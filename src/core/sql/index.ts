@@ -11,6 +11,7 @@ export { enqueue } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { extend } from "./extend.ts";
 export { findJob, listDeadLetters, listJobs } from "./find-job.ts";
+export { findStates } from "./find-states.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { pause, pauseAs, resume, resumeAs } from "./pause.ts";
 export { ping } from "./ping.ts";

@@ -26,6 +26,7 @@ const problems: Record<ErrorCode, ProblemKind> = {
   method_not_allowed: { status: 405, title: "The method is not allowed here" },
   conflict: { status: 409, title: "The state does not allow this" },
   lease_lost: { status: 409, title: "The lease is lost" },
+  already_settled: { status: 409, title: "This lease had settled the job before" },
   idempotency_conflict: { status: 422, title: "The idempotency key was used for another request" },
   database_unavailable: { status: 503, title: "The database is out of reach", retryAfterSeconds: 5 },
   database_not_neon: {

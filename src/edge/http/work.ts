@@ -15,7 +15,6 @@ import {
 import { SluiceError } from "../../core/errors.ts";
 import type { Outcome, Settlement } from "../../core/job.ts";
 import { backoffSeconds, defaultBackoff } from "../../core/policy/backoff.ts";
-import type { Settled } from "../../core/settlements.ts";
 import { claim, closeBreaker, extend, settle } from "../../core/sql/index.ts";
 import type { AppEnv } from "./app.ts";
 import { requireRole } from "./auth.ts";
@@ -23,6 +22,7 @@ import { readBody } from "./body.ts";
 import { jobResponseOf } from "./job-response.ts";
 import { jobOf } from "./jobs.ts";
 import { decodeLease, encodeLease, type Lease } from "./lease.ts";
+import { type Told, withPresentState } from "./repeated-settle.ts";
 
 const maxBodyBytes = 1024 * 1024;
 const maxSettlementsBytes = 8 * 1024 * 1024;
@@ -104,7 +104,7 @@ settlements.post("/", work, async (context) => {
   const request = await readBody(context, settlementsRequest, { maxBytes: maxSettlementsBytes });
   const settled = await settleAll(context, request.settlements);
   const body: SettlementsResponse = {
-    settlements: settled.map(({ id, status, applied }) => ({ job_id: id, status, applied })),
+    settlements: settled.map(({ id, ...told }) => ({ job_id: id, ...told })),
   };
   return context.json(body);
 });
@@ -119,16 +119,19 @@ async function settleOne<Schema extends z.ZodType>(
   const request = await readBody(context, schema, { maxBytes: maxBodyBytes });
   const { id } = await jobOf(context);
   const [settled] = await settleAll(context, [{ ...toSettlement(request), job_id: id } as SettlementRequest]);
+  if (settled?.repeated) throw alreadySettled(id);
   if (!settled?.applied) throw leaseLost(id);
   return context.json(jobResponseOf(await jobOf(context)));
 }
 
-async function settleAll(context: Context<AppEnv>, asked: readonly SettlementRequest[]): Promise<Settled[]> {
+async function settleAll(context: Context<AppEnv>, asked: readonly SettlementRequest[]): Promise<Told[]> {
   const { queue } = context.env;
   const leases = asked.map((settlement) => decodeLease(settlement.lease));
-  const [settled = []] = await queue.db.run(
+  const [answered = []] = await queue.db.run(
     settle(asked.map((settlement, index) => settlementOf(context, settlement, leases[index] as Lease))),
   );
+  const requests = asked.map((settlement, index) => ({ settlement, lease: leases[index] as Lease }));
+  const settled = await withPresentState(queue, answered, requests);
   for (const [index, { applied, status }] of settled.entries()) {
     const lease = leases[index];
     if (lease?.isProbe && applied && status === "completed") await queue.db.run(closeBreaker(lease.type));
@@ -163,4 +166,12 @@ function outcomeOf(context: Context<AppEnv>, asked: SettlementRequest, lease: Le
 
 function leaseLost(id: string): SluiceError {
   return new SluiceError("lease_lost", `the lease of job ${id} is lost: it ran out, or the job was settled`);
+}
+
+function alreadySettled(id: string): SluiceError {
+  const cure = "take it for done if the answer to the first request was lost";
+  return new SluiceError(
+    "already_settled",
+    `this lease had settled job ${id} in the same way before: ${cure}`,
+  );
 }
