@@ -33,3 +33,8 @@ create trigger audit_is_append_only before update or delete or truncate on audit
 for each statement execute function refuse_change();
 -- Always: a session that plays a replica (session_replication_role) skips ordinary triggers.
 alter table audit enable always trigger audit_is_append_only;
+
+-- Roles that the Worker connects as: each migration renews what they may do (functions/worker-role.sql).
+create table worker_role (
+  name text primary key
+);

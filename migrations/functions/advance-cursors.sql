@@ -31,6 +31,7 @@ end $$;
 
 create or replace function advance_cursors(p_late_rows int default 1000) returns void
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

@@ -3,6 +3,7 @@
 -- One row: the alarms, how the targets fare, and the silences that have not ended.
 create or replace function read_alarms(out alarms jsonb, out targets jsonb, out silences jsonb)
 language sql stable
+security definer
 set search_path from current
 as $$
   select
@@ -22,6 +23,7 @@ $$;
 create or replace function change_alarms(p_changes jsonb, p_targets jsonb)
 returns table (alarm text, queue text, job_type text)
 language plpgsql
+security definer
 set search_path from current
 set enable_nestloop = off -- the planner expects a hundred changes; when a drain stops there may be one for each queue
 set jit = off
@@ -83,6 +85,7 @@ end $$;
 -- Until a time; one that is past ends the silence.
 create or replace function silence_alarm_as(p_actor text, p_alarm text, p_until timestamptz) returns void
 language plpgsql
+security definer
 set search_path from current
 as $$
 declare
@@ -93,3 +96,12 @@ begin
   perform write_audit(p_actor, 'silence', 'alarm ' || p_alarm,
                       jsonb_build_object('until', v_before), jsonb_build_object('until', p_until));
 end $$;
+
+-- That somebody sent a test notice, and how each target answered.
+create or replace function test_alarms_as(p_actor text, p_targets jsonb) returns void
+language sql
+security definer
+set search_path from current
+as $$
+  select write_audit(p_actor, 'test alarms', 'alarms', null, jsonb_build_object('targets', p_targets))
+$$;

@@ -12,6 +12,7 @@ $$;
 -- Newest first; `p_before` is the last id of the page before.
 create or replace function list_audit(p_before bigint, p_limit int) returns setof audit
 language sql stable
+security definer
 set search_path from current
 as $$
   select *
@@ -23,6 +24,7 @@ $$;
 
 create or replace function pause_as(p_actor text, p_kind text, p_name text) returns boolean
 language plpgsql
+security definer
 set search_path from current
 as $$
 declare
@@ -35,6 +37,7 @@ end $$;
 
 create or replace function resume_as(p_actor text, p_kind text, p_name text) returns boolean
 language plpgsql
+security definer
 set search_path from current
 as $$
 declare

@@ -4,6 +4,7 @@
 -- whatever it does not see yet stays for the next, so the sum of totals and ledger is exact at any moment.
 create or replace function fold_ledger(p_limit int) returns int
 language plpgsql
+security definer
 set search_path from current
 as $$
 declare

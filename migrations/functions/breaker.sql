@@ -12,6 +12,7 @@
 -- the books are folded: an open breaker lets hardly anything through in the minute before it closes.
 create or replace function recent_attempts(p_type text, out completed bigint, out failed bigint)
 language sql stable
+security definer
 set search_path from current
 as $$
   with since as (
@@ -31,6 +32,7 @@ $$;
 -- True: it was closed.
 create or replace function open_breaker(p_type text) returns boolean
 language sql
+security definer
 set search_path from current
 as $$
   with opened as (
@@ -46,6 +48,7 @@ $$;
 -- True: it was open.
 create or replace function close_breaker(p_type text) returns boolean
 language sql
+security definer
 set search_path from current
 as $$
   with closed as (

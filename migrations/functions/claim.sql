@@ -24,6 +24,7 @@ create or replace function claim(
   p_settle_outcomes    jsonb default null
 ) returns json
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off -- whatever the statistics say, no queue is ever read from end to end,
 set enable_bitmapscan = off -- nor a lane, to be sorted

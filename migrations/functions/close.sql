@@ -4,6 +4,7 @@
 -- for that move finds it in the second delete.
 create or replace function cancel(p_id uuid) returns boolean
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

@@ -3,6 +3,7 @@
 -- The oldest of a type, and of a reason if one is given, up to a count: what a replay of many would take.
 create or replace function dead_letters_of(p_type text, p_reason text, p_count int) returns setof closed
 language sql stable
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
@@ -28,6 +29,7 @@ $$;
 -- False: the job is not dead. An edited payload is audited as it was and as it is.
 create or replace function replay_as(p_actor text, p_id uuid, p_payload jsonb) returns boolean
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
@@ -54,6 +56,7 @@ create or replace function replay_many_as(
 )
 returns table (queue text, replayed bigint)
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
@@ -77,6 +80,7 @@ end $$;
 -- False: the job is not dead. Why it was discarded is kept in the audit alone.
 create or replace function discard_as(p_actor text, p_id uuid, p_reason text) returns boolean
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

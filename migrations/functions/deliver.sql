@@ -5,6 +5,7 @@
 create or replace function claim_deliveries(p_targets jsonb, p_limit int, p_lease_seconds float8)
 returns table (id uuid, target text, notice jsonb, tries int)
 language sql
+security definer
 set search_path from current
 as $$
   with switched_on as materialized (
@@ -36,6 +37,7 @@ $$;
 -- result without an id is that of a test notice. `off`: the delivery waits until the target has another URL.
 create or replace function settle_deliveries(p_results jsonb) returns int
 language sql
+security definer
 set search_path from current
 as $$
   with result as materialized (
@@ -82,6 +84,7 @@ $$;
 -- Gives up what could not be delivered for so many days, and forgets what ended long ago.
 create or replace function prune_deliveries(p_give_up_days int, p_keep_days int, p_limit int, out given_up int, out pruned int)
 language plpgsql
+security definer
 set search_path from current
 as $$
 begin

@@ -357,6 +357,7 @@ end $$;
 -- ids: they tell all there is to know of these.
 create or replace function enqueue_jobs(p_jobs jsonb) returns json
 language plpgsql
+security definer
 set search_path from current
 as $$
 begin

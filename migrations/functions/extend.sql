@@ -5,6 +5,7 @@
 create or replace function extend(p_ids uuid[], p_keys uuid[], p_seconds float8)
 returns table (id uuid, key uuid, lease_expires_at timestamptz)
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

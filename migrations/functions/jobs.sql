@@ -4,7 +4,7 @@
 -- Every error of a job, oldest first; the last 100 if it was replayed over and over. Stacks and causes only where one job
 -- is looked at: those of a claim or of a page of jobs would be megabytes.
 create or replace function errors_of(p_id uuid, p_is_detailed boolean default false) returns jsonb
-language sql stable
+language sql stable security definer
 begin atomic
   select coalesce(jsonb_agg(jsonb_build_object('attempt', attempt, 'at', failed_at, 'message', message)
                             || case when p_is_detailed then coalesce(detail, '{}') else '{}' end
@@ -74,6 +74,7 @@ left join lateral (
 
 create or replace function find_job(p_id uuid) returns setof jobs
 language sql stable
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

@@ -10,6 +10,7 @@ create or replace function add_key(
   p_actor text, p_name text, p_role text, p_key_hash bytea, p_job_types text[], p_rate_limit_per_second int
 ) returns api_key
 language plpgsql
+security definer
 set search_path from current
 as $$
 declare
@@ -25,6 +26,7 @@ end $$;
 -- The key as it is now, revoked; no row where there is none. A key that was revoked before keeps its time.
 create or replace function revoke_key(p_actor text, p_id uuid) returns setof api_key
 language plpgsql
+security definer
 set search_path from current
 as $$
 declare
@@ -44,6 +46,7 @@ end $$;
 -- wait for another's write leaves it to them.
 create or replace function find_key(p_key_hash bytea) returns setof api_key
 language sql
+security definer
 set search_path from current
 as $$
   with unmarked as materialized (
@@ -63,6 +66,7 @@ $$;
 -- The newest first, live ones before revoked ones.
 create or replace function list_keys(p_limit int) returns setof api_key
 language sql stable
+security definer
 set search_path from current
 as $$
   select * from api_key order by revoked_at is not null, id desc limit p_limit

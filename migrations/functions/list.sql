@@ -5,6 +5,7 @@ create or replace function list_jobs(
   p_type text, p_status text, p_queue text, p_tag text, p_before uuid, p_limit int
 ) returns setof jobs
 language plpgsql stable
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
@@ -79,6 +80,7 @@ end $$;
 -- The same of dead jobs alone, by what they died of too.
 create or replace function list_dead_letters(p_type text, p_reason text, p_before uuid, p_limit int) returns setof jobs
 language plpgsql stable
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

@@ -22,6 +22,7 @@ return (left(id_at(p_day::timestamp at time zone 'utc')::text, 8) || repeat('0',
 -- Attaching takes the default partition for a moment, which every claim looks into.
 create or replace function add_partitions(p_days int default 7) returns int
 language plpgsql
+security definer
 set search_path from current
 set lock_timeout = '50ms'
 as $$
@@ -64,6 +65,7 @@ end $$;
 create or replace function drop_oldest_day(p_keep interval default interval '7 days', p_limit int default 10000)
 returns date
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
@@ -155,6 +157,7 @@ create or replace function prune(
   p_limit int, p_keep interval default interval '7 days', p_keep_dead interval default interval '30 days'
 ) returns int
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

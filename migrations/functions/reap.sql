@@ -9,6 +9,7 @@ create or replace function reap_leases(
   out returned int, out buried int
 )
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
@@ -59,6 +60,7 @@ return least(coalesce((backoff ->> 'base')::float8, 30) * 2 ^ (attempt - 1), coa
 -- comes back, the claim refuses it.
 create or replace function reap_expired(p_limit int) returns int
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

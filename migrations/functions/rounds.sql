@@ -2,6 +2,7 @@
 
 create or replace function record_round(p_kind text, p_queue text, p_ms float8, p_report jsonb) returns bigint
 language sql
+security definer
 set search_path from current
 as $$
   insert into round (kind, queue, started_at, ended_at, claimed, completed, failed, released, lost, claim_ms,
@@ -21,6 +22,7 @@ $$;
 -- are worth it. What is paused, or held back by a breaker that let a probe through a moment ago, is worth none.
 create or replace function backlog(p_types text[], p_cap int) returns table (queue text, due bigint)
 language sql stable
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

@@ -14,6 +14,7 @@
 create or replace function settle(p_ids uuid[], p_keys uuid[], p_outcomes jsonb default null)
 returns text[]
 language plpgsql
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off

@@ -10,6 +10,7 @@ create or replace function snapshot(
   out tables json, out claim_ms float8, out enqueue_errors json
 )
 language sql stable
+security definer
 set search_path from current
 set enable_seqscan = off
 set enable_bitmapscan = off -- the first of a lane, not all of it sorted
@@ -175,6 +176,7 @@ $$;
 -- An isolate's count of enqueues that it answered with a 5xx or refused for depth since it last said so.
 create or replace function record_enqueue_errors(p_errors int) returns void
 language sql
+security definer
 set search_path from current
 as $$
   insert into enqueue_error (errors) values (p_errors)

@@ -34,15 +34,16 @@ export function migrationSteps(): MigrationStep[] {
   return [...tables, functionsStep()];
 }
 
-/** All in one transaction, since they call each other; and only the owner may call them unless told otherwise. */
+/** All in one transaction, since they call each other; and only the owner and the Worker's role may call them. */
 function functionsStep(): MigrationStep {
   return {
     name: "functions",
     files: filesOf("functions/"),
     isPending: (file, recorded) => recorded !== file.checksum,
     before: "set local check_function_bodies = off",
-    after:
-      "do $$ begin execute format('revoke execute on all functions in schema %I from public', current_schema()); end $$",
+    after: `
+      do $$ begin execute format('revoke execute on all functions in schema %I from public', current_schema()); end $$;
+      select renew_worker_rights()`,
   };
 }
 

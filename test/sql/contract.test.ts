@@ -1,13 +1,15 @@
 // Over all statements: each prepares with a type for every parameter, and answers with just what its decoder reads.
 
-import type pg from "pg";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { NewJob } from "../../src/core/job.ts";
 import * as statements from "../../src/core/sql/index.ts";
 import { compile, type Statement } from "../../src/core/sql/statement.ts";
 import { firing } from "../support/alarms.ts";
 import { noLease } from "../support/jobs.ts";
+import { sqlState } from "../support/sessions.ts";
 import { useTestDatabase } from "../support/test-database.ts";
+import { asWorker } from "../support/worker-role.ts";
 
 const db = useTestDatabase();
 const voidType = 2278;
@@ -169,17 +171,26 @@ const examples = {
   snapshot: [statements.snapshot(), statements.snapshot({ windows: [5, 30] })],
 } satisfies Record<Name, Statement<unknown>[]>;
 
+/** For the owner's own hands and the tests; the Worker calls the forms that write the audit. */
+const unaudited = new Set(["discard", "pause", "replay", "resume"]);
+
 let client: pg.PoolClient;
+let worker: pg.Client;
 beforeAll(async () => {
   client = await db.pool.connect();
+  worker = new pg.Client({ connectionString: asWorker(db.url) });
+  await worker.connect();
 });
-afterAll(() => client.release());
+afterAll(async () => {
+  client.release();
+  await worker.end();
+});
 
 test("every statement is looked at here", () => {
   expect(Object.keys(examples).toSorted()).toEqual(Object.keys(statements).toSorted());
 });
 
-describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (_, variants) => {
+describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (name, variants) => {
   test("prepares, and declares the type of each parameter", async () => {
     for (const statement of variants) {
       const { text, values } = compile(statement, "sluice");
@@ -203,6 +214,16 @@ describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (_, variants
       const columns = fields.filter((field) => field.dataTypeID !== voidType).map((field) => field.name);
       expect(columnsRead(statement)).toEqual(new Set(columns));
       expect(fields.filter((field) => timeTypes.includes(field.dataTypeID))).toEqual([]);
+    }
+  });
+
+  test("runs under the Worker's role, unless it would skip the audit", async () => {
+    for (const statement of variants) {
+      const { text, values } = compile(statement, "sluice");
+      await worker.query("begin");
+      const state = await sqlState(worker.query(text, values));
+      await worker.query("rollback");
+      expect(state).toBe(unaudited.has(name) ? "42501" : "none");
     }
   });
 

@@ -8,7 +8,7 @@ export const emptyQueue = `
     select string_agg(oid::regclass::text, ', ') into v_filled
     from pg_class
     where relnamespace = 'sluice'::regnamespace and relkind = 'r' and pg_relation_size(oid) > 0
-      and relname not in ('migration', 'api_key', 'audit');
+      and relname not in ('migration', 'api_key', 'audit', 'worker_role');
     if v_filled is not null then
       execute 'truncate ' || v_filled;
     end if;

@@ -9,6 +9,7 @@ import { startNeonProxy } from "../../infra/local/neon-proxy.ts";
 import { startPostgres } from "../../infra/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
 import { startReceiver } from "./receiver.ts";
+import { asWorker, workerRole } from "./worker-role.ts";
 
 export const templateDatabase = "sluice_template";
 const workerDatabase = "sluice_worker";
@@ -38,12 +39,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await admin.connect();
   await admin.query(`create database ${templateDatabase}`);
   await migrate({ databaseUrl: postgres.url(templateDatabase) });
-  await addChecks(postgres.url(templateDatabase));
+  await prepareTemplate(postgres.url(templateDatabase));
   await admin.query(`create database ${workerDatabase} template ${templateDatabase}`);
   await admin.end();
 
   project.provide("adminDatabaseUrl", postgres.url("postgres"));
-  project.provide("workerDatabaseUrl", postgres.url(workerDatabase));
+  project.provide("workerDatabaseUrl", asWorker(postgres.url(workerDatabase)));
   project.provide("neonEndpoint", proxy.endpoint);
   project.provide("receiverUrl", receiver.url);
   return async () => {
@@ -60,9 +61,11 @@ function otherVersion(): { bin?: string } {
   return bin ? { bin } : {};
 }
 
-async function addChecks(databaseUrl: string): Promise<void> {
+async function prepareTemplate(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   await client.query(readFileSync(new URL("checks.sql", import.meta.url), "utf8"));
+  await client.query(`create role ${workerRole} login`);
+  await client.query("select sluice.grant_worker($1)", [workerRole]);
   await client.end();
 }

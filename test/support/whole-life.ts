@@ -7,21 +7,21 @@ import {
   changeAlarms,
   claim,
   claimDeliveries,
-  discard,
+  discardAs,
   dropOldestDay,
   enqueue,
   extend,
   findJob,
   foldLedger,
   listJobs,
-  pause,
+  pauseAs,
   prune,
   pruneDeliveries,
   readAlarms,
   reapExpired,
   reapLeases,
-  replay,
-  resume,
+  replayAs,
+  resumeAs,
   settle,
   settleDeliveries,
   snapshot,
@@ -42,9 +42,9 @@ export async function wholeLife(db: Database): Promise<void> {
   const again = (await db.run(enqueue([newJob({ ...later, idempotencyKey: "k0" })]))).flat();
   expect(again).toMatchObject([{ id: ids[0], deduplicated: true, status: "pending" }]);
 
-  await db.run(pause({ type: "echo" }));
+  await db.run(pauseAs("ann", { type: "echo" }));
   expect(await db.run(claim(next))).toMatchObject([{ jobs: [] }]);
-  await db.run(resume({ type: "echo" }));
+  await db.run(resumeAs("ann", { type: "echo" }));
   const held = (await db.run(claim(next))).flatMap((claimed) => claimed.jobs);
   expect(held.map((job) => job.id)).toEqual(ids);
   expect(await db.run(extend(held.slice(1, 3), { seconds: 600 }))).toHaveLength(2);
@@ -63,11 +63,12 @@ export async function wholeLife(db: Database): Promise<void> {
   expect(await db.run(listJobs({ status: "completed", type: "echo", limit: 10 }))).toHaveLength(10);
 
   const [dead] = await db.run(listJobs({ status: "dead", limit: 10 }));
-  expect(await db.run(replay([dead?.id ?? ""]))).toEqual([ids[0]]);
+  expect(dead?.id).toBe(ids[0]);
+  expect(await db.run(replayAs("ann", { id: dead?.id ?? "" }))).toEqual([true]);
   await db.run(claim({ ...next, leaseSeconds: -1 }));
   expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 1, buried: 0 }]);
   expect(await db.run(cancel(ids[0] ?? ""))).toEqual([true]);
-  expect(await db.run(discard(ids))).toEqual([]);
+  expect(await db.run(discardAs("ann", { id: ids[0] ?? "" }))).toEqual([false]);
   await db.run(enqueue([newJob({ expiresAt: new Date(Date.now() - 1000) })]));
   expect(await db.run(reapExpired({ limit: 10 }))).toEqual([1]);
 

@@ -1,5 +1,5 @@
 // A deployment of its own for a test file in workerd: its own job types, settings, and a database that no other file
-// uses. Its rounds and requests are called directly, each with an execution context of its own.
+// uses, to which it connects as a role that does not own the tables. Its rounds and requests are called directly, each with an execution context of its own.
 import { createExecutionContext, createScheduledController, waitOnExecutionContext } from "cloudflare:test";
 import { env as workerEnv } from "cloudflare:workers";
 import { neon, neonConfig } from "@neondatabase/serverless";
@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
 import { type JobDefinition, sluice } from "../../src/index.ts";
 import { emptyQueue } from "../support/empty-queue.ts";
+import { asOwner, asWorker } from "../support/worker-role.ts";
 import { documentedAnswer } from "./documented-answer.ts";
 
 export const adminKey = "sk_the_key_of_the_worker_tests";
@@ -39,9 +40,9 @@ export const bindings = workerEnv as unknown as WorkerTestEnv;
 /** `settings` are laid over the bindings of the worker project; its SELF is left out, it leads to another Worker. */
 export function useDeployment(jobs: readonly JobDefinition[], settings: object = {}): Deployment {
   const name = `worker_${crypto.randomUUID().replaceAll("-", "")}`;
-  const url = (database: string) => bindings.DATABASE_URL.replace(/[^/]+$/, database);
+  const url = (database: string) => asOwner(bindings.DATABASE_URL).replace(/[^/]+$/, database);
   const { SELF: _, ...own } = workerEnv as unknown as WorkerTestEnv & { SELF: unknown };
-  const env = { ...own, DATABASE_URL: url(name), ...settings };
+  const env = { ...own, DATABASE_URL: asWorker(url(name)), ...settings };
   const worker = sluice({ jobs });
   const contexts: ExecutionContext[] = [];
   neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
@@ -64,7 +65,7 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
   };
 
   return {
-    databaseUrl: url(name),
+    databaseUrl: asWorker(url(name)),
     query,
     call,
     async fire(cron = crons.drain, over = {}) {

@@ -95,8 +95,7 @@ export function auditTestNotice(actor: string, results: readonly object[]): Stat
     name: "audit test notice",
     isRepeatable: false,
     build: (schema) => sql`
-      select ${schema}.write_audit(
-        ${actor}::text, 'test alarms', 'alarms', null, ${JSON.stringify({ targets: results })}::jsonb)`,
+      select ${schema}.test_alarms_as(${actor}::text, ${JSON.stringify(results)}::jsonb)`,
     decode: () => undefined,
   };
 }

@@ -1,0 +1,43 @@
+-- The role that the Worker connects as, when it is not the owner of the tables. What may be called from outside is
+-- `security definer`: it runs with the owner's rights, and is all that such a role gets. So the Worker can do what the
+-- functions do and nothing else: it cannot change an entry of the audit, or do without one what is audited.
+
+-- Once by the owner: select sluice.grant_worker('sluice_worker'). `sluice migrate` keeps the rights up to date.
+create or replace function grant_worker(p_role text) returns void
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_owner oid := (select relowner from pg_class where oid = 'audit'::regclass);
+begin
+  if pg_has_role(p_role, v_owner, 'member')
+     or has_table_privilege(p_role, 'audit', 'insert, update, delete, truncate, trigger')
+     or (select rolcreaterole from pg_roles where rolname = p_role) then
+    raise exception using errcode = 'invalid_grant_operation',
+      message = format('the role %I can write the audit by itself', p_role),
+      hint = 'Make a role that is a member of no other: create role … login password ''…''.';
+  end if;
+  insert into worker_role (name) values (p_role) on conflict do nothing;
+  perform renew_worker_rights();
+end $$;
+
+-- For every role that was granted and is still there: no more and no less than this version has.
+create or replace function renew_worker_rights() returns void
+language plpgsql
+set search_path from current
+as $$
+declare
+  v_schema   text := current_schema();
+  v_role     text;
+  v_function regprocedure;
+begin
+  for v_role in select name from worker_role where exists (select from pg_roles where rolname = name) loop
+    execute format('revoke all on all functions in schema %I from %I', v_schema, v_role);
+    execute format('revoke all on all tables in schema %I from %I', v_schema, v_role);
+    execute format('grant usage on schema %I to %I', v_schema, v_role);
+    execute format('grant select on books, breaker, migration, pause, round to %I', v_role);
+    for v_function in select oid from pg_proc where pronamespace = v_schema::regnamespace and prosecdef loop
+      execute format('grant execute on function %s to %I', v_function, v_role);
+    end loop;
+  end loop;
+end $$;
