@@ -220,14 +220,16 @@ create table cursors (
   lows          bigint[] not null, -- of each lane, by its number; past the end: 0
   scheduled_low timestamptz not null,
   seq           bigint not null, -- the last one given out
-  at            timestamptz not null,
+  at            timestamptz not null, -- the clock
+  passable_at   timestamptz not null, -- how far the next advance may move scheduled_low
   holders       text[] not null, -- transactions that may hold back rows up to there
   claims        bigint not null -- how many there were
 ) with (toast_tuple_target = 8160); -- hundreds of lanes stay in the row
--- A transaction that cursors have passed while it was open: where they stood before.
+-- A transaction that cursors have passed while it was open, and where they stood before; or one that found the cursor of
+-- `scheduled` ahead of its own rows, because the clock had stepped back (keep_reachable).
 create table cursor_gap (
   holder        text primary key,
-  lows          bigint[] not null,
+  lows          bigint[], -- null: none was passed
   scheduled_low timestamptz not null
 );
 

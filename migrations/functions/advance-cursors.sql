@@ -15,9 +15,22 @@
 -- 4. Cursors and gaps are rows of one transaction: a claim sees both or neither, and a rollback takes both back.
 -- 5. When the owner of a gap has ended, its rows behind the cursors are given a new seq: late commit, late place.
 --
--- The cursor of `scheduled` goes by the same rules with times for seqs: nothing is inserted with a run_at before
--- its writer took the lock. This needs statements that each take a new snapshot, hence READ COMMITTED, and a
--- transaction that has written nothing yet, since its own rows would count as there and then be rolled back.
+-- The cursor of `scheduled` goes by the same rules with times for seqs. But a clock can step back, so it is not taken
+-- for granted that a later writer has later times:
+--
+-- 6. Whoever writes to `scheduled` reads the newest cursors after that, so with the lock held. Where it has written a
+--    run_at before their `at`, it writes a gap of its own beside the row (keep_reachable).
+-- 7. Advance n keeps with its holders how far the next may go: the earlier of its own `at` and the one before. Of those
+--    who take the lock after the holders were read, all have seen one of these two, or a later one. So what they write
+--    before that time has a gap, and what they write after it is not passed.
+-- 8. Advance n + 1 passes no further. Whoever it cannot see yet is among the holders and gets a gap by 3, or has one.
+-- 9. `at` is the clock and goes back with it, and the cursor goes back with `at`: later writers have nothing to mark.
+-- 10. When the owner of a gap has ended, its rows behind the cursor become ready if they are due. The others are not
+--     behind it any more: the cursor is never ahead of the clock.
+--
+-- This needs statements that each take a new snapshot, hence READ COMMITTED, and a transaction that has written nothing
+-- yet, since its own rows would count as there and then be rolled back. A writer under another isolation level may read
+-- cursors that are too old for 7: that takes a step of the clock as well, and check_reach finds it.
 
 -- What rests on fresh snapshots fails rather than being wrong without a word, where a role or a database has another
 -- level as its default. The driver answers a serialization failure by a second try that names the level.
@@ -43,9 +56,11 @@ declare
   v_seq           bigint;
   v_at            timestamptz;
   v_holders       text[];
+  v_ended         text[]; -- the owners of these gaps have
   v_lows          bigint[] := '{}';
   v_last_lows     bigint[]; -- as a variable it is decompressed once, not for each lane
   v_scheduled_low timestamptz := '-infinity';
+  v_passable_at   timestamptz := '-infinity';
 begin
   perform need_read_committed();
   if pg_current_xact_id_if_assigned() is not null
@@ -73,7 +88,11 @@ begin
     from unnest(v_holders) as holder
     -- a prepared transaction has lost the name it was sighted under
     where holder = any(v_last.holders) or holder like '-1/%'
-    on conflict do nothing;
+    on conflict (holder) do update -- the cursor may have gone back since
+    set scheduled_low = excluded.scheduled_low
+    where excluded.scheduled_low < cursor_gap.scheduled_low;
+    -- Before the looks below, so that these see all that the owners wrote.
+    v_ended := array(select holder from cursor_gap where holder <> all(v_holders));
 
     v_lows := array(
       select case when lane.lane is null then 0 else coalesce(oldest.seq, v_last.seq + 1) end
@@ -87,40 +106,44 @@ begin
         limit 1
       ) as oldest on true
       order by numbered.lane);
-    v_scheduled_low := coalesce(
-      (select run_at from scheduled where run_at >= v_last.scheduled_low and run_at < v_last.at order by run_at limit 1),
-      v_last.at);
-
-    perform close_gaps(v_last, v_holders, p_late_rows);
+    v_passable_at := least(v_last.at, v_at);
+    v_scheduled_low := least(
+      v_passable_at,
+      coalesce(
+        (select run_at from scheduled
+         where run_at >= v_last.scheduled_low and run_at < v_last.passable_at
+         order by run_at limit 1),
+        v_last.passable_at));
+    if v_ended <> '{}' then
+      perform close_gaps(v_last, v_at, v_holders, v_ended, p_late_rows);
+    end if;
     delete from cursors where id = v_last.id; -- there is no other; `<=` would walk over all the dead ones
   end if;
-  insert into cursors (lows, scheduled_low, seq, at, holders, claims)
-  values (v_lows, v_scheduled_low, v_seq, v_at, v_holders, coalesce(pg_sequence_last_value('claim_count'), 0));
+  insert into cursors (lows, scheduled_low, seq, at, passable_at, holders, claims)
+  values (v_lows, v_scheduled_low, v_seq, v_at, v_passable_at, v_holders, coalesce(pg_sequence_last_value('claim_count'), 0));
 end $$;
 
 -- The owners of these gaps have ended: what they left behind the cursors becomes ready again with a new place. Bounded;
--- the gaps stay until nothing is left in them.
-create or replace function close_gaps(p_cursors cursors, p_holders text[], p_late_rows int) returns void
+-- the gaps stay until nothing is left in them but what is not due (see 10).
+create or replace function close_gaps(
+  p_cursors cursors, p_at timestamptz, p_holders text[], p_ended text[], p_late_rows int
+) returns void
 language plpgsql as $$
 declare
-  v_ended         text[] := array(select holder from cursor_gap where holder <> all(p_holders));
   v_lanes         int[]; -- in which the cursor has moved since
   v_lows          bigint[]; -- from where
   v_reached       bigint[]; -- to where
   v_scheduled_low timestamptz;
 begin
-  if v_ended = '{}' then
-    return;
-  end if;
   select array_agg(lane), array_agg(low), array_agg(reached),
-         (select min(scheduled_low) from cursor_gap where holder = any(v_ended))
+         (select min(scheduled_low) from cursor_gap where holder = any(p_ended))
   into v_lanes, v_lows, v_reached, v_scheduled_low
   from (
     select lane, min(coalesce(low, 0)) as low, reached
     from cursor_gap
     cross join lateral rows from (unnest(cursor_gap.lows), unnest(p_cursors.lows)) with ordinality
       as of_lane(low, reached, lane)
-    where holder = any(v_ended)
+    where holder = any(p_ended) and cursor_gap.lows is not null
     group by lane, reached
   ) as passed
   where low < reached;
@@ -143,7 +166,7 @@ begin
   with late as materialized (
     select ctid as tid
     from scheduled
-    where run_at >= v_scheduled_low and run_at < p_cursors.scheduled_low
+    where run_at >= v_scheduled_low and run_at < p_cursors.scheduled_low and run_at <= p_at
     order by run_at
     limit p_late_rows
     for update skip locked
@@ -159,7 +182,9 @@ begin
 
   -- a prepared transaction may be the owner under its new name
   if not exists (select from unnest(p_holders) as holder where holder like '-1/%')
-     and not exists (select from scheduled where run_at >= v_scheduled_low and run_at < p_cursors.scheduled_low)
+     and not exists (
+       select from scheduled
+       where run_at >= v_scheduled_low and run_at < p_cursors.scheduled_low and run_at <= p_at)
      and not exists (
        select
        from unnest(v_lanes, v_lows, v_reached) as passed(lane, low, reached)
@@ -169,7 +194,18 @@ begin
          order by seq
          limit 1
        ) as late) then
-    delete from cursor_gap where holder = any(v_ended);
+    delete from cursor_gap where holder = any(p_ended);
+  end if;
+end $$;
+
+-- For whoever has written to `scheduled`, with the earliest run_at of it (see 6). Only after a step back of the clock is
+-- there anything to do.
+create or replace function keep_reachable(p_run_at timestamptz) returns void
+language plpgsql strict as $$
+begin
+  if p_run_at < (select at from cursors order by id desc limit 1) then
+    insert into cursor_gap as known (holder, scheduled_low) values ('xid/' || pg_current_xact_id(), p_run_at)
+    on conflict (holder) do update set scheduled_low = least(known.scheduled_low, excluded.scheduled_low);
   end if;
 end $$;
 

@@ -33,7 +33,7 @@ set plan_cache_mode = force_generic_plan -- planning takes longer than the work
 as $$
 declare
   c_tries         constant int := 50;
-  v_cursors       cursors%rowtype; -- an old one is as good: it stands further to the left
+  v_cursors       cursors%rowtype; -- an old one is as good
   v_settled       text[];
   v_scheduled_low timestamptz;
   v_batch         claim_batch;
@@ -44,14 +44,16 @@ declare
   v_lease         lease;
 begin
   perform need_read_committed();
-  -- Cursors are moved by those who make them lag, once in about 400 claimed jobs. It comes first: an advance does
-  -- nothing in a transaction that has written.
+  -- Cursors are moved by those who make them lag, once in about 400 claimed jobs, and by whoever finds that the clock has
+  -- stepped back. It comes first: an advance does nothing in a transaction that has written.
   select * into v_cursors from cursors order by id desc limit 1;
-  if p_limit * (pg_sequence_last_value('claim_count') - coalesce(v_cursors.claims, 0)) >= 400 then
+  if p_limit * (pg_sequence_last_value('claim_count') - coalesce(v_cursors.claims, 0)) >= 400
+     or clock_timestamp() < v_cursors.at then
     perform advance_cursors();
     if v_cursors.id % 12 = 0 then -- once in about 5,000 jobs
       perform fold_ledger(20000);
     end if;
+    select * into v_cursors from cursors order by id desc limit 1; -- it may have gone back
   end if;
   if p_settle_ids is not null then
     v_settled := settle(p_settle_ids, p_settle_keys, p_settle_outcomes);

@@ -35,9 +35,10 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_ids   uuid[];
-  v_lanes int[];
-  v_fault text := payload_fault_of(p_payload);
+  v_ids      uuid[];
+  v_lanes    int[];
+  v_earliest timestamptz; -- run_at
+  v_fault    text := payload_fault_of(p_payload);
 begin
   if v_fault is not null then
     perform refuse(v_fault);
@@ -71,12 +72,17 @@ begin
   postponed as (
     insert into scheduled (run_at, id, lane)
     select clock_timestamp() + make_interval(secs => seconds), id, lane from revived where seconds > 0
+    returning run_at
   ),
   risen as (
     insert into ledger (lane, dead) select old_lane, -count(*) from revived group by old_lane
+  ),
+  booked as (
+    insert into ledger (lane, pending, scheduled)
+    select lane, count(*), count(*) filter (where seconds > 0) from revived group by lane
   )
-  insert into ledger (lane, pending, scheduled)
-  select lane, count(*), count(*) filter (where seconds > 0) from revived group by lane;
+  select min(run_at) into v_earliest from postponed;
+  perform keep_reachable(v_earliest);
   return query select unnest(v_ids);
 end $$;
 

@@ -236,8 +236,8 @@ begin
   end if;
 
   if v_later then
-    -- The lock comes before the clock: nothing is written with a run_at that lies before its writer's lock,
-    -- which is what the cursor of `scheduled` rests on (see advance_cursors).
+    -- The lock comes before the clock: so, while the clock does not step back, nothing is written with a run_at that lies
+    -- before its writer's lock, and keep_reachable has nothing to do (see advance_cursors).
     lock table scheduled in row exclusive mode;
     v_now := clock_timestamp();
     v_run_ats := array(
@@ -280,6 +280,7 @@ begin
     select new.run_at, new.id, new.lane
     from unnest(v_ids, v_lanes, v_run_ats, v_owners) as new(id, lane, run_at, owner)
     where new.run_at is not null and (new.owner is null or new.owner = new.id);
+    perform keep_reachable((select min(run_at) from unnest(v_run_ats) as run_at));
   end if;
   if v_later or v_expiring then
     insert into expiry (expires_at, id)

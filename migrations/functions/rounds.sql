@@ -30,7 +30,9 @@ as $$
   with promoted_soon as (
     select lane, count(*) as jobs
     from (select lane from scheduled
-          where run_at >= coalesce((select scheduled_low from cursors order by id desc limit 1), '-infinity')
+          -- a cursor that is ahead of the clock, which has stepped back, does not count
+          where run_at >= coalesce((select case when at <= clock_timestamp() then scheduled_low end
+                                    from cursors order by id desc limit 1), '-infinity')
             and run_at <= now()
           order by run_at limit p_cap) as due
     group by lane

@@ -166,8 +166,9 @@ end $$;
 create or replace function fail_jobs(p_jobs settled_job[], p_last_reason text default 'exhausted') returns uuid[]
 language plpgsql as $$
 declare
-  v_dead uuid[];
-  v_ids  uuid[] := array(select id from unnest(p_jobs) order by 1);
+  v_dead     uuid[];
+  v_earliest timestamptz; -- run_at
+  v_ids      uuid[] := array(select id from unnest(p_jobs) order by 1);
 begin
   if cardinality(p_jobs) = 0 then
     return '{}';
@@ -192,6 +193,7 @@ begin
     insert into scheduled (run_at, id, lane, attempt, strikes)
     select clock_timestamp() + make_interval(secs => seconds), id, lane, used, strikes
     from judged where reason is null and seconds > 0
+    returning run_at
   ),
   readied as (
     insert into ready (seq, id, lane, attempt, strikes)
@@ -211,7 +213,9 @@ begin
            nullif(count(*) filter (where reason is not null), 0)
     from judged group by lane
   )
-  select coalesce(array_agg(id), '{}') into v_dead from judged where reason is not null;
+  select coalesce(array_agg(id), '{}'), (select min(run_at) from postponed) into v_dead, v_earliest
+  from judged where reason is not null;
+  perform keep_reachable(v_earliest);
   return v_dead;
 end $$;
 

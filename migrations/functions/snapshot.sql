@@ -30,7 +30,9 @@ as $$
     from unfolded
   ),
   newest_cursors as materialized (
-    select lows, scheduled_low from cursors order by id desc limit 1
+    -- one that is ahead of the clock, which has stepped back, does not count
+    select lows, case when cursors.at <= clock_timestamp() then scheduled_low end as scheduled_low
+    from cursors order by id desc limit 1
   ),
   starts as ( -- where the unclaimed part of each lane begins
     select lane, coalesce(low, 0) as low

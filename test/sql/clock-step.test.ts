@@ -1,0 +1,159 @@
+// The database's clock steps. A test cannot move the clock, so it moves what the clock has written: cursors that are ahead
+// by ten seconds are what a step back by ten seconds leaves behind. test/clock/ has the same with a real clock.
+import type pg from "pg";
+import { beforeEach, describe, expect, test } from "vitest";
+import { advanceCursors, backlog, replay, snapshot } from "../../src/core/sql/index.ts";
+import { differences } from "../support/balance.ts";
+import { until } from "../support/sessions.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, only, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const advance = () => db.run(advanceCursors());
+
+/** A queue that was in use until a moment ago, whose cursors have come up to the clock. Then the clock steps back. */
+async function stepBack(seconds: number): Promise<void> {
+  await queue.enqueue({}, { delaySeconds: 0.001 });
+  await untilDue();
+  await queue.settle(await queue.claim(), complete);
+  for (let n = 0; n < 3; n++) await advance();
+  await queue.query(
+    `update sluice.cursors set at = at + make_interval(secs => $1), passable_at = passable_at + make_interval(secs => $1),
+       scheduled_low = scheduled_low + make_interval(secs => $1)`,
+    [seconds],
+  );
+}
+const untilDue = () =>
+  until(db.pool, "select count(*) = 0 as reached from sluice.scheduled where run_at > clock_timestamp()");
+const catchUp = () =>
+  queue.query(`
+    update sluice.cursors set at = clock_timestamp(), passable_at = clock_timestamp(), scheduled_low = clock_timestamp()`);
+
+describe("after the clock has stepped back", () => {
+  test.each([10, 3600])(
+    "by %i s, delayed jobs and retries are claimed when they are due",
+    async (seconds) => {
+      await queue.enqueueOne();
+      const failing = await queue.claimOne();
+      await stepBack(seconds);
+      const delayed = await queue.enqueueOne({ delaySeconds: 0.001 });
+      await queue.settle([failing], { kind: "retry", message: "no", retryInSeconds: 0.001 });
+      await untilDue();
+      const claimed = await queue.claim();
+      expect(claimed.map(({ id }) => id).toSorted()).toEqual([failing.id, delayed].toSorted());
+      expect(await differences(queue)).toEqual([]);
+    },
+  );
+
+  test("they are claimed too when the clock has caught up before anybody looked", async () => {
+    await stepBack(10);
+    const id = await queue.enqueueOne({ delaySeconds: 0.001 });
+    await untilDue();
+    await catchUp();
+    await advance();
+    expect(await queue.claim()).toMatchObject([{ id }]);
+    expect(await queue.count("cursor_gap")).toBe(0);
+    expect(await differences(queue)).toEqual([]);
+  });
+
+  test("what is not due yet waits for its time, and the cursor goes back to it", async () => {
+    await stepBack(3600);
+    const soon = await queue.enqueueOne({ delaySeconds: 60 });
+    await advance();
+    expect(await queue.claim()).toEqual([]);
+    expect(await queue.find(soon)).toMatchObject({ status: "pending" });
+    await queue.query("update sluice.scheduled set run_at = run_at - interval '59.9 s'");
+    for (let n = 0; n < 3; n++) await advance();
+    await untilDue();
+    expect(await queue.claim()).toMatchObject([{ id: soon }]);
+  });
+
+  test("a replay with some time between the jobs reaches all of them", async () => {
+    const ids = [await queue.buryOne(), await queue.buryOne()];
+    await stepBack(10);
+    await db.run(replay(ids, { secondsApart: 0.001 }));
+    await untilDue();
+    expect((await queue.claim()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+  });
+
+  test("a drain is worth it, and the look at the queue shows what waits", async () => {
+    await stepBack(10);
+    await queue.enqueueOne({ delaySeconds: 0.001 });
+    await untilDue();
+    expect(await db.run(backlog({ types: ["echo"], cap: 10 }))).toEqual([{ queue: "default", due: 1 }]);
+    const { groups } = only(await db.run(snapshot()));
+    expect(groups[0]?.oldestDueSeconds).toBeGreaterThan(0);
+  });
+
+  test("writers leave no mark any more once the cursors have gone back with the clock", async () => {
+    await stepBack(3600);
+    await queue.enqueueOne({ delaySeconds: 60 });
+    expect(await queue.count("cursor_gap")).toBe(1);
+    await advance();
+    const id = await queue.enqueueOne({ delaySeconds: 0.001 });
+    expect(await queue.count("cursor_gap")).toBe(0);
+    await until(db.pool, "select min(run_at) < clock_timestamp() as reached from sluice.scheduled");
+    expect(await queue.claim()).toMatchObject([{ id }]);
+  });
+});
+
+describe("a writer that is open while cursors move", () => {
+  async function openWriter(): Promise<pg.PoolClient> {
+    const client = await db.pool.connect();
+    await client.query("begin");
+    await client.query("select sluice.enqueue('echo', delay_seconds => 0.001)");
+    return client;
+  }
+  const end = async (client: pg.PoolClient) => {
+    await client.query("commit");
+    client.release();
+  };
+
+  test.each([0, 1, 2, 3, 4])("is found after %i advances, whichever of them it saw", async (advances) => {
+    await stepBack(10);
+    const writer = await openWriter();
+    for (let n = 0; n < advances; n++) await advance();
+    await end(writer);
+    await untilDue();
+    await advance();
+    expect(await queue.claim()).toHaveLength(1);
+  });
+
+  test("is found when it has not seen the cursors that another transaction is just moving", async () => {
+    await stepBack(0);
+    const earlier = only(await queue.query<{ at: Date }>("select clock_timestamp() as at")).at;
+    const mover = await db.pool.connect();
+    await mover.query("begin");
+    await mover.query("select sluice.advance_cursors()");
+    const writer = await openWriter();
+    await writer.query("update sluice.scheduled set run_at = $1", [earlier]); // as a clock that stepped back would have
+    await end(mover);
+    for (let n = 0; n < 3; n++) await advance();
+    await end(writer);
+    await advance();
+    expect(await queue.claim()).toHaveLength(1);
+  });
+
+  test("is found when the clock steps back after it has read the cursors", async () => {
+    await stepBack(0);
+    const writer = await openWriter();
+    await queue.query("update sluice.cursors set at = at + interval '10 s'");
+    for (let n = 0; n < 3; n++) await advance();
+    await end(writer);
+    await untilDue();
+    await advance();
+    expect(await queue.claim()).toHaveLength(1);
+  });
+});
+
+test("every function that writes to scheduled keeps what it wrote reachable", async () => {
+  const writers = await queue.query<{ name: string; is_careful: boolean }>(`
+    select proname as name, prosrc like '%keep_reachable(%' as is_careful
+    from pg_proc
+    where pronamespace = 'sluice'::regnamespace and prosrc ~ '(insert into|update) scheduled'
+    order by 1`);
+  expect(writers).toEqual(["fail_jobs", "insert_jobs", "replay"].map((name) => ({ name, is_careful: true })));
+});
