@@ -11,12 +11,16 @@ import { alarmRuleSetting } from "./alarm-rules.ts";
 import { alarmTargets } from "./alarm-targets.ts";
 import { type HeartbeatUrls, heartbeatUrls } from "./heartbeat-urls.ts";
 
+const adminKey = z.string().min(16, "is shorter than 16 characters");
+
 const settingsSchema = z.object({
   DATABASE_URL: z.url({
     protocol: /^postgres(ql)?$/,
     error: "is not a postgresql:// connection string",
   }),
-  SLUICE_ADMIN_KEY: z.string().min(16, "is shorter than 16 characters"),
+  SLUICE_ADMIN_KEY: adminKey,
+  /** The one before, which still works while the new one is handed out. */
+  SLUICE_ADMIN_KEY_PREVIOUS: adminKey.optional(),
   SLUICE_SCHEMA: z.string().regex(schemaName, schemaNameFault).default(defaultSchema),
   /** Where the driver sends its queries instead of Neon's own host. The local stack sets it. */
   SLUICE_NEON_ENDPOINT: z.url("is not a URL").optional(),
@@ -42,7 +46,8 @@ const settingsSchema = z.object({
 
 export interface Settings {
   databaseUrl: string;
-  adminKey: string;
+  /** The current one first, then the previous one while it is rotated. */
+  adminKeys: readonly string[];
   schema: string;
   neonEndpoint: string | undefined;
   /** The Cloudflare plan: how many subrequests an invocation may make. */
@@ -78,7 +83,9 @@ export function parseSettings(env: object): Settings {
   if (refused.length > 0) throw refusedSettings(refused);
   return {
     databaseUrl: parsed.data.DATABASE_URL,
-    adminKey: parsed.data.SLUICE_ADMIN_KEY,
+    adminKeys: [parsed.data.SLUICE_ADMIN_KEY, parsed.data.SLUICE_ADMIN_KEY_PREVIOUS].filter(
+      (key) => key !== undefined,
+    ),
     schema: parsed.data.SLUICE_SCHEMA,
     neonEndpoint: parsed.data.SLUICE_NEON_ENDPOINT,
     plan: parsed.data.SLUICE_PLAN,

@@ -4,11 +4,12 @@ import { canaryJob } from "../jobs/canary.ts";
 import type { JobDefinition } from "../jobs/define.ts";
 import { createRegistry } from "../jobs/registry.ts";
 import { withHeartbeat } from "../queue/heartbeat.ts";
-import type { Queue, Sender } from "../queue/ports.ts";
+import type { Clock, Queue, Sender } from "../queue/ports.ts";
 import { reap } from "../queue/reap.ts";
 import { drainAll, recorded, type StartDrain } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
 import { consoleLog } from "./console-log.ts";
+import { signDrain } from "./drain-call.ts";
 import { type Settings, settingsOf } from "./env.ts";
 import { app } from "./http/app.ts";
 import { writeEnqueueErrors } from "./http/enqueue-errors.ts";
@@ -119,7 +120,7 @@ const drainStep: Round = ({ env, settings, queue }) =>
   drainAll(queue, {
     plan: settings.plan,
     fanOut: { ...defaultFanOut, maxDrains: settings.maxDrains },
-    startDrain: startDrainBy(env, settings),
+    startDrain: startDrainBy(env, settings, queue.clock),
   });
 
 const watchStep: Round = ({ settings, queue, sender }) =>
@@ -134,13 +135,14 @@ const watchStep: Round = ({ settings, queue, sender }) =>
   );
 
 /** Through the Worker's binding to itself, where it has one: each drain then is an invocation with its own budget. */
-function startDrainBy(env: object, settings: Settings): StartDrain | undefined {
+function startDrainBy(env: object, { adminKeys }: Settings, clock: Clock): StartDrain | undefined {
   const { SELF: self } = env as { SELF?: { fetch: typeof fetch } };
   if (!self) return undefined;
   return async (name) => {
+    const authorization = await signDrain(adminKeys, { queue: name, nowMs: clock.nowMs() });
     const response = await self.fetch(`https://sluice.internal/internal/drains/${name}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${settings.adminKey}` },
+      headers: { authorization },
     });
     if (!response.ok)
       throw new Error(`the drain of queue "${name}" answered ${response.status}: ${await response.text()}`);

@@ -18,7 +18,7 @@ function messageOf(env: object): string {
 test("the two required settings are enough", () => {
   expect(parseSettings(good)).toEqual({
     databaseUrl: good.DATABASE_URL,
-    adminKey: good.SLUICE_ADMIN_KEY,
+    adminKeys: [good.SLUICE_ADMIN_KEY],
     schema: "sluice",
     neonEndpoint: undefined,
     plan: "paid",
@@ -41,6 +41,7 @@ test("every missing setting is named in one message", () => {
 test.each([
   [{ DATABASE_URL: "mysql://u:p@h/d" }, "DATABASE_URL is not a postgresql:// connection string"],
   [{ SLUICE_ADMIN_KEY: "short" }, "SLUICE_ADMIN_KEY is shorter than 16 characters"],
+  [{ SLUICE_ADMIN_KEY_PREVIOUS: "short" }, "SLUICE_ADMIN_KEY_PREVIOUS is shorter than 16 characters"],
   [{ SLUICE_SCHEMA: "no; drop" }, "SLUICE_SCHEMA is not a plain lower case schema name"],
   [{ SLUICE_PLAN: "gold" }, 'SLUICE_PLAN is neither "free" nor "paid"'],
   [{ SLUICE_MAX_DRAINS: "0" }, "SLUICE_MAX_DRAINS is less than 1"],

@@ -127,7 +127,6 @@ describe("a role may do what is its own, and nothing else", () => {
     ["GET /v1/admin/alarms", lookers, undefined],
     ["POST /v1/admin/alarms/test", admins, undefined],
     ["POST /v1/admin/alarms/silences", admins, { alarm: "dead_letters", until: "2026-01-01T00:00:00Z" }],
-    ["POST /internal/drains/quiet", admins, undefined],
   ])("%s", async (request, allowed, body) => {
     const given = body ? { body } : {};
     for (const role of roles) {
@@ -178,9 +177,13 @@ describe("a key is looked up seldom", () => {
     expect(lookUps.count).toBe(2);
   });
 
-  test("the admin key of the settings never: it is not there", async () => {
+  test("the admin keys of the settings never, the previous one neither: they are not there", async () => {
     const lookUps = countLookUps();
-    expect((await send("GET /v1/admin/keys", { key: adminKey })).status).toBe(200);
+    const previous = "sk_the_key_before_the_rotation";
+    const settings = { SLUICE_ADMIN_KEY_PREVIOUS: previous };
+    for (const key of [adminKey, previous])
+      expect((await send("GET /v1/admin/keys", { key, settings })).status).toBe(200);
+    expect((await send("GET /v1/admin/keys", { key: previous })).status).toBe(401);
     expect(lookUps.count).toBe(0);
   });
 

@@ -1,5 +1,5 @@
-// Who calls, and what they may do: a bearer key. The one of the settings is compared as digests, so that the time taken
-// tells nothing of it, and always works; all others are looked up by their hash.
+// Who calls, and what they may do: a bearer key. Those of the settings are compared as digests, so that the time taken
+// tells nothing of them, and always work; all others are looked up by their hash.
 import type { Context, MiddlewareHandler } from "hono";
 import { SluiceError } from "../../core/errors.ts";
 import type { Role } from "../../core/key.ts";
@@ -49,8 +49,12 @@ async function callerOf(context: Context<AppEnv>): Promise<Caller> {
     throw new SluiceError("unauthorized", "send the key as: Authorization: Bearer <key>");
   }
   const { queue, settings } = context.env;
-  const [digest, adminDigest] = await Promise.all([digestOf(given), digestOf(settings.adminKey)]);
-  if (isSame(digest, adminDigest)) return { name: "admin", role: "admin", types: null, actor: "admin" };
+  const [digest, adminDigests] = await Promise.all([
+    digestOf(given),
+    Promise.all(settings.adminKeys.map(digestOf)),
+  ]);
+  if (adminDigests.some((adminDigest) => isSame(digest, adminDigest)))
+    return { name: "admin", role: "admin", types: null, actor: "admin" };
   const key = looksLikeKey(given) ? await liveKey(queue, hexOf(digest)) : undefined;
   if (!key) throw new SluiceError("unauthorized", "the key is unknown");
   await checkRate(queue, key);
