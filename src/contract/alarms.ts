@@ -23,9 +23,12 @@ export const noticeBody = z.object({
     threshold: z.number().nullable(),
     since: time,
     summary: z.string(),
+    /** Which one: `SLUICE_ENVIRONMENT`, or the host of its public URL, or its database. */
+    deployment: z.string(),
     /** Looks closer: a URL where the deployment knows its own, else a path. */
     link: z.string(),
-    runbook: z.string(),
+    /** Null: `SLUICE_RUNBOOK_URL` is not set. */
+    runbook: z.url().nullable(),
   }),
 }) satisfies z.ZodType<NoticeBody>;
 
@@ -42,7 +45,7 @@ export const alarmsResponse = z.object({
       changed_at: time,
       summary: z.string(),
       link: z.string(),
-      runbook: z.string(),
+      runbook: z.url().nullable(),
     }),
   ),
   /** What is looked at. */

@@ -28,14 +28,14 @@ export function formatNotice(
 const verbs = { "alarm.firing": "Firing", "alarm.resolved": "Resolved", "alarm.test": "Test" } as const;
 
 function slack({ type, data }: NoticeBody): object {
-  const title = `${verbs[type]}: ${data.alarm} (${data.severity})`;
+  const title = `${verbs[type]}: ${data.alarm} (${data.severity}) in ${data.deployment}`;
   const numbers = data.value === null ? "" : `value ${data.value}, threshold ${data.threshold}, `;
   const lines = [
     `*${escapeSlack(title)}*`,
     escapeSlack(data.summary),
     escapeSlack(`${numbers}since ${data.since}`),
     `\`${escapeSlack(curlOf(data.link))}\``,
-    escapeSlack(`Runbook: ${data.runbook}`),
+    ...(data.runbook === null ? [] : [escapeSlack(`Runbook: ${data.runbook}`)]),
   ];
   return {
     text: escapeSlack(`${title}: ${data.summary}`),
@@ -47,23 +47,26 @@ function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** A resolution has the key of what it resolves. */
+/** A resolution has the key of what it resolves, in the same deployment alone. */
 function pagerduty({ type, timestamp, data }: NoticeBody, routingKey: string): object {
   const subject = [data.alarm, data.queue ?? "", data.job_type ?? ""].join("/");
-  const isUrl = /^https?:/.test(data.link);
+  const links = [
+    ...(/^https?:/.test(data.link) ? [{ href: data.link, text: "Look closer" }] : []),
+    ...(data.runbook === null ? [] : [{ href: data.runbook, text: "Runbook" }]),
+  ];
   return {
     routing_key: routingKey,
     event_action: type === "alarm.resolved" ? "resolve" : "trigger",
-    dedup_key: `sluice/${subject}`.slice(0, maxDedupKey),
+    dedup_key: `sluice/${data.deployment}/${subject}`.slice(0, maxDedupKey),
     payload: {
       summary: `${data.alarm}: ${data.summary}`.slice(0, maxSummary),
-      source: "sluice",
+      source: data.deployment,
       severity: type === "alarm.test" ? "info" : data.severity,
       timestamp,
       component: data.queue ?? "sluice",
       class: data.alarm,
       custom_details: { ...data, look: curlOf(data.link) },
     },
-    ...(isUrl ? { links: [{ href: data.link, text: "Look closer" }] } : {}),
+    links,
   };
 }

@@ -13,13 +13,24 @@ export interface NoticeBody {
     threshold: number | null;
     since: string;
     summary: string;
+    /** Which one: staging and production may have the same target. */
+    deployment: string;
     link: string;
-    runbook: string;
+    /** Null: the deployment does not know where its runbooks are. */
+    runbook: string | null;
   };
 }
 
-/** `publicUrl`: where the deployment answers, if it knows. */
-export function noticeBody(notice: Notice, publicUrl: string | undefined): NoticeBody {
+/** What a deployment knows of itself. */
+export interface Deployment {
+  name: string;
+  /** Where it answers. */
+  publicUrl: string | undefined;
+  /** A page with a section for each alarm, as docs/alarms.md is one. */
+  runbookUrl: string | undefined;
+}
+
+export function noticeBody(notice: Notice, deployment: Deployment): NoticeBody {
   const { alarm, severity, queue, jobType, value, threshold, summary } = notice;
   return {
     type: `alarm.${notice.kind}`,
@@ -35,21 +46,21 @@ export function noticeBody(notice: Notice, publicUrl: string | undefined): Notic
         since: notice.since.toISOString(),
         summary,
       },
-      link: linkOf(notice, publicUrl),
-      runbook: runbookOf(alarm),
+      deployment: deployment.name,
+      link: linkOf(notice, deployment),
+      runbook: runbookOf(notice, deployment),
     },
   };
 }
 
 type Subject = Pick<Notice, "alarm" | "queue" | "jobType">;
 
-export function linkOf(subject: Subject, publicUrl: string | undefined): string {
+export function linkOf(subject: Subject, { publicUrl }: Deployment): string {
   return `${publicUrl?.replace(/\/+$/, "") ?? ""}${pathOf(subject)}`;
 }
 
-/** In this repository. */
-export function runbookOf(alarm: Notice["alarm"]): string {
-  return `docs/alarms.md#${alarm}`;
+export function runbookOf({ alarm }: Pick<Notice, "alarm">, { runbookUrl }: Deployment): string | null {
+  return runbookUrl === undefined ? null : `${runbookUrl.replace(/#.*$/, "")}#${alarm}`;
 }
 
 export function curlOf(link: string): string {

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import type { AlarmRule } from "../core/alarm.ts";
 import { type Fault, SluiceError } from "../core/errors.ts";
+import type { Deployment } from "../core/notice.ts";
 import { refusalOf } from "../core/policy/outgoing-target.ts";
 import { defaultSchema, schemaName, schemaNameFault } from "../core/schema-name.ts";
 import { faultsOf } from "../jobs/faults.ts";
@@ -42,6 +43,12 @@ const settingsSchema = z.object({
   SLUICE_HEARTBEAT_URL: heartbeatUrls.prefault({}),
   /** Where this Worker answers: notices link to it. */
   SLUICE_PUBLIC_URL: z.url({ protocol: /^https?$/, error: "is not an http(s) URL" }).optional(),
+  /** Where a person who is told of an alarm can read what to do. */
+  SLUICE_RUNBOOK_URL: z.url({ protocol: /^https?$/, error: "is not an http(s) URL" }).optional(),
+  SLUICE_ENVIRONMENT: z
+    .string()
+    .regex(/^\P{Cc}{1,64}$/u, "is empty, longer than 64 characters, or has control characters")
+    .optional(),
 });
 
 export interface Settings {
@@ -60,7 +67,7 @@ export interface Settings {
   alarmTargets: readonly AlarmTarget[];
   alarmRules: readonly AlarmRule[];
   heartbeatUrls: HeartbeatUrls;
-  publicUrl: string | undefined;
+  deployment: Deployment;
 }
 
 const parsedSettings = new WeakMap<object, Settings>();
@@ -95,8 +102,20 @@ export function parseSettings(env: object): Settings {
     alarmTargets: parsed.data.SLUICE_ALARM_TARGETS,
     alarmRules: parsed.data.SLUICE_ALARM_RULES,
     heartbeatUrls: parsed.data.SLUICE_HEARTBEAT_URL,
-    publicUrl: parsed.data.SLUICE_PUBLIC_URL,
+    deployment: {
+      name: deploymentName(parsed.data),
+      publicUrl: parsed.data.SLUICE_PUBLIC_URL,
+      runbookUrl: parsed.data.SLUICE_RUNBOOK_URL,
+    },
   };
+}
+
+/** Two deployments differ in it, also where nobody named them: they do not share a schema of one database. */
+function deploymentName(parsed: z.output<typeof settingsSchema>): string {
+  if (parsed.SLUICE_ENVIRONMENT !== undefined) return parsed.SLUICE_ENVIRONMENT;
+  if (parsed.SLUICE_PUBLIC_URL !== undefined) return new URL(parsed.SLUICE_PUBLIC_URL).host;
+  const { hostname, pathname } = new URL(parsed.DATABASE_URL);
+  return `${hostname}${pathname}/${parsed.SLUICE_SCHEMA}`;
 }
 
 /** Everywhere that the settings send requests to. */

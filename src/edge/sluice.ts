@@ -129,7 +129,7 @@ const watchStep: Round = ({ settings, queue, sender }) =>
       rules: settings.alarmRules,
       targets: settings.alarmTargets,
       sender,
-      publicUrl: settings.publicUrl,
+      deployment: settings.deployment,
       plan: settings.plan,
     }),
   );

@@ -1,7 +1,7 @@
 // raise and clear: what a round saw becomes changes of alarms, and notices of them. Another watcher may have been
 // faster; what it changed is left as it made it.
 import type { AlarmKey, AlarmRule, AlarmState, Notice } from "../core/alarm.ts";
-import { noticeBody } from "../core/notice.ts";
+import { type Deployment, noticeBody } from "../core/notice.ts";
 import { observe } from "../core/policy/alarm-rules.ts";
 import { advance } from "../core/policy/alarm-state.ts";
 import type { Snapshot } from "../core/snapshot.ts";
@@ -16,7 +16,7 @@ export interface Raising {
   known: Alarms;
   rules: readonly AlarmRule[];
   targets: readonly KeyedTarget[];
-  publicUrl: string | undefined;
+  deployment: Deployment;
 }
 
 interface Change {
@@ -31,7 +31,7 @@ export async function raise(queue: Queue, raising: Raising): Promise<Notice[]> {
   if (changes.length === 0) return [];
   const rows = changes.map(({ notice, ...change }) => ({
     ...change,
-    notice: notice && noticeBody(notice, raising.publicUrl),
+    notice: notice && noticeBody(notice, raising.deployment),
   }));
   const applied = await queue.db.run(changeAlarms(rows, raising.targets));
   const keys = new Set(applied.map(keyOf));

@@ -1,6 +1,7 @@
 // The watch round: looks at the queue from outside the drain, changes the alarms by what it saw, sends a canary on its
 // way, and delivers notices. Each step stands alone: one that fails does not stop the others, and the round fails at its end.
 import { type AlarmRule, canary } from "../core/alarm.ts";
+import type { Deployment } from "../core/notice.ts";
 import { windowsOf } from "../core/policy/alarm-rules.ts";
 import type { Plan } from "../core/policy/drain-budget.ts";
 import type { Snapshot } from "../core/snapshot.ts";
@@ -15,8 +16,7 @@ export interface WatchOptions {
   rules: readonly AlarmRule[];
   targets: readonly AlarmTarget[];
   sender: Sender;
-  /** Where this deployment answers, if it knows: notices link to it. */
-  publicUrl: string | undefined;
+  deployment: Deployment;
   plan: Plan;
 }
 
@@ -26,7 +26,7 @@ const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
 const maxCanaries = 3;
 
 export async function watch(queue: Queue, options: WatchOptions): Promise<object> {
-  const { rules, sender, publicUrl, plan } = options;
+  const { rules, sender, deployment, plan } = options;
   const targets = await keyTargets(options.targets);
   const look = async () => {
     const windows = windowsOf(rules);
@@ -39,7 +39,7 @@ export async function watch(queue: Queue, options: WatchOptions): Promise<object
   };
   const looked = look();
   const steps = {
-    raise: async () => raise(queue, { ...(await looked), rules, targets, publicUrl }),
+    raise: async () => raise(queue, { ...(await looked), rules, targets, deployment }),
     canary: async () => sendCanary(queue, (await looked).seen, rules),
     deliver: () => deliver(queue, { targets, sender, batch: deliveriesAtOnce[plan] }),
   };

@@ -39,12 +39,17 @@ const targetAt = (inbox: Inbox, fields: Partial<AlarmTarget> = {}): AlarmTarget 
   ...fields,
 });
 
+const deployment = {
+  name: "staging",
+  publicUrl: "https://sluice.example/",
+  runbookUrl: "https://git.example/sluice/docs/alarms.md",
+};
 const watchBy = (options: Partial<WatchOptions> = {}) =>
   watch(queue, {
     rules: alarmRules(tooLong),
     targets: [targetAt(ops)],
     sender,
-    publicUrl: "https://sluice.example/",
+    deployment,
     plan: "paid",
     ...options,
   });
@@ -105,9 +110,10 @@ describe("a notice", () => {
         value: 1,
         threshold: 0,
         since: expect.any(String),
-        summary: "queue default: 1 job waiting; more than 0 is too much",
+        summary: "queue default: 1 job waiting",
+        deployment: "staging",
         link: "https://sluice.example/v1/jobs?status=pending&queue=default",
-        runbook: "docs/alarms.md#queue_length_high",
+        runbook: "https://git.example/sluice/docs/alarms.md#queue_length_high",
       },
     });
     expect(queue.events).toMatchObject([{ level: "error", event: "alarm firing" }]);
@@ -158,9 +164,7 @@ describe("a notice", () => {
     const [request] = await ops.requests();
     expect(request?.headers["webhook-signature"]).toBeUndefined();
     const { text, blocks } = JSON.parse(request?.body ?? "");
-    expect(text).toBe(
-      "Firing: queue_length_high (warning): queue default: 1 job waiting; more than 0 is too much",
-    );
+    expect(text).toBe("Firing: queue_length_high (warning) in staging: queue default: 1 job waiting");
     expect(blocks[0].text.text).toContain("value 1, threshold 0, since 20");
     expect(blocks[0].text.text).toContain("/v1/jobs?status=pending&amp;queue=default'`");
   });
@@ -172,9 +176,9 @@ describe("a notice", () => {
     await makeItEmpty();
     await watchBy({ targets });
     const events = (await ops.requests()).map(({ body }) => JSON.parse(body));
-    const key = { routing_key: "R0UT1NG", dedup_key: "sluice/queue_length_high/default/" };
+    const key = { routing_key: "R0UT1NG", dedup_key: "sluice/staging/queue_length_high/default/" };
     expect(events).toMatchObject([
-      { ...key, event_action: "trigger", payload: { source: "sluice", severity: "warning" } },
+      { ...key, event_action: "trigger", payload: { source: "staging", severity: "warning" } },
       { ...key, event_action: "resolve" },
     ]);
   });
@@ -234,7 +238,7 @@ describe("a target", () => {
     await watchBy({ targets });
     expect(await ops.requests()).toHaveLength(1);
     expect(await told(other)).toEqual(["alarm.firing queue_length_high", "alarm.firing target_failing"]);
-    expect((await bodies(other))[1]?.data.summary).toContain("ops is off (410)");
+    expect((await bodies(other))[1]?.data.summary).toContain("ops answered 410 and is switched off");
     expect(queue.events).toContainEqual({
       level: "error",
       event: "notice not delivered",
@@ -286,7 +290,7 @@ describe("a watcher that dies", () => {
       },
     };
     const rules: AlarmRule[] = alarmRules(tooLong);
-    const options = { rules, targets: [targetAt(ops)], sender, publicUrl: undefined, plan: "free" } as const;
+    const options = { rules, targets: [targetAt(ops)], sender, deployment, plan: "free" } as const;
     await expect(watch(broken, options)).rejects.toThrow("1 of the watch round's steps failed");
     expect(await told()).toEqual(["alarm.firing queue_length_high"]);
   });

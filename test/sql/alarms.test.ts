@@ -1,4 +1,5 @@
 // Alarms and their deliveries in Postgres: what holds when two watchers or two deliverers meet.
+import type pg from "pg";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { AlarmState } from "../../src/core/alarm.ts";
 import type { DeliveryResult } from "../../src/core/sql/deliver.ts";
@@ -10,8 +11,10 @@ import {
   settleDeliveries,
   silenceAlarmAs,
 } from "../../src/core/sql/index.ts";
+import { compile } from "../../src/core/sql/statement.ts";
 import { firing } from "../support/alarms.ts";
 import { newestAudit } from "../support/audit.ts";
+import { inSession, sqlState, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { only } from "../support/verbs.ts";
 
@@ -88,6 +91,30 @@ describe("changing alarms", () => {
     );
     expect(applied.flat()).toHaveLength(names.length);
     expect(await deliveries()).toHaveLength(2 * names.length);
+  });
+
+  test("a watcher waits for one that is changing alarms before it holds any itself", async () => {
+    // Without the lock each would hold the alarm that the other wants next.
+    const raiseBy = (client: pg.PoolClient, jobType: string) => {
+      const { text, values } = compile(
+        changeAlarms([{ state: { ...firing, jobType }, version: undefined, notice: null }], [ops]),
+      );
+      return client.query(text, values);
+    };
+    const second = await inSession(db.pool, (first) =>
+      inSession(db.pool, async (other) => {
+        await first.query("begin");
+        await raiseBy(first, "a");
+        await other.query("begin");
+        const waiting = raiseBy(other, "b").then(() => raiseBy(other, "a"));
+        await untilWaiting(db.pool);
+        expect(await sqlState(raiseBy(first, "b"))).toBe("none");
+        await first.query("commit");
+        return sqlState(waiting);
+      }),
+    );
+    expect(second).toBe("none");
+    expect((await known()).alarms).toHaveLength(2);
   });
 
   test("an alarm of a queue is another than that of all queues, and there is one of each", async () => {

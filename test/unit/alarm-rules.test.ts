@@ -243,18 +243,40 @@ describe("what is said", () => {
     [
       "completion_rate_low",
       { seen: { minutes: [] } },
-      "type sluice.canary in queue sluice: 0 jobs completed in 5 min; fewer than 0.2 a minute is too few",
+      "type sluice.canary in queue sluice: 0 jobs completed in 5 min; at least 1 should be",
     ],
     [
       "oldest_pending_high",
       { seen: { groups: [groupOf({ pending: 1, oldestDueSeconds: 901 })] } },
-      "queue default: the oldest due job waits for 901 s (type echo, priority 5); more than 900 is too much",
+      "queue default: the oldest due job has waited for 901 s (type echo, priority 5); the limit is 900 s",
     ],
-    ["round_overdue", { seen: { rounds: [] } }, "no drain round for 86400 s, no reap round for 86400 s"],
+    [
+      "round_overdue",
+      { seen: { rounds: [] } },
+      "no drain round for 86400 s (the limit is 180 s), no reap round for 86400 s (the limit is 360 s)",
+    ],
+    [
+      "breaker_open",
+      { seen: { openBreakers: [{ type: "mail", openedAt: at }] } },
+      "type mail: most attempts failed, so its circuit breaker is open",
+    ],
+    [
+      "breaker_open",
+      { seen: { openBreakers: [{ type: "mail", openedAt: minutesAgo(2) }] } },
+      "type mail: most attempts failed, so its circuit breaker is open for 120 s",
+    ],
+    [
+      "target_failing",
+      { targets: [{ name: "ops", offSince: null, failingSince: minutesAgo(16) }] },
+      "the target ops has failed for 960 s; the limit is 900 s",
+    ],
+    ["target_failing", {}, "all targets of alarms take their notices; the limit is 900 s"],
+    ["oldest_transaction", {}, "no transaction is open; the limit is 1800 s"],
+    ["books_unbalanced", {}, "the books balance"],
     [
       "target_failing",
       { targets: [{ name: "ops", offSince: minutesAgo(1), failingSince: null }] },
-      "alarm targets: ops is off (410) for 60 s; more than 900 is too much",
+      "the target ops answered 410 and is switched off",
     ],
   ])("%s", (alarm, looked, summary) => {
     expect(of(alarm, looked)?.summary).toBe(summary);

@@ -44,7 +44,13 @@ function run({ rule, values, silence }: Rounds) {
 
 function observationOf(rule: AlarmRule, value: number): Observation {
   const { alarm, queue, jobType } = rule;
-  return { alarm, queue, jobType, rule, ...tooHigh(value, rule.threshold, "length") };
+  return {
+    alarm,
+    queue,
+    jobType,
+    rule,
+    ...tooHigh(value, rule.threshold, { summary: "length", unit: "jobs" }),
+  };
 }
 
 const never = Number.MAX_SAFE_INTEGER;

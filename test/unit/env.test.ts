@@ -28,8 +28,16 @@ test("the two required settings are enough", () => {
     alarmTargets: [],
     alarmRules: alarmRules(),
     heartbeatUrls: {},
-    publicUrl: undefined,
+    deployment: { name: expect.any(String), publicUrl: undefined, runbookUrl: undefined },
   });
+});
+
+test("a deployment goes by its environment, or its public host, or its database", () => {
+  const nameOf = (env: object) => parseSettings({ ...good, ...env }).deployment.name;
+  const publicUrl = { SLUICE_PUBLIC_URL: "https://jobs.example:8443/x" };
+  expect(nameOf({ ...publicUrl, SLUICE_ENVIRONMENT: "production" })).toBe("production");
+  expect(nameOf(publicUrl)).toBe("jobs.example:8443");
+  expect(nameOf({ DATABASE_URL: "postgresql://u:secret@db.example/app" })).toBe("db.example/app/sluice");
 });
 
 test("every missing setting is named in one message", () => {

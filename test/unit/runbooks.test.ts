@@ -4,10 +4,20 @@ import { expect, test } from "vitest";
 import { alarmNames } from "../../src/core/alarm.ts";
 import { runbookOf } from "../../src/core/notice.ts";
 
-test("every alarm's runbook link leads to a section of its own", () => {
+const deployment = {
+  name: "staging",
+  publicUrl: undefined,
+  runbookUrl: "https://git.example/docs/alarms.md",
+};
+
+test("every alarm's runbook is a URL that leads to a section of its own", () => {
   const text = readFileSync(join(import.meta.dirname, "../../docs/alarms.md"), "utf8");
   for (const alarm of alarmNames) {
-    expect(runbookOf(alarm)).toBe(`docs/alarms.md#${alarm}`);
+    expect(runbookOf({ alarm }, deployment)).toBe(`https://git.example/docs/alarms.md#${alarm}`);
     expect(text).toContain(`\n## ${alarm}\n`);
   }
+});
+
+test("a deployment that knows no runbooks names none", () => {
+  expect(runbookOf({ alarm: "dead_letters" }, { ...deployment, runbookUrl: undefined })).toBeNull();
 });

@@ -233,6 +233,7 @@ test("an open breaker is told of under its type, and so is its closing", async (
   await query("select sluice.close_breaker('broken')");
   await place.beat();
   expect(await told()).toEqual(["firing breaker_open */broken", "resolved breaker_open */broken"]);
+  expect((await notices())[1]?.data.summary).toMatch(/^over\. Last seen: type broken: most attempts failed/);
 });
 
 test("books that part are told of (L7)", async () => {
@@ -244,6 +245,13 @@ test("books that part are told of (L7)", async () => {
   );
   await place.beat();
   expect(await told()).toEqual(["firing books_unbalanced */*"]);
+  await query("delete from sluice.ledger where enqueued = 1 and pending is null");
+  await query(
+    "update sluice.tally set enqueued = enqueued - 1 where enqueued > pending + leased + completed + dead",
+  );
+  await place.beat();
+  expect(await told()).toEqual(["firing books_unbalanced */*", "resolved books_unbalanced */*"]);
+  expect((await notices())[1]?.data.summary).toBe("the books balance");
 });
 
 describe("cron stops (A8)", () => {
@@ -253,7 +261,7 @@ describe("cron stops (A8)", () => {
     await pass(4);
     await place.round("reap", "watch", "watch", "watch");
     expect(await told()).toEqual(["firing round_overdue */*"]);
-    expect((await notices())[0]?.data.summary).toMatch(/^no drain round for 2\d\d s$/);
+    expect((await notices())[0]?.data.summary).toMatch(/^no drain round for 2\d\d s \(the limit is 180 s\)$/);
     await place.beat();
     await place.round("watch", "watch");
     expect(await told()).toEqual(["firing round_overdue */*", "resolved round_overdue */*"]);

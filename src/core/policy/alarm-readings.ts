@@ -27,59 +27,59 @@ export const readings: Record<AlarmName, Read> = {
 
   queue_length_high(sight, rule) {
     const waiting = sumOf(sight.groups(rule), "pending");
-    return tooHigh(waiting, rule.threshold, `${nameOf(rule)}: ${jobs(waiting)} waiting`);
+    const summary = `${nameOf(rule)}: ${jobs(waiting)} waiting`;
+    return tooHigh(waiting, rule.threshold, { summary, unit: "jobs" });
   },
 
   queue_growing(sight, rule) {
     // What was put off to a later time is no backlog: it counts from when it is due.
     const growth = Math.max(0, sumOf(recent(sight, rule), "ready"));
     const summary = `${nameOf(rule)}: grew by ${jobs(growth)} in ${rule.windowMinutes} min`;
-    return tooHigh(growth, rule.threshold, summary);
+    return tooHigh(growth, rule.threshold, { summary, unit: "jobs" });
   },
 
   oldest_pending_high(sight, rule) {
     const limitOf = (group: Group) => rule.thresholdByPriority[group.priority] ?? rule.threshold;
     const shareOf = (group: Group) => (group.oldestDueSeconds ?? 0) / limitOf(group);
     const [worst] = sight.groups(rule).toSorted((a, b) => shareOf(b) - shareOf(a));
-    if (!worst) return tooHigh(0, rule.threshold, `${nameOf(rule)}: nothing waits`);
-    const seconds = Math.round(worst.oldestDueSeconds ?? 0);
+    const seconds = Math.round(worst?.oldestDueSeconds ?? 0);
+    if (!worst || seconds === 0) {
+      return tooHigh(0, rule.threshold, { summary: `${nameOf(rule)}: no due job waits`, unit: "s" });
+    }
     const which = `type ${worst.type}, priority ${worst.priority}`;
-    return tooHigh(
-      seconds,
-      limitOf(worst),
-      `${nameOf(rule)}: the oldest due job waits for ${seconds} s (${which})`,
-    );
+    const summary = `${nameOf(rule)}: the oldest due job has waited for ${seconds} s (${which})`;
+    return tooHigh(seconds, limitOf(worst), { summary, unit: "s" });
   },
 
   job_expired(sight, rule) {
     const expired = sumOf(recent(sight, rule), "expired");
     const summary = `${nameOf(rule)}: ${jobs(expired)} expired unprocessed in ${rule.windowMinutes} min`;
-    return tooHigh(expired, rule.threshold, summary);
+    return tooHigh(expired, rule.threshold, { summary, unit: "jobs" });
   },
 
   // What expired a moment ago is job_expired's to tell: one trouble, one alarm. Later it is a dead letter as others are.
   dead_letters(sight, rule) {
     const expired = sumOf(recent(sight, { ...rule, windowMinutes: expiredApartMinutes }), "expired");
     const dead = Math.max(0, sumOf(sight.groups(rule), "dead") - expired);
-    return tooHigh(
-      dead,
-      rule.threshold,
-      `${nameOf(rule)}: ${dead} dead ${dead === 1 ? "letter" : "letters"}`,
-    );
+    const summary = `${nameOf(rule)}: ${dead} dead ${dead === 1 ? "letter" : "letters"}`;
+    return tooHigh(dead, rule.threshold, { summary, unit: "letters" });
   },
 
   breaker_open({ snapshot }, rule) {
     const opened = snapshot.openBreakers.find(({ type }) => type === rule.jobType)?.openedAt ?? snapshot.at;
     const seconds = secondsBetween(opened, snapshot.at);
-    const summary = `${nameOf(rule)}: its breaker has been open for ${seconds} s, most attempts fail`;
-    const reading = tooHigh(seconds, rule.threshold, summary);
+    const since = seconds === 0 ? "" : ` for ${seconds} s`;
+    const summary = `${nameOf(rule)}: most attempts failed, so its circuit breaker is open${since}`;
+    const reading = tooHigh(seconds, rule.threshold, { summary, unit: "s" });
     return { ...reading, isBad: seconds >= rule.threshold, isClear: false };
   },
 
   oldest_transaction({ snapshot: { oldestTransaction: oldest } }, rule) {
     const seconds = Math.round(oldest?.seconds ?? 0);
-    const holder = oldest ? ` (${oldest.source})` : "";
-    return tooHigh(seconds, rule.threshold, `the oldest transaction has been open for ${seconds} s${holder}`);
+    const summary = oldest
+      ? `the oldest transaction has been open for ${seconds} s (${oldest.source})`
+      : "no transaction is open";
+    return tooHigh(seconds, rule.threshold, { summary, unit: "s" });
   },
 
   round_overdue: ({ snapshot }, rule) => overdue(snapshot, rule.threshold),
@@ -88,11 +88,8 @@ export const readings: Record<AlarmName, Read> = {
     const since = windowStart(snapshot.at, rule.windowMinutes);
     const minutes = snapshot.enqueueErrors.filter(({ minute }) => minute >= since);
     const errors = sumOf(minutes, "errors");
-    return tooHigh(
-      errors,
-      rule.threshold,
-      `${errors} enqueues failed or were refused in ${rule.windowMinutes} min`,
-    );
+    const summary = `${errors} enqueues failed or were refused in ${rule.windowMinutes} min`;
+    return tooHigh(errors, rule.threshold, { summary, unit: "errors" });
   },
 
   books_unbalanced({ snapshot: { groups } }, rule) {
@@ -101,22 +98,12 @@ export const readings: Record<AlarmName, Read> = {
       .filter(({ by }) => by > 0);
     const names = off.slice(0, namedAtMost).map(({ group }) => `${group.queue}/${group.type}`);
     const missing = sumOf(off, "by");
-    const where = off.length > 0 ? ` (${names.join(", ")})` : "";
-    return tooHigh(missing, rule.threshold, `the books are off by ${jobs(missing)}${where}`);
+    const summary =
+      off.length > 0 ? `the books are off by ${jobs(missing)} (${names.join(", ")})` : "the books balance";
+    return tooHigh(missing, rule.threshold, { summary, unit: "jobs" });
   },
 
-  target_failing({ snapshot: { at }, targets }, rule) {
-    const failing = targets.flatMap(({ name, offSince, failingSince }) => {
-      const since = offSince ?? failingSince;
-      const verb = offSince ? "is off (410)" : "fails";
-      return since ? [{ name, verb, isOff: offSince !== null, seconds: secondsBetween(since, at) }] : [];
-    });
-    const longest = Math.max(0, ...failing.map(({ seconds }) => seconds));
-    const list = failing.map(({ name, verb, seconds }) => `${name} ${verb} for ${seconds} s`).join(", ");
-    const reading = tooHigh(longest, rule.threshold, `alarm targets: ${list || "all well"}`);
-    const isOff = failing.some((target) => target.isOff);
-    return { ...reading, isBad: isOff || reading.isBad, isClear: failing.length === 0 };
-  },
+  target_failing: ({ snapshot: { at }, targets }, rule) => failing(targets, { at, limit: rule.threshold }),
 };
 
 /** Reaps come half as often as drains. */
@@ -141,7 +128,7 @@ function overdue({ at, rounds, runningSince, expiredLeaseSeconds }: Snapshot, li
   const troubles = [
     ...kinds
       .filter(({ seconds, limit }) => seconds > limit)
-      .map(({ kind, seconds }) => `no ${kind} round for ${seconds} s`),
+      .map(({ kind, seconds, limit }) => `no ${kind} round for ${seconds} s (the limit is ${limit} s)`),
     ...kinds.filter(({ hasFailed }) => hasFailed).map(({ kind }) => `the last ${kind} round failed`),
     ...(expiredLeaseSeconds > limitSeconds * reapFactor
       ? [`leases that ran out wait for the reaper for ${Math.round(expiredLeaseSeconds)} s`]
@@ -154,6 +141,22 @@ function overdue({ at, rounds, runningSince, expiredLeaseSeconds }: Snapshot, li
     isClear: troubles.length === 0,
     summary: troubles.join(", ") || "drain and reap rounds are on time",
   };
+}
+
+/** A target that switched itself off is bad at once; one that only fails has some time to recover. */
+function failing(targets: readonly TargetHealth[], { at, limit }: { at: Date; limit: number }): Reading {
+  const off = targets.filter(({ offSince }) => offSince !== null);
+  const troubles = targets.flatMap(({ name, offSince, failingSince }) => {
+    if (offSince) return [`the target ${name} answered 410 and is switched off`];
+    return failingSince ? [`the target ${name} has failed for ${secondsBetween(failingSince, at)} s`] : [];
+  });
+  const summary = troubles.join(", ") || "all targets of alarms take their notices";
+  const since = (off.length > 0 ? off : targets).map(
+    (target) => target.offSince ?? target.failingSince ?? at,
+  );
+  const longest = Math.max(0, ...since.map((from) => secondsBetween(from, at)));
+  const reading = tooHigh(longest, off.length > 0 ? 0 : limit, { summary, unit: "s" });
+  return { ...reading, isBad: off.length > 0 || reading.isBad, isClear: troubles.length === 0 };
 }
 
 /** Whole minutes of the window and the running one: a minute that has just begun says nothing alone. */

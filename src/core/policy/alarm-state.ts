@@ -71,7 +71,8 @@ function whileFiring(before: AlarmState, { isClear, rule }: Observation, at: Dat
 }
 
 function unobserved(before: AlarmState, at: Date): AlarmState {
-  return before.phase === "ok" ? { ...before, recent: [] } : { ...ended(before, at), value: null };
+  if (before.phase === "ok") return { ...before, recent: [] };
+  return { ...ended(before, at), value: null, summary: `over. Last seen: ${before.summary}` };
 }
 
 function ended(before: AlarmState, at: Date): AlarmState {

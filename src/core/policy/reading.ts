@@ -11,13 +11,18 @@ export interface Reading {
 
 const band = 0.1;
 
-export function tooHigh(value: number, threshold: number, what: string): Reading {
+/** `summary` says what was seen; the limit is added in its unit, where there is one to speak of. */
+export function tooHigh(
+  value: number,
+  threshold: number,
+  { summary, unit }: { summary: string; unit: "jobs" | "s" | "letters" | "errors" },
+): Reading {
   return {
     value,
     threshold,
     isBad: value > threshold,
     isClear: value <= threshold * (1 - band),
-    summary: `${what}; more than ${threshold} is too much`,
+    summary: threshold === 0 ? summary : `${summary}; the limit is ${threshold} ${unit}`,
   };
 }
 
@@ -34,6 +39,6 @@ export function tooLow(seen: {
     threshold: seen.perMinute,
     isBad: seen.count < needed,
     isClear: seen.count >= Math.max(needed, Math.round(needed * (1 + band))),
-    summary: `${seen.summary}; fewer than ${seen.perMinute} a minute is too few`,
+    summary: `${seen.summary}; at least ${Math.ceil(needed)} should be`,
   };
 }

@@ -8,7 +8,7 @@ import {
 } from "../../contract/alarms.ts";
 import type { AlarmRule, AlarmState } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
-import { linkOf, noticeBody, runbookOf } from "../../core/notice.ts";
+import { type Deployment, linkOf, noticeBody, runbookOf } from "../../core/notice.ts";
 import { auditTestNotice, readAlarms, settleDeliveries, silenceAlarmAs } from "../../core/sql/index.ts";
 import { type KeyedTarget, keyTargets, notify } from "../../queue/notify.ts";
 import { type TargetState, targetStates } from "../../queue/targets.ts";
@@ -25,7 +25,7 @@ alarms.get("/", async (context) => {
   const [known] = await queue.db.run(readAlarms());
   const targets = targetStates(await keyTargets(settings.alarmTargets), known?.targets ?? []);
   const body: AlarmsResponse = {
-    alarms: (known?.alarms ?? []).map(({ state }) => alarmResponse(state, settings.publicUrl)),
+    alarms: (known?.alarms ?? []).map(({ state }) => alarmResponse(state, settings.deployment)),
     rules: settings.alarmRules.map(ruleResponse),
     silences: (known?.silences ?? []).map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
     targets: targets.map(targetResponse),
@@ -66,7 +66,7 @@ async function sendTest(context: Context<AppEnv>, target: KeyedTarget) {
     value: null,
     threshold: null,
   } as const;
-  const notice = noticeBody({ ...about, kind: "test", at, since: at, summary }, settings.publicUrl);
+  const notice = noticeBody({ ...about, kind: "test", at, since: at, summary }, settings.deployment);
   const { outcome, status, error } = await notify(queue, target, { id: crypto.randomUUID(), notice, sender });
   const { name, urlHash } = target;
   return {
@@ -78,14 +78,14 @@ async function sendTest(context: Context<AppEnv>, target: KeyedTarget) {
   };
 }
 
-function alarmResponse(state: AlarmState, publicUrl: string | undefined): AlarmsResponse["alarms"][number] {
+function alarmResponse(state: AlarmState, deployment: Deployment): AlarmsResponse["alarms"][number] {
   const { alarm, queue, jobType, phase, severity, value, threshold, since, changedAt, summary } = state;
   return {
     ...{ alarm, queue, job_type: jobType, state: phase, severity, value, threshold, summary },
     since: since.toISOString(),
     changed_at: changedAt.toISOString(),
-    link: linkOf(state, publicUrl),
-    runbook: runbookOf(alarm),
+    link: linkOf(state, deployment),
+    runbook: runbookOf(state, deployment),
   };
 }
 
