@@ -59,6 +59,18 @@ as $$
   select exists (select from closed)
 $$;
 
+-- The same for a puller, whose word that its job was a probe is not enough. The type is the job's own. Only probes are
+-- claimed while a breaker is open, and the generation of a lease is the time of its claim, or up to a second before it.
+create or replace function close_breaker_by_probe(p_id uuid, p_lease_key uuid) returns boolean
+language sql
+security definer
+set search_path from current
+as $$
+  select coalesce(bool_or(close_breaker(type)), false)
+  from job join lane using (lane) join breaker using (type)
+  where job.id = p_id and generation_of(p_lease_key) > extract(epoch from opened_at) * 1000000
+$$;
+
 -- How many jobs of a type its breaker lets through now; null: as many as there are. Called under the type's advisory
 -- lock, which lasts until the claim has noted what it took (note_trial): so two claims never take the same step.
 -- A time in the future means that the clock was set back: nobody waits for it.

@@ -33,3 +33,7 @@ begin
   end loop;
   return (lpad(to_hex(v_generation), 16, '0') || right(replace(gen_random_uuid()::text, '-', ''), 16))::uuid;
 end $$;
+
+create or replace function generation_of(lease_key uuid) returns bigint
+language sql immutable
+return ('x' || left(replace(lease_key::text, '-', ''), 16))::bit(64)::bigint;

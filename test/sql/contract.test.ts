@@ -86,6 +86,7 @@ const examples = {
     statements.claimDeliveries({ targets: [{ name: "ops", urlHash: "h" }], limit: 1, leaseSeconds: 60 }),
   ],
   closeBreaker: [statements.closeBreaker("a")],
+  closeBreakerByProbe: [statements.closeBreakerByProbe(held)],
   completeOne: [statements.completeOne(held, null), statements.completeOne(held, { a: [1] })],
   countDeadLetters: [
     statements.countDeadLetters({ type: "a", count: 1 }),

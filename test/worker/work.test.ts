@@ -230,6 +230,45 @@ describe("one claimed job", () => {
   });
 });
 
+describe("a token that a worker has changed", () => {
+  const changed = (lease: string, change: (fields: unknown[]) => unknown[]) =>
+    btoa(JSON.stringify(change(JSON.parse(atob(lease.replaceAll("-", "+").replaceAll("_", "/"))))));
+  const isOpen = async () =>
+    (await query<{ open: boolean }>("select closed_at is null as open from sluice.breaker"))[0]?.open;
+
+  test("does not settle a job that somebody else holds", async () => {
+    await enqueueMany("print", pages(2));
+    const [mine, other] = [await claimOne(), await claimOne({ worker_id: "w2" })];
+    const guesses = [
+      mine.lease,
+      changed(other.lease, ([key, ...rest]) => [`${String(key).slice(0, 18)}-8000-000000000000`, ...rest]),
+    ];
+    for (const lease of guesses)
+      expect((await post(`/v1/jobs/${other.job_id}/complete`, { lease })).status).toBe(409);
+    expect(await look(other.job_id)).toMatchObject({ status: "processing" });
+  });
+
+  test("does not close a breaker by the word that its job was a probe", async () => {
+    await enqueueMany("print", pages(1));
+    const { job_id, lease } = await claimOne();
+    await query("select sluice.open_breaker('print')");
+    const forged = changed(lease, ([key, type, attempt]) => [key, type, attempt, true]);
+    expect((await post(`/v1/jobs/${job_id}/complete`, { lease: forged })).status).toBe(200);
+    expect(await isOpen()).toBe(true);
+  });
+
+  test("is not needed for that by a real probe", async () => {
+    await enqueueMany("print", pages(1));
+    await query("select sluice.open_breaker('print')");
+    await query(
+      "update sluice.breaker set probed_at = now() - interval '61 s', opened_at = now() - interval '61 s'",
+    );
+    const { job_id, lease } = await claimOne();
+    expect((await post(`/v1/jobs/${job_id}/complete`, { lease })).status).toBe(200);
+    expect(await isOpen()).toBe(false);
+  });
+});
+
 test("many settlements at once are applied each on its own", async () => {
   await enqueueMany("print", pages(4));
   const { jobs } = await claim({ limit: 4 });

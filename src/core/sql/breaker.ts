@@ -1,5 +1,6 @@
-// recent attempts, open breaker, close breaker. See migrations/functions/breaker.sql.
+// recent attempts, open breaker, close breaker, close breaker by probe. See migrations/functions/breaker.sql.
 import { sql } from "drizzle-orm";
+import type { Held } from "../job.ts";
 import type { Attempts } from "../policy/circuit-breaker.ts";
 import type { Statement } from "./statement.ts";
 
@@ -28,6 +29,17 @@ export function closeBreaker(type: string): Statement<boolean> {
     name: "close breaker",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.close_breaker(${type}::text) as changed`,
+    decode: (row) => row.changed as boolean,
+  };
+}
+
+/** Whether that changed anything. Only a job that was claimed while its type's breaker was open closes it. */
+export function closeBreakerByProbe(job: Held): Statement<boolean> {
+  return {
+    name: "close breaker by probe",
+    isRepeatable: true,
+    build: (schema) =>
+      sql`select ${schema}.close_breaker_by_probe(${job.id}::uuid, ${job.leaseKey}::uuid) as changed`,
     decode: (row) => row.changed as boolean,
   };
 }

@@ -1,5 +1,6 @@
 // The lease as a puller holds it: a token that carries its key, and what is needed to judge a failure. The database
-// compares the key, half of which is random: a token that was made up can only lose.
+// compares the key, half of which is random: a token that was made up settles nothing. Whoever holds a job can change the
+// rest of its token: that changes the backoff, which they may choose anyway, and nothing of the breaker.
 import * as z from "zod";
 import { SluiceError } from "../../core/errors.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";

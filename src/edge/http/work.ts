@@ -15,7 +15,7 @@ import {
 import { SluiceError } from "../../core/errors.ts";
 import type { Outcome, Settlement } from "../../core/job.ts";
 import { backoffSeconds, defaultBackoff } from "../../core/policy/backoff.ts";
-import { claim, closeBreaker, extend, settle } from "../../core/sql/index.ts";
+import { claim, closeBreakerByProbe, extend, settle } from "../../core/sql/index.ts";
 import type { AppEnv } from "./app.ts";
 import { requireRole } from "./auth.ts";
 import { readBody } from "./body.ts";
@@ -132,9 +132,10 @@ async function settleAll(context: Context<AppEnv>, asked: readonly SettlementReq
   );
   const requests = asked.map((settlement, index) => ({ settlement, lease: leases[index] as Lease }));
   const settled = await withPresentState(queue, answered, requests);
-  for (const [index, { applied, status }] of settled.entries()) {
+  for (const [index, { id, applied, status }] of settled.entries()) {
     const lease = leases[index];
-    if (lease?.isProbe && applied && status === "completed") await queue.db.run(closeBreaker(lease.type));
+    if (lease?.isProbe && applied && status === "completed")
+      await queue.db.run(closeBreakerByProbe({ id, leaseKey: lease.key }));
   }
   return settled;
 }
