@@ -22,6 +22,7 @@ create or replace function recent_minutes(p_pairs int)
 returns table (minute timestamptz, queue text, type text, enqueued bigint, completed bigint, failed bigint,
                expired bigint, ready bigint)
 language sql stable
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
@@ -46,6 +47,7 @@ $$;
 -- As histograms, as of the last fold of the ledger; empty buckets are left out.
 create or replace function durations(p_pairs int, out buckets json, out bounds float8[])
 language sql stable
+security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
