@@ -2,8 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { AlarmName, AlarmRule } from "../../src/core/alarm.ts";
 import { alarmFamilies } from "../../src/core/alarm-metrics.ts";
 import { metricsOf } from "../../src/core/metrics.ts";
+import { alarmRules } from "../../src/core/policy/alarm-defaults.ts";
 import { fullDurations, fullSnapshot } from "../support/full-snapshot.ts";
 
 const folder = join(import.meta.dirname, "../../infra/grafana");
@@ -45,7 +47,78 @@ test("every label that is used is exposed", () => {
   expect(named.filter((label) => !labels.has(label))).toEqual([]);
 });
 
+/** What the default rules are as expressions. */
+const defaults = alarmRules();
+const ruleOf = (alarm: AlarmName) => {
+  const rule = defaults.find((one) => one.alarm === alarm);
+  if (!rule) throw new Error(`there is no default rule for ${alarm}`);
+  return rule;
+};
+const round = (seconds: number, kind: string) => `sluice_last_round_age_seconds{kind="${kind}"} > ${seconds}`;
+const oldest = (from: number, to: number) =>
+  `sluice_oldest_due_age_seconds{priority=~"[${from}-${to}]"} > ${ruleOf("oldest_pending_high").thresholdByPriority[from]}`;
+const byDefault: Partial<Record<AlarmName, Record<string, (rule: AlarmRule) => string>>> = {
+  completion_rate_low: {
+    SluiceCompletionRateLow: ({ threshold, windowMinutes, jobType }) =>
+      `sum(increase(sluice_completed_jobs_total{type="${jobType}"}[${windowMinutes}m])) < ${threshold * windowMinutes}`,
+  },
+  queue_length_high: {
+    SluiceQueueLengthHigh: ({ threshold }) => `sum by (queue) (sluice_pending_jobs) > ${threshold}`,
+  },
+  queue_growing: {
+    SluiceQueueGrowing: ({ threshold, windowMinutes: minutes }) =>
+      `sum by (queue) (delta(sluice_pending_jobs[${minutes}m])) - sum by (queue) (delta(sluice_scheduled_jobs[${minutes}m])) > ${threshold}`,
+  },
+  oldest_pending_high: {
+    SluiceOldestPendingHigh: () => [oldest(0, 2), oldest(3, 6), oldest(7, 9)].join(" or "),
+  },
+  job_expired: {
+    SluiceJobExpired: ({ threshold, windowMinutes }) =>
+      `sum by (queue, type) (increase(sluice_expired_jobs_total[${windowMinutes}m])) > ${threshold}`,
+  },
+  dead_letters: { SluiceDeadLetters: ({ threshold }) => `sluice_dead_jobs > ${threshold}` },
+  breaker_open: { SluiceBreakerOpen: ({ threshold }) => `sluice_breaker_open > ${threshold}` },
+  oldest_transaction: {
+    SluiceOldestTransaction: ({ threshold }) => `sluice_oldest_transaction_age_seconds > ${threshold}`,
+  },
+  round_overdue: {
+    SluiceRoundOverdue: ({ threshold }) => `${round(threshold, "drain")} or ${round(2 * threshold, "reap")}`,
+    SluiceWatchOverdue: ({ threshold }) => round(2 * threshold, "watch"),
+    SluiceRoundFailed: () => 'sluice_last_round_failed{kind=~"drain|reap"} == 1',
+    SluiceLeasesNotReaped: ({ threshold }) => `sluice_expired_lease_age_seconds > ${2 * threshold}`,
+  },
+  enqueue_errors: {
+    SluiceEnqueueErrors: ({ threshold, windowMinutes }) =>
+      `delta(sluice_recent_enqueue_errors[${windowMinutes}m]) > ${threshold}`,
+  },
+  books_unbalanced: {
+    SluiceBooksUnbalanced: ({ threshold }) =>
+      `abs(sluice_books_jobs{side="enqueued"} - ignoring (side) sluice_books_jobs{side="states"}) > ${threshold}`,
+  },
+  target_failing: { SluiceAlarmTargetFailing: () => "sluice_alarm_target_failing == 1" },
+};
+
 describe("the alert rules", () => {
+  const watchMinutes = 2;
+  const expected = (Object.keys(byDefault) as AlarmName[]).flatMap((alarm) =>
+    Object.entries(byDefault[alarm] ?? {}).map(([name, exprOf]) => ({ alarm, name, exprOf })),
+  );
+
+  test.each(expected)("$name is the default rule of $alarm", ({ alarm, name, exprOf }) => {
+    const rule = ruleOf(alarm);
+    // A target's threshold is a time; all others have to last for the rounds that an alarm needs.
+    const minutes = alarm === "target_failing" ? rule.threshold / 60 : (rule.forRounds - 1) * watchMinutes;
+    const text = rules.find((one) => one.startsWith(`      - alert: ${name}\n`)) ?? "";
+    expect(text).toContain(`\n        expr: ${exprOf(rule)}\n`);
+    expect(text).toContain(`\n        for: ${minutes}m\n`);
+    expect(text).toContain(`\n        labels: { severity: ${rule.severity} }\n`);
+    expect(text).toContain(`runbook: docs/alarms.md#${alarm}`);
+  });
+
+  test("an alarm without a rule of its own is told of when it fires", () => {
+    expect(alerts).toContain(`sluice_firing_alarms{alarm!~"${Object.keys(byDefault).join("|")}"} > 0`);
+  });
+
   test.each(rules.map((rule) => [/- alert: (\w+)/.exec(rule)?.[1], rule]))("%s is whole", (name, rule) => {
     expect(name).toMatch(/^Sluice[A-Z]\w+$/);
     expect(rule).toMatch(/^ {8}labels: \{ severity: (warning|critical) \}$/m);
@@ -56,7 +129,7 @@ describe("the alert rules", () => {
   test("lead to a runbook that there is", () => {
     const runbooks = readFileSync(join(import.meta.dirname, "../../docs/alarms.md"), "utf8");
     for (const [, section] of alerts.matchAll(/runbook: docs\/alarms\.md#(\w+)/g))
-      expect(runbooks).toContain(`\n## ${section}\n`);
+      expect(runbooks.toLowerCase()).toContain(`\n## ${section}\n`);
   });
 
   test("have names of their own", () => {
