@@ -233,6 +233,12 @@ create table cursor_gap (
   scheduled_low timestamptz not null
 );
 
+-- How far the check for unreachable jobs has come in each table (check_reach).
+create table sweep (
+  table_name text primary key,
+  page       bigint not null
+);
+
 -- What a producer asks for; null is the default of each field.
 create type new_job as (
   type            text,

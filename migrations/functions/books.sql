@@ -36,12 +36,39 @@ begin
            row(coalesce(minute, '-infinity'), lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0),
                coalesce(sum(scheduled), 0), coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
                coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0), coalesce(sum(expired), 0))::tally as entry
-    from (select date_bin('1 minute', at, '2000-01-01 00:00+00') as minute, * from removed) as entries
+    from (
+      -- not after this one: the clock may have stepped back
+      select date_bin('1 minute', least(at, clock_timestamp()), '2000-01-01 00:00+00') as minute, * from removed
+    ) as entries
     group by grouping sets ((minute, lane), (lane))
   )
   select array_agg(entry), coalesce(sum(entries) filter (where is_total), 0) into v_folded, v_rows from summed;
   perform add_to_tally(v_folded);
   return v_rows;
+end $$;
+
+-- After the clock has stepped back: the minutes that lie ahead of it become part of the running one, or they would count
+-- as recent until the clock has passed them.
+create or replace function bring_back_minutes(p_ahead timestamptz) returns int
+language plpgsql as $$
+declare
+  v_minute timestamptz := date_bin('1 minute', clock_timestamp(), '2000-01-01 00:00+00');
+  v_folded tally[];
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('sluice.fold.' || current_schema(), 0)) then
+    return 0;
+  end if;
+  with ahead as (
+    delete from tally where minute > p_ahead returning *
+  ),
+  summed as (
+    select row(v_minute, lane, sum(enqueued), sum(pending), sum(scheduled), sum(leased), sum(completed), sum(failed),
+               sum(dead), sum(discarded), sum(cancelled), sum(expired))::tally as entry
+    from ahead group by lane
+  )
+  select array_agg(entry) into v_folded from summed;
+  perform add_to_tally(v_folded);
+  return coalesce(cardinality(v_folded), 0);
 end $$;
 
 -- The upper ends of the buckets that durations are counted in, in seconds; one more bucket holds whatever is longer.

@@ -33,6 +33,13 @@ begin
   end if;
 
   select * into v_state from limit_state where type = p_type order by id desc limit 1;
+  if v_now < any(v_state.started_at) then
+    -- The clock has stepped back: what lies ahead of it was started now at the latest. Kept, so that its window ends.
+    update limit_state
+    set started_at = array(select least(at, v_now) from unnest(started_at) with ordinality as entry(at, place) order by place)
+    where type = p_type and id = v_state.id
+    returning started_at into v_state.started_at;
+  end if;
   select least(
     v_step,
     (v_limit ->> 'concurrency')::int - (

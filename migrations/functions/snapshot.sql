@@ -49,7 +49,8 @@ as $$
     -- A job waits from its creation or its scheduled time on. One that came back by a retry, a snooze or a replay is
     -- younger than that: it became ready after the last watch round before the transaction that made it so.
     select starts.lane,
-           greatest(coalesce(job.scheduled_at, time_of_id(oldest.id)),
+           greatest(case when coalesce(job.scheduled_at, time_of_id(oldest.id)) <= now() -- else the clock stepped back
+                         then coalesce(job.scheduled_at, time_of_id(oldest.id)) end,
                     times[width_bucket(oldest.age, ages) + 1]) as since
     from starts
     cross join lateral (

@@ -14,6 +14,7 @@ export const alarmNames = [
   "enqueue_errors",
   "books_unbalanced",
   "target_failing",
+  "jobs_unreachable",
 ] as const;
 export type AlarmName = (typeof alarmNames)[number];
 

@@ -60,6 +60,7 @@ const shapes = {
   enqueue_errors: { ...window, ...above },
   books_unbalanced: above,
   target_failing: above,
+  jobs_unreachable: above,
 } satisfies Record<AlarmName, z.ZodRawShape>;
 
 /** All fields of all alarms, once each shape was checked. */

@@ -4,8 +4,10 @@
 import {
   addPartitions,
   advanceCursors,
+  checkReach,
   dropOldestDay,
   foldLedger,
+  mendStamps,
   prune,
   reapExpired,
   reapLeases,
@@ -77,7 +79,9 @@ function stepsOf(queue: Queue): Step[] {
   return [
     step("leases", reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
     step("expired", reapExpired({ limit }), isFull),
-    step("cursors", advanceCursors()),
+    step("unreachable", checkReach()),
+    step("cursors", advanceCursors()), // after the check: it closes the gaps that this leaves
+    step("stamps", mendStamps()),
     step("ledger", foldLedger({ limit: ledgerRowsPerCall }), (rows) => rows >= ledgerRowsPerCall),
     step("partitions", addPartitions()),
     step("dropped", dropOldestDay()),

@@ -42,6 +42,8 @@ test("a round says what each step did and how long it took", async () => {
     "ledger",
     "partitions",
     "pruned",
+    "stamps",
+    "unreachable",
   ]);
   expect(steps).toMatchObject({ leases: { did: [{ returned: 2, buried: 0 }] }, expired: { did: [0] } });
   for (const { ms } of Object.values(steps)) expect(ms).toBeGreaterThanOrEqual(0);

@@ -54,6 +54,8 @@ const examples = {
   ],
   addPartitions: [statements.addPartitions()],
   advanceCursors: [statements.advanceCursors()],
+  checkReach: [statements.checkReach()],
+  mendStamps: [statements.mendStamps()],
   auditTestNotice: [statements.auditTestNotice("me", [{ target: "ops", status: 200 }])],
   backlog: [statements.backlog({ types: ["a"], cap: 10 })],
   books: [statements.books()],

@@ -28,6 +28,14 @@ function bad(looked: Looked): string[] {
 
 const of = (alarm: AlarmName, looked: Looked) => look(looked).find((seen) => seen.alarm === alarm);
 
+function reapRound(steps: Snapshot["recentRounds"][number]["steps"]): Snapshot["recentRounds"][number] {
+  const nothing = { claimed: 0, completed: 0, failed: 0, released: 0, lost: 0 };
+  return {
+    ...{ kind: "reap", queue: null, startedAt: at, endedAt: at, reason: "done", message: null, steps },
+    ...nothing,
+  };
+}
+
 describe("by default", () => {
   test("a place that works raises nothing, however idle it is", () => {
     const groups = [groupOf({ completed: 1000 }), groupOf({ ...canary, completed: 9 })];
@@ -114,6 +122,11 @@ describe("by default", () => {
       "the books are off",
       { seen: { groups: [groupOf({ enqueued: 5, pending: 1, completed: 3 })] } },
       ["books_unbalanced */*"],
+    ],
+    [
+      "jobs could not be reached",
+      { seen: { recentRounds: [reapRound({ unreachable: { ms: 1, did: [2] } }), reapRound(null)] } },
+      ["jobs_unreachable */*"],
     ],
     [
       "an alarm's target is gone",

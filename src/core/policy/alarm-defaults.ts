@@ -49,6 +49,7 @@ const defaults: Record<AlarmName, AlarmOverride & { threshold: number }> = {
   enqueue_errors: { threshold: 10, windowMinutes: 5 },
   books_unbalanced: { threshold: 0, severity: "critical" },
   target_failing: { threshold: 900 },
+  jobs_unreachable: { threshold: 0 },
 };
 
 /** An override without a scope, or with the default's own, changes the default; any other is a rule beside it. */

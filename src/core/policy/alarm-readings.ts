@@ -1,6 +1,6 @@
 // What each alarm reads off a look at the queue, for the queue, type or place that it is about.
 import type { AlarmName, AlarmRule, TargetHealth } from "../alarm.ts";
-import type { Group, Minute, Snapshot } from "../snapshot.ts";
+import type { Group, Minute, RecentRound, Snapshot } from "../snapshot.ts";
 import { type Reading, tooHigh, tooLow } from "./reading.ts";
 import type { Scope } from "./scope.ts";
 
@@ -104,7 +104,22 @@ export const readings: Record<AlarmName, Read> = {
   },
 
   target_failing: ({ snapshot: { at }, targets }, rule) => failing(targets, { at, limit: rule.threshold }),
+
+  jobs_unreachable({ snapshot: { recentRounds } }, rule) {
+    const found = recentRounds.reduce((sum, round) => sum + unreachableOf(round), 0);
+    const summary =
+      found > 0
+        ? `the last reap rounds brought back ${jobs(found)} that no claim could find`
+        : "all jobs can be found";
+    return tooHigh(found, rule.threshold, { summary, unit: "jobs" });
+  },
 };
+
+/** What its step of that name answered (queue/reap.ts). */
+function unreachableOf({ steps }: RecentRound): number {
+  const step = (steps?.unreachable ?? null) as { did?: number[] } | null;
+  return step?.did?.[0] ?? 0;
+}
 
 /** Reaps come half as often as drains. */
 const reapFactor = 2;

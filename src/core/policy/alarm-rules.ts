@@ -43,6 +43,7 @@ const subjects = {
   enqueue_errors: "place",
   books_unbalanced: "place",
   target_failing: "place",
+  jobs_unreachable: "place",
 } as const satisfies Record<AlarmName, string>;
 
 function subjectsOf(rule: AlarmRule, { snapshot, groups }: Sight): AlarmKey[] {

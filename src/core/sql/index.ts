@@ -19,8 +19,10 @@ export { listBreakers, listPauses } from "./place.ts";
 export {
   addPartitions,
   advanceCursors,
+  checkReach,
   dropOldestDay,
   foldLedger,
+  mendStamps,
   prune,
   reapExpired,
   reapLeases,

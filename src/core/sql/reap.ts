@@ -43,6 +43,16 @@ export function advanceCursors(): Statement<null> {
   };
 }
 
+/** How many jobs could not be reached, and are brought back. */
+export function checkReach(): Statement<number> {
+  return count("check reach", (schema) => sql`select ${schema}.check_reach() as count`);
+}
+
+/** After a step back of the clock: how many stamps were ahead of it. */
+export function mendStamps(): Statement<number> {
+  return count("mend stamps", (schema) => sql`select ${schema}.mend_stamps() as count`);
+}
+
 export function foldLedger({ limit }: { limit: number }): Statement<number> {
   return count("fold ledger", (schema) => sql`select ${schema}.fold_ledger(${limit}::int) as count`);
 }
