@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { problem } from "../../src/contract/problem.ts";
 import { defineJob } from "../../src/index.ts";
+import { asOwner } from "../support/worker-role.ts";
 import { bindings, crons, useDeployment } from "./deployment.ts";
 
 const deployment = useDeployment([defineJob("note", { payload: z.object({}), run: () => {} })]);
@@ -52,7 +53,8 @@ async function setDefault(setting: string) {
   const works = () => Promise.all(Array.from({ length: 20 }, () => query("select 1")));
   await expect.poll(() => works().then(Boolean, () => false)).toBe(true);
 }
-const asAdmin = (text: string) => neon(deployment.databaseUrl.replace(/[^/]+$/, "postgres")).query(text);
+const asAdmin = (text: string) =>
+  neon(asOwner(deployment.databaseUrl).replace(/[^/]+$/, "postgres")).query(text);
 
 afterEach(async () => {
   vi.restoreAllMocks();
