@@ -16,8 +16,9 @@ export function noteFailure(databaseUrl: string, statement: string, error: unkno
   refused.set(databaseUrl, ofDatabase.set(statement, { code: error.code, atMs: Date.now() }));
 }
 
+/** One that was refused gets through: the database writes again. */
 export function noteSuccess(databaseUrl: string, statement: string): void {
-  refused.get(databaseUrl)?.delete(statement);
+  if (refused.get(databaseUrl)?.has(statement)) refused.delete(databaseUrl);
 }
 
 /** The code of a refusal that still counts. */
