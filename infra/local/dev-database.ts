@@ -1,26 +1,38 @@
 // The database of `npm run dev`: which data it runs on, and its schema.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import pg from "pg";
 import { migrate } from "../../src/cli/migrate.ts";
 import { defaultSchema } from "../../src/core/schema-name.ts";
+import { isFree } from "./ports.ts";
 import { DirectoryInUse, type PostgresServer, startPostgres } from "./postgres.ts";
 
 export const databaseName = "sluice";
 
+/** A lasting database keeps its port from run to run, unless that is taken: connection strings go on working. */
 export async function openPostgres(options: {
   lasting: string;
+  /** The file that says which port the lasting one had. */
+  portFile: string;
   fresh: string;
   ephemeral: boolean;
   log: (line: string) => void;
 }): Promise<PostgresServer> {
-  const { lasting, fresh, ephemeral, log } = options;
+  const { lasting, portFile, fresh, ephemeral, log } = options;
   if (ephemeral) return startPostgres({ directory: fresh, ephemeral, log });
   try {
-    return await startPostgres({ directory: lasting, log });
+    const server = await startPostgres({ directory: lasting, log, ...(await keptPort(portFile)) });
+    writeFileSync(portFile, String(server.port));
+    return server;
   } catch (error) {
     if (!(error instanceof DirectoryInUse)) throw error;
     log("another `npm run dev` holds this checkout's data: here is a fresh database, removed at the end");
     return startPostgres({ directory: fresh, ephemeral: true, log });
   }
+}
+
+async function keptPort(portFile: string): Promise<{ port?: number }> {
+  const port = existsSync(portFile) ? Number(readFileSync(portFile, "utf8")) : 0;
+  return port > 0 && (await isFree(port)) ? { port } : {};
 }
 
 export async function migrateDatabase(postgres: PostgresServer): Promise<void> {

@@ -1,4 +1,4 @@
-// `.sluice/`: what `npm run dev` keeps between runs (data, the admin key) and shows while it runs (dev.json).
+// `.sluice/`: what `npm run dev` keeps between runs (data, its port, the admin key) and shows while it runs (dev.json).
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -11,6 +11,8 @@ export const checkout = fileURLToPath(new URL("../../", import.meta.url));
 export interface DevJson {
   url: string;
   database_url: string;
+  /** Where Neon's driver reaches that database (`neonConfig.fetchEndpoint`). */
+  neon_endpoint: string;
   admin_key: string;
   pid: number;
 }

@@ -47,7 +47,12 @@ async function start(flags: Flags): Promise<void> {
   const own = makeRunDirectories(directory);
   removeOwnDirectories = own.remove;
 
-  const data = { lasting: join(directory, "postgres"), fresh: own.data, ephemeral: flags.ephemeral };
+  const data = {
+    lasting: join(directory, "postgres"),
+    portFile: join(directory, "postgres-port"),
+    fresh: own.data,
+    ephemeral: flags.ephemeral,
+  };
   const postgres = await step("Postgres", () => openPostgres({ ...data, log }));
   watchPart("Postgres", postgres);
   const databaseUrl = postgres.url(databaseName);
@@ -72,11 +77,13 @@ async function start(flags: Flags): Promise<void> {
   closers.push(ticker.stop);
 
   const adminKey = bindings.SLUICE_ADMIN_KEY;
-  log(howToUse({ url: worker.url, databaseUrl, adminKey, seconds: secondsSince(begunAt) }));
+  const neonEndpoint = proxy.endpoint;
+  log(howToUse({ url: worker.url, databaseUrl, neonEndpoint, adminKey, seconds: secondsSince(begunAt) }));
   closers.push(() => removeOwnDevJson(directory));
   writeDevJson(directory, {
     url: worker.url,
     database_url: databaseUrl,
+    neon_endpoint: neonEndpoint,
     admin_key: adminKey,
     pid: process.pid,
   });

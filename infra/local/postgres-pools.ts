@@ -27,8 +27,11 @@ export function openPools(server: { host: string; port: number }): Pools {
     if (known) return known.pool;
     const limits = { max: connectionsPerPool, idleTimeoutMillis: idleMs };
     const pool = new pg.Pool({ ...server, ...login, ...limits });
-    // An idle connection that Postgres ends is no news: the next query opens another.
+    // A connection that Postgres ends is no news: the query on it fails, or the next one opens another. The listener is
+    // on each connection from its start to its end: one that is ended between two queries of a batch, or between the
+    // pool and who asked for it, has no other, and an error without one would end the process.
     pool.on("error", () => {});
+    pool.on("connect", (client) => client.on("error", () => {}));
     pools.set(key, { login, pool });
     return pool;
   };
@@ -42,9 +45,6 @@ export function openPools(server: { host: string; port: number }): Pools {
   return {
     async withClient(login, work) {
       const client = await poolOf(login).connect();
-      // Without a listener a connection lost between two queries of a batch would end the process.
-      const ignore = () => {};
-      client.on("error", ignore);
       busy.add(client);
       let isBroken = false;
       try {
@@ -55,7 +55,6 @@ export function openPools(server: { host: string; port: number }): Pools {
         throw error;
       } finally {
         busy.delete(client);
-        client.off("error", ignore);
         client.release(isBroken || client.getTransactionStatus() !== "I");
       }
     },

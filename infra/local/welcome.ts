@@ -3,6 +3,7 @@
 export function howToUse(stack: {
   url: string;
   databaseUrl: string;
+  neonEndpoint: string;
   adminKey: string;
   seconds: string;
 }): string {
@@ -18,6 +19,7 @@ Look at it, with the answer's job_id in place of JOB_ID:
   curl -sS ${stack.url}/v1/jobs/JOB_ID -H ${authorization}
 
 Database: ${stack.databaseUrl}
+  for Neon's driver: neonConfig.fetchEndpoint = "${stack.neonEndpoint}"
 Ctrl-C stops everything.
 `;
 }

@@ -10,6 +10,8 @@ const noise = [
   /^Binding +Resource +Mode$/,
   /^env\.\S+ .*(Environment Variable|Worker|local)\b/,
   /^⎔ /,
+  // Explains the marks in the list of bindings, which is left out.
+  /^Service bindings, Durable Object bindings, and Tail consumers connect to other /,
   // The warning that crons do not fire by themselves: the ticker fires them.
   /Scheduled Workers are not automatically triggered/,
   /^To manually trigger a scheduled event, run:/,

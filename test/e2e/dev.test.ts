@@ -63,6 +63,8 @@ describe("a newcomer", () => {
     const { job_id } = await pasted(enqueueLine);
     const found = await pasted(lookLine?.replace("JOB_ID", job_id));
     expect(found).toMatchObject({ job_id, type: "echo", payload: { hello: "world" } });
+    expect(run.output()).toContain((await run.ready()).neon_endpoint);
+    expect(run.output()).not.toContain("Service bindings");
   });
 });
 
@@ -82,11 +84,13 @@ describe("the data", () => {
     await second.exitCode;
     first.pressCtrlC();
     await first.exitCode;
-    expect(readdirSync(directory).sort()).toEqual(["admin-key", "postgres"]);
+    expect(readdirSync(directory).sort()).toEqual(["admin-key", "postgres", "postgres-port"]);
 
     const third = startDev([...flags, String(await freePort())], { directory });
     const thirdStack = await third.ready();
     expect(thirdStack.admin_key).toBe(firstStack.admin_key);
+    expect(thirdStack.database_url).toBe(firstStack.database_url);
+    expect(secondStack.database_url).not.toBe(firstStack.database_url);
     expect((await job(thirdStack, id)).payload).toEqual({ n: 1 });
   });
 });

@@ -1,6 +1,7 @@
 // The local proxy against Neon's own driver: what holds here is what the Worker may rely on in production.
 import { connect } from "node:net";
 import { NeonDbError, neon, neonConfig, Pool } from "@neondatabase/serverless";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { WebSocket } from "ws";
 import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
@@ -176,4 +177,27 @@ describe("trouble on the way", () => {
     await proxy.closeDatabase("proxy_drop_check");
     await sql`drop database proxy_drop_check`;
   });
+});
+
+it("lives on while its connections are terminated under load", async () => {
+  const admin = new pg.Client({ connectionString: url });
+  await admin.connect();
+  await admin.query("create database terminated");
+  const loaded = neon(url.replace(/[^/]+$/, "terminated"));
+  let isOver = false;
+  const loads = Array.from({ length: 6 }, async () => {
+    while (!isOver) await loaded`select pg_sleep(0.001)`.catch(() => {});
+  });
+  let terminated = 0;
+  while (terminated < 200) {
+    const { rowCount } = await admin.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'terminated'",
+    );
+    terminated += rowCount ?? 0;
+  }
+  isOver = true;
+  await Promise.all(loads);
+  await admin.query("drop database terminated with (force)");
+  await admin.end();
+  expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
 });
