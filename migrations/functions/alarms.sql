@@ -91,6 +91,9 @@ as $$
 declare
   v_before timestamptz := (select until from alarm_silence where alarm = p_alarm and until > now());
 begin
+  if p_until not between timestamptz '1970-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999+00' then
+    perform refuse('until: not between 1970 and 9999');
+  end if;
   insert into alarm_silence as known (alarm, until) values (p_alarm, p_until)
   on conflict (alarm) do update set until = excluded.until;
   perform write_audit(p_actor, 'silence', 'alarm ' || p_alarm,

@@ -3,7 +3,7 @@
 --   enqueue_many(type, payloads, …)      many of one type, fit for array(select … from my_table)
 --   enqueue_jobs(jobs jsonb)             any batch, what the HTTP API calls
 -- over two ways to the tables: insert_alike for jobs that are due at once and differ in nothing but their payloads,
--- which is what nearly every call asks for, and insert_jobs for all there is.
+-- which is what nearly every call asks for, and insert_jobs for all there is. What is refused is in check.sql.
 
 -- The lane of a name. Whoever meets a new one makes it; others wait for that a moment, but not for a transaction that
 -- stays open: then each makes a lane of its own, which is as good.
@@ -35,6 +35,9 @@ begin
   end loop;
   if v_lane is null then
     perform refuse_bad_name('type', p_type), refuse_bad_name('queue', p_queue);
+    if not p_solo then -- that one is for a job that is here already
+      perform refuse_too_many_lanes(p_queue);
+    end if;
     insert into lane (queue, type, priority, solo)
     values (p_queue, p_type, p_priority, p_solo)
     returning lane into v_lane;
@@ -51,50 +54,47 @@ begin
   end if;
 end $$;
 
+-- Every round looks at every lane, so their number is bounded: queues by a setting of the database, and lanes by five for
+-- each of these. Counted only when a lane is made. What others make at the same moment is not seen yet, so the bound may
+-- be passed by as many as are making one.
+create or replace function refuse_too_many_lanes(p_queue text) returns void
+language plpgsql as $$
+declare
+  v_max    int := coalesce(nullif(current_setting('sluice.max_queues', true), ''), '1000');
+  v_queues int;
+  v_lanes  int;
+  v_known  boolean;
+begin
+  select count(distinct queue), count(*), coalesce(bool_or(queue = p_queue), false)
+  into v_queues, v_lanes, v_known
+  from lane
+  where not solo;
+  if v_queues >= v_max and not v_known then
+    perform refuse(format('queue: there are %s queues already and no more are made, use one of them '
+                          'or raise sluice.max_queues', v_queues));
+  elsif v_lanes >= 5 * v_max then
+    perform refuse(format('queue: there are %s combinations of queue, type and priority already and no more are made, '
+                          'use one of them or raise sluice.max_queues', v_lanes));
+  end if;
+end $$;
+
+-- What an app may not ask for, beside what nobody may. The HTTP API refuses the same by itself. The Worker's own way,
+-- enqueue_jobs, is open to no app: by that the canary comes.
+create or replace function refuse_outside(p_type text, p_expires_at timestamptz) returns void
+language plpgsql as $$
+begin
+  if p_type like 'sluice.%' then
+    perform refuse('type: those that begin with "sluice." are Sluice''s own');
+  elsif p_expires_at <= now() then
+    perform refuse('expires_at: not in the future');
+  end if;
+end $$;
+
 create or replace function refuse(p_fault text) returns void
 language plpgsql as $$
 begin
   raise exception using errcode = 'invalid_parameter_value', message = p_fault;
 end $$;
-
--- Apart from fault_of, which is only inlined as long as it has no subquery in it: three quarters of an enqueue's time.
-create or replace function has_bad_tag(tags text[]) returns boolean
-language sql immutable
-return exists (select from unnest(tags) as tag where tag is null or length(tag) not between 1 and 63);
-
--- Its size in Postgres's own form, without writing it out where that can be avoided. Inlined.
-create or replace function payload_bytes(payload jsonb) returns int
-language sql stable
-return case when pg_column_compression(payload) is null then pg_column_size(payload)
-            else octet_length(payload::text) end;
-
--- Says what is wrong with a payload, or null. Its size is measured in Postgres's own form, which can be larger than the
--- JSON that the HTTP contract limits, so the limit is twice that of the API.
-create or replace function payload_fault_of(payload jsonb) returns text
-language sql stable -- as pg_column_size is: declared immutable it could not be inlined
-return case
-  when jsonb_typeof(payload) <> 'object' then 'payload: not a JSON object'
-  when payload_bytes(payload) > 131072 then 'payload: larger than 64 KiB'
-end;
-
--- Says what is wrong with a new job's options, or null: the same limits as in the HTTP contract. Names are lane_of's.
-create or replace function fault_of(job new_job) returns text
-language sql stable
-return case
-  when job.priority not between 0 and 9 then 'priority: not between 0 and 9'
-  when job.max_attempts not between 1 and 20 then 'max_attempts: not between 1 and 20'
-  when job.delay_seconds is not null and job.scheduled_at is not null
-    then 'scheduled_at: delay_seconds and scheduled_at exclude each other'
-  when job.delay_seconds not between 0 and 31536000 then 'delay_seconds: not between 0 and a year'
-  when not isfinite(job.scheduled_at) then 'scheduled_at: not a finite time'
-  when not isfinite(job.expires_at) then 'expires_at: not a finite time'
-  when job.expires_at <= job.scheduled_at then 'expires_at: not after scheduled_at'
-  when length(job.idempotency_key) not between 1 and 255 then 'idempotency_key: not 1 to 255 characters'
-  when length(job.partition_key) not between 1 and 255 then 'partition_key: not 1 to 255 characters'
-  when length(job.traceparent) > 255 then 'traceparent: longer than 255 characters'
-  when cardinality(job.tags) > 20 then 'tags: more than 20'
-  when job.tags is not null and has_bad_tag(job.tags) then 'tags: each has 1 to 63 characters'
-end;
 
 -- Two requests with one key are the same when all their other fields are.
 create or replace function fingerprint_of(job new_job) returns bigint
@@ -129,7 +129,8 @@ declare
   v_jobs  int := coalesce(jsonb_array_length(p_payloads), 0);
   v_stem  text := id_stem(v_jobs);
   v_fault text := fault_of(row(p_type, null, p_queue, p_priority, p_max_attempts, null, null, null, null,
-                               p_partition_key, p_traceparent, null)::new_job);
+                               p_partition_key, null, null)::new_job);
+  v_trace text := traceparent_of(p_traceparent);
   v_lane  int;
   v_ids   uuid[];
 begin
@@ -145,7 +146,7 @@ begin
     v_ids := array[numbered_id(v_stem, 1)];
     with written as (
       insert into job (id, lane, max_attempts, partition_key, traceparent, payload)
-      values (v_ids[1], v_lane, coalesce(p_max_attempts, 5), p_partition_key, p_traceparent, p_payloads->0)
+      values (v_ids[1], v_lane, coalesce(p_max_attempts, 5), p_partition_key, v_trace, p_payloads->0)
     ),
     readied as (
       insert into ready (seq, id, lane) values (nextval('ready_seq'), v_ids[1], v_lane)
@@ -156,7 +157,7 @@ begin
 
   with written as (
     insert into job (id, lane, max_attempts, partition_key, traceparent, payload)
-    select numbered_id(v_stem, new.number), v_lane, coalesce(p_max_attempts, 5), p_partition_key, p_traceparent,
+    select numbered_id(v_stem, new.number), v_lane, coalesce(p_max_attempts, 5), p_partition_key, v_trace,
            new.payload
     from jsonb_array_elements(p_payloads) with ordinality as new(payload, number)
     where payload_fault_of(new.payload) is null
@@ -256,7 +257,7 @@ begin
     select new.id, new.lane, coalesce(new.max_attempts, 5::smallint), new.run_at,
            -- what is due after its default expiry would never run
            coalesce(new.expires_at, new.run_at + interval '720 hours'),
-           new.idempotency_key, new.partition_key, new.traceparent, nullif(new.tags, '{}'),
+           new.idempotency_key, new.partition_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
            coalesce(new.payload, '{}')
     from unnest(p_jobs, v_ids, v_lanes, v_run_ats, v_owners)
       as new(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
@@ -390,6 +391,7 @@ security definer
 set search_path from current
 as $$
 begin
+  perform refuse_outside(type, expires_at);
   if row(delay_seconds, scheduled_at, expires_at, idempotency_key, tags) is null then
     return (insert_alike(type, jsonb_build_array(coalesce(payload, '{}')), queue, priority, max_attempts, partition_key,
                          traceparent))[1];
@@ -416,6 +418,7 @@ security definer
 set search_path from current
 as $$
 begin
+  perform refuse_outside(type, expires_at);
   if row(delay_seconds, scheduled_at, expires_at, tags) is null then
     -- As one jsonb, which holds 256 MB.
     return query

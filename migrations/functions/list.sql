@@ -1,8 +1,8 @@
--- list: jobs by type, status, queue and tag, newest first, a page at a time (`p_before` is the last id of the page
+-- list: jobs by types, status, queue and tag, newest first, a page at a time (`p_before` is the last id of the page
 -- before). Each status is read from the table that holds it; every way ends in look-ups by id.
 
 create or replace function list_jobs(
-  p_type text, p_status text, p_queue text, p_tag text, p_before uuid, p_limit int
+  p_types text[], p_status text, p_queue text, p_tag text, p_before uuid, p_limit int
 ) returns setof jobs
 language plpgsql stable
 security definer
@@ -17,10 +17,10 @@ declare
   v_before uuid := coalesce(p_before, c_last);
   v_lanes  int[] := array(
     select lane from lane
-    where (p_type is null or type = p_type)
+    where (p_types is null or type = any(p_types))
       and (p_queue is null or queue = p_queue)
-      and (p_type is not null or p_queue is not null or type <> 'sluice.canary')); -- unless asked for
-  v_any    boolean := p_type is null and p_queue is null and not exists (select from lane where type = 'sluice.canary');
+      and (p_types is not null or p_queue is not null or type <> 'sluice.canary')); -- unless asked for
+  v_any    boolean := p_types is null and p_queue is null and not exists (select from lane where type = 'sluice.canary');
   v_ids    uuid[] := '{}';
   v_batch  record;
 begin
@@ -32,7 +32,7 @@ begin
         select from jobs
         where jobs.id = tagged.id
           and (p_status is null or jobs.status = p_status)
-          and (p_type is null or jobs.type = p_type) and (p_queue is null or jobs.queue = p_queue)
+          and (p_types is null or jobs.type = any(p_types)) and (p_queue is null or jobs.queue = p_queue)
         offset 0 -- a fence: each job is looked up by its id, and only until the page is full
       ) as wanted
       limit p_limit);

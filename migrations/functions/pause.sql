@@ -19,3 +19,13 @@ as $$
   )
   select exists (select from resumed)
 $$;
+
+-- Has it, or had it, jobs; or is it paused?
+create or replace function knows_queue(p_name text) returns boolean
+language sql stable
+security definer
+set search_path from current
+as $$
+  select exists (select from lane where queue = p_name)
+      or exists (select from pause where kind = 'queue' and name = p_name)
+$$;

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { alarmNames, severities } from "../core/alarm.ts";
 import type { NoticeBody } from "../core/notice.ts";
-import { time } from "./jobs.ts";
+import { givenTime, time } from "./jobs.ts";
 
 const key = {
   alarm: z.enum(alarmNames),
@@ -99,5 +99,5 @@ export const testNoticeResponse = z.object({
 export type TestNoticeResponse = z.output<typeof testNoticeResponse>;
 
 /** A time that is past ends the silence. */
-export const silenceRequest = z.strictObject({ alarm: z.enum(alarmNames), until: time });
+export const silenceRequest = z.strictObject({ alarm: z.enum(alarmNames), until: givenTime });
 export const silenceResponse = z.object({ alarm: z.enum(alarmNames), until: time });

@@ -10,6 +10,13 @@ export const name = z
     'lower case letters, digits, ".", "_" and "-", at most 63, a letter first',
   );
 export const time = z.iso.datetime({ offset: true });
+/** A time that somebody gives: a year of four digits is what all clients and the database can read. */
+export const givenTime = time.refine(
+  (text) => !(Date.parse(text) < 0 || Date.parse(text) >= Date.UTC(10_000, 0)),
+  "not between 1970 and 9999 in UTC",
+);
+/** A delay and a time reach equally far: 100 years. Later nothing is due by intent. */
+export const maxDelaySeconds = 3_155_760_000;
 
 export const enqueueRequest = z
   .strictObject({
@@ -18,9 +25,9 @@ export const enqueueRequest = z
     queue: name.optional(),
     priority: z.int().min(0).max(9).default(5),
     max_attempts: z.int().min(1).max(20).optional(),
-    delay_seconds: z.number().min(0).max(31_536_000).nullable().default(null),
-    scheduled_at: time.nullable().default(null),
-    expires_at: time.nullable().default(null),
+    delay_seconds: z.number().min(0).max(maxDelaySeconds).nullable().default(null),
+    scheduled_at: givenTime.nullable().default(null),
+    expires_at: givenTime.nullable().default(null),
     idempotency_key: z.string().min(1).max(255).nullable().default(null),
     partition_key: z.string().min(1).max(255).nullable().default(null),
     tags: listOf(z.string().min(1).max(63), { max: 20 }).default([]),
@@ -81,10 +88,15 @@ export const jobResponse = z.object({
 export type JobResponse = z.output<typeof jobResponse>;
 
 export const listQuery = z.strictObject({
-  type: z.string().min(1).max(63).optional(),
+  type: name.optional(),
   status: z.enum(jobStatuses).optional(),
   queue: name.optional(),
-  tag: z.string().min(1).max(63).optional(),
+  tag: z
+    .string()
+    .min(1)
+    .max(63)
+    .refine((tag) => !tag.includes("\0"), "a NUL character in it")
+    .optional(),
   limit: z.coerce.number().int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional(),
 });

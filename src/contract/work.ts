@@ -4,7 +4,7 @@ import { jobStatuses } from "../core/job.ts";
 import { jobError, jobResponse, name, time } from "./jobs.ts";
 import { json, jsonObject, listOf } from "./json.ts";
 
-const leaseSeconds = z.int().min(1).max(3600);
+const leaseSeconds = z.int().min(60).max(3600);
 const lease = z.string().min(1).max(200);
 const retryInSeconds = z.number().min(0).max(31_536_000);
 

@@ -29,6 +29,11 @@ export function isCanary({ type }: { type: string }): boolean {
   return type === canary.type;
 }
 
+/** Types that only the Worker itself enqueues. */
+export function isOwnType(type: string): boolean {
+  return type.startsWith("sluice.");
+}
+
 /** What an alarm is about: null is all of them. */
 export interface AlarmKey {
   alarm: AlarmName;

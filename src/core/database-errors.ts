@@ -1,6 +1,6 @@
 // What a SQLSTATE means for whoever sent the statement: a stable code, and words that say what is wrong and what helps.
 // The words go to callers, so they name no host, table or statement.
-import { type DatabaseErrorCode, type ErrorCode, SluiceError } from "./errors.ts";
+import { type DatabaseErrorCode, type ErrorCode, type Fault, SluiceError } from "./errors.ts";
 
 interface Meaning {
   code: DatabaseErrorCode;
@@ -35,9 +35,15 @@ export function databaseError(
   { message, cause }: { message: string; cause: unknown },
 ): SluiceError | undefined {
   const refusal = refusals.get(sqlstate);
-  if (refusal) return new SluiceError(refusal, message, { cause });
+  if (refusal) return new SluiceError(refusal, message, { cause, faults: faultsIn(message) });
   const meaning = meanings.find(([pattern]) => pattern.test(sqlstate))?.[1];
   return meaning && new SluiceError(meaning.code, meaning.message, { cause });
+}
+
+/** The engine begins with the field's name what it says of a field. */
+function faultsIn(message: string): Fault[] {
+  const [, path, fault] = /^([a-z_]+): (.+)$/s.exec(message) ?? [];
+  return path && fault ? [{ path, message: fault }] : [];
 }
 
 /**

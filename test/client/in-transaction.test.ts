@@ -90,7 +90,7 @@ describe.each(Object.keys(drivers))("in a transaction of %s (Q2)", (name) => {
           expiresAt,
           idempotencyKey: "k",
           partitionKey: "p",
-          traceparent: "00-1-2-01",
+          traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
           tags: ["a", "b,c"],
         },
       );
@@ -107,7 +107,7 @@ describe.each(Object.keys(drivers))("in a transaction of %s (Q2)", (name) => {
       expiresAt,
       idempotencyKey: "k",
       partitionKey: "p",
-      traceparent: "00-1-2-01",
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
       tags: ["a", "b,c"],
     });
   });

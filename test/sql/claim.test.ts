@@ -138,7 +138,13 @@ describe("how many", () => {
 
 describe("what comes with a job", () => {
   test("its fields, its lease and the worker's name", async () => {
-    const fields = { payload: { a: 1 }, partitionKey: "p", traceparent: "t", tags: ["x"], priority: 7 };
+    const fields = {
+      payload: { a: 1 },
+      partitionKey: "p",
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+      tags: ["x"],
+      priority: 7,
+    };
     const id = await queue.enqueueOne({ ...fields, maxAttempts: 3 });
     const job = await queue.claimOne({ leaseSeconds: 120, worker: "w-1" });
     expect(job).toMatchObject({

@@ -109,6 +109,7 @@ const examples = {
   findStates: [statements.findStates([id]), statements.findStates([])],
   findKey: [statements.findKey("ab".repeat(32))],
   foldLedger: [statements.foldLedger({ limit: 1 })],
+  knowsQueue: [statements.knowsQueue("q")],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
   listBreakers: [statements.listBreakers()],
   listDeadLetters: [
@@ -117,7 +118,7 @@ const examples = {
   ],
   listJobs: [
     statements.listJobs({ limit: 1 }),
-    statements.listJobs({ type: "a", status: "dead", queue: "q", tag: "t", before: id, limit: 1 }),
+    statements.listJobs({ types: ["a"], status: "dead", queue: "q", tag: "t", before: id, limit: 1 }),
   ],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],

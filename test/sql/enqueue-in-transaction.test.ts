@@ -21,13 +21,18 @@ describe("in the caller's transaction (Q2)", () => {
       enqueueWith(
         client,
         `enqueue('mail', '{"to": "a"}', queue => 'heavy', priority => 9, max_attempts => 2, delay_seconds => 60,
-          idempotency_key => 'k', partition_key => 'p', traceparent => 't', tags => '{x,y}')`,
+          idempotency_key => 'k', partition_key => 'p', traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tags => '{x,y}')`,
       ),
     );
     const job = await queue.find(id);
     expect(job).toMatchObject({
       ...{ type: "mail", queue: "heavy", priority: 9, maxAttempts: 2, payload: { to: "a" } },
-      ...{ idempotencyKey: "k", partitionKey: "p", traceparent: "t", tags: ["x", "y"] },
+      ...{
+        idempotencyKey: "k",
+        partitionKey: "p",
+        traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        tags: ["x", "y"],
+      },
     });
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(50);
   });

@@ -1,7 +1,9 @@
 // enqueue over the typed statement: what is stored, what is filled in, what is refused. Keys have a file of their own.
+import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NewJob, Payload } from "../../src/core/job.ts";
 import { enqueue } from "../../src/core/sql/index.ts";
+import { payloadBytes } from "../../src/edge/http/payload.ts";
 import { newJob } from "../support/jobs.ts";
 import { inSession, sqlState } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -50,7 +52,13 @@ describe("a batch (J6)", () => {
   });
 
   test("stores the same whether its jobs are alike or one of them is not", async () => {
-    const fields = { queue: "heavy", priority: 3, maxAttempts: 2, partitionKey: "p", traceparent: "t" };
+    const fields = {
+      queue: "heavy",
+      priority: 3,
+      maxAttempts: 2,
+      partitionKey: "p",
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    };
     const alike = await queue.enqueue(...times(2, (n) => ({ ...fields, payload: { n } })));
     const mixed = await queue.enqueue(...times(2, (n) => ({ ...fields, payload: { n } })), { type: "other" });
     for (const [index, answer] of alike.entries()) {
@@ -182,21 +190,25 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
     ["type", "of 64 characters", { type: "a".repeat(64) }],
     ["type", "with a line's end", { type: "echo\n" }],
     ["payload", "that is a list", { payload: noObject }],
-    ["payload", "of 128 KiB", { payload: { text: "x".repeat(131_072) } }],
+    ["payload", "of 65,537 bytes", { payload: { text: "x".repeat(65_526) } }],
+    ["payload", "of 65,537 bytes in small numbers", { payload: { a: Array(32_765).fill(0) } }],
+    ["payload", "of numbers that are long when written out", { payload: { a: Array(300).fill(1e300) } }],
+    ["payload", "of a megabyte", { payload: { text: "x".repeat(1_048_576) } }],
     ["queue", "with a space", { queue: "my queue" }],
     ["priority", "below 0", { priority: -1 }],
     ["priority", "above 9", { priority: 10 }],
     ["max_attempts", "of 0", { maxAttempts: 0 }],
     ["max_attempts", "of 21", { maxAttempts: 21 }],
     ["delay_seconds", "below 0", { delaySeconds: -1 }],
-    ["delay_seconds", "above a year", { delaySeconds: 366 * daySeconds }],
+    ["delay_seconds", "above 100 years", { delaySeconds: 3_155_760_001 }],
+    ["scheduled_at", "in more than 100 years", { scheduledAt: inSeconds(3_155_769_999) }],
+    ["scheduled_at", "before 1970", { scheduledAt: new Date(-1) }],
     ["scheduled_at", "beside a delay", { delaySeconds: 1, scheduledAt: inSeconds(60) }],
     ["expires_at", "not after scheduled_at", { scheduledAt: inSeconds(60), expiresAt: inSeconds(60) }],
     ["idempotency_key", "empty", { idempotencyKey: "" }],
     ["idempotency_key", "of 256 characters", { idempotencyKey: "k".repeat(256) }],
     ["partition_key", "empty", { partitionKey: "" }],
     ["partition_key", "of 256 characters", { partitionKey: "k".repeat(256) }],
-    ["traceparent", "of 256 characters", { traceparent: "t".repeat(256) }],
     ["tags", "of which one is empty", { tags: ["a", ""] }],
     ["tags", "of which one has 64 characters", { tags: ["t".repeat(64)] }],
     ["tags", "of which one is null", { tags: nullTag }],
@@ -225,19 +237,123 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
     for (const table of tables) expect([table, await queue.count(table)]).toEqual([table, 0]);
   });
 
-  test.each(["scheduled_at => 'infinity'", "expires_at => 'infinity'", "delay_seconds => 'NaN'"])(
-    "%s",
-    async (option) => {
-      expect(await sqlState(db.pool.query(`select sluice.enqueue('echo', ${option})`))).toBe("22023");
-    },
-  );
+  test.each([
+    "scheduled_at => 'infinity'",
+    "scheduled_at => '294000-01-01'",
+    "scheduled_at => '0044-03-15 BC'",
+    "expires_at => 'infinity'",
+    "expires_at => '10000-01-01 00:00+00'",
+    "expires_at => now()",
+    "delay_seconds => 'NaN'",
+    "tags => '{{a,b},{c,d}}'",
+  ])("%s", async (option) => {
+    expect(await sqlState(db.pool.query(`select sluice.enqueue('echo', ${option})`))).toBe("22023");
+  });
 
   test("the limits themselves are allowed", async () => {
     await queue.enqueue(
-      { type: `a${"-".repeat(62)}`, queue: "q", priority: 9, maxAttempts: 1, delaySeconds: 365 * daySeconds },
-      { idempotencyKey: "k".repeat(255), partitionKey: "p".repeat(255), traceparent: "t".repeat(255) },
-      { tags: times(20, (n) => "t".repeat(63 - n)), payload: { text: "x".repeat(131_000) } },
+      { type: `a${"-".repeat(62)}`, queue: "q", priority: 9, maxAttempts: 1, delaySeconds: 3_155_760_000 },
+      { idempotencyKey: "k".repeat(255), partitionKey: "p".repeat(255) },
+      { tags: times(20, (n) => "t".repeat(63 - n)), payload: { text: "x".repeat(65_525) } },
     );
     expect(await queue.count("job")).toBe(3);
+  });
+
+  test("a type of Sluice's own is refused to an app, by each of its two ways", async () => {
+    for (const call of ["enqueue('sluice.canary')", "enqueue_many('sluice.canary', array['{}']::jsonb[])"])
+      expect(await sqlState(db.pool.query(`select sluice.${call}`))).toBe("22023");
+  });
+});
+
+describe("a payload has 64 KiB of JSON text (J1), the same for SQL and HTTP", () => {
+  const zeros = (count: number) => ({ a: Array(count).fill(0) });
+  const textOf = (bytes: number) => ({ t: "x".repeat(bytes - 8) });
+  test.each<[string, Payload, boolean]>([
+    ["24 KB of zeros", zeros(12_000), true],
+    ["65,535 bytes of zeros", zeros(32_764), true],
+    ["65,536 bytes of text", textOf(65_536), true],
+    ["65,537 bytes of text", textOf(65_537), false],
+    ["spaces, colons and commas in a text", { t: ", : ".repeat(16_382) }, true],
+    ["one more of them", { t: ", : ".repeat(16_383) }, false],
+    ["escapes", { t: '\u0001\n"\\é😀'.repeat(3_000) }, true],
+    ["more escapes", { t: '\u0001\n"\\é😀'.repeat(4_200) }, false],
+    ["exponents", { a: Array(200).fill([1e300, -1.5e-7, 2e21, 5e-5]) }, false],
+    ["few exponents", { a: Array(150).fill([1e300, -1.5e-7, 2e21, 5e-5]) }, true],
+    ["members", Object.fromEntries(times(6_000, (n) => [`k${n}`, n % 2 === 0])), false],
+    ["fewer members", Object.fromEntries(times(4_500, (n) => [`k${n}`, n % 2 === 0])), true],
+  ])("%s", async (_, payload, isTaken) => {
+    expect(payloadBytes(payload) <= 65_536).toBe(isTaken);
+    for (const more of [{}, { tags: ["x"] }]) {
+      const enqueued = db.run(enqueue([newJob({ payload, ...more })]));
+      if (isTaken) await enqueued;
+      else await expect(enqueued).rejects.toMatchObject({ message: "payload: larger than 64 KiB" });
+    }
+  });
+
+  test("whatever is in it, both measure the same", async () => {
+    const value = fc.jsonValue({ stringUnit: "grapheme", maxDepth: 3 });
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(fc.string(), value, { maxKeys: 5 }), async (small) => {
+        const copies = Math.max(1, Math.floor(80_000 / JSON.stringify(small).length));
+        const payload = JSON.parse(JSON.stringify({ a: Array(copies).fill(small) }));
+        const [measured] = await queue.query<{ bytes: number }>(
+          "select sluice.json_bytes($1::jsonb) as bytes",
+          [JSON.stringify(payload)],
+        );
+        const exact = payloadBytes(payload);
+        if (exact > 65_536) expect(measured?.bytes).toBeGreaterThan(65_536);
+        else expect(measured?.bytes).toBeLessThanOrEqual(65_536);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+test.each([
+  [
+    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+  ],
+  ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x", null],
+  [
+    "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03-x",
+    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+  ],
+  [
+    "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-02",
+    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
+  ],
+  ["01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01x", null],
+  ["ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", null],
+  ["00-00000000000000000000000000000000-b7ad6b7169203331-01", null],
+  ["00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", null],
+  ["00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", null],
+  ["t", null],
+])("of the traceparent %s, %s is kept, as the W3C rules say", async (traceparent, kept) => {
+  const [alike, other] = await queue.enqueue({ traceparent }, { traceparent, tags: ["x"] });
+  const alone = await queue.enqueueOne({ traceparent });
+  for (const id of [alike?.id ?? "", other?.id ?? "", alone])
+    expect((await queue.find(id)).traceparent).toBe(kept);
+});
+
+describe("the number of queues is bounded", () => {
+  test("a new one past the limit is refused, and those that are there take on", async () => {
+    await inSession(db.pool, async (client) => {
+      await client.query("set sluice.max_queues = 2");
+      const add = (name: string, priority = 5) =>
+        client.query("select sluice.enqueue('echo', queue => $1, priority => $2)", [name, priority]);
+      await add("a");
+      await add("b");
+      await expect(add("c")).rejects.toMatchObject({
+        code: "22023",
+        message: expect.stringMatching(/^queue: .*2 queues/),
+      });
+      for (let priority = 0; priority < 5; priority++) await add("a", priority);
+      for (let priority = 0; priority < 3; priority++) await add("b", priority);
+      await expect(add("b", 3)).rejects.toMatchObject({
+        message: expect.stringMatching(/^queue: .*10 combinations/),
+      });
+      await add("b");
+    });
   });
 });

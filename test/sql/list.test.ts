@@ -61,17 +61,17 @@ describe("list", () => {
     expect(await list()).toEqual([own]);
     expect(await list({ status: "pending" })).toEqual([own]);
     expect(await list({ queue: "sluice" })).toEqual([canary]);
-    expect(await list({ type: "sluice.canary" })).toEqual([canary]);
+    expect(await list({ types: ["sluice.canary"] })).toEqual([canary]);
   });
 
   test("by status", async () => {
     const jobs = await oneOfEach({ tags: ["x"] });
     for (const [status, ids] of Object.entries(jobs)) {
       expect([status, await list({ status: status as JobStatus })]).toEqual([status, ids]);
-      expect(await list({ status: status as JobStatus, type: "echo" })).toEqual(ids);
+      expect(await list({ status: status as JobStatus, types: ["echo"] })).toEqual(ids);
       expect(await list({ status: status as JobStatus, queue: "default" })).toEqual(ids);
       expect(await list({ status: status as JobStatus, tag: "x" })).toEqual(ids);
-      expect(await list({ status: status as JobStatus, type: "other" })).toEqual([]);
+      expect(await list({ status: status as JobStatus, types: ["other"] })).toEqual([]);
     }
     expect(await list()).toEqual(Object.values(jobs).flat().toSorted().toReversed());
   });
@@ -85,24 +85,24 @@ describe("list", () => {
         { type: "index", queue: "q2" },
       )
     ).map((job) => job.id);
-    expect(await list({ type: "mail" })).toEqual([b, a]);
+    expect(await list({ types: ["mail"] })).toEqual([b, a]);
     expect(await list({ queue: "q1" })).toEqual([c, a]);
     expect(await list({ tag: "y" })).toEqual([c, a]);
-    expect(await list({ type: "index", queue: "q2" })).toEqual([d]);
-    expect(await list({ type: "mail", queue: "q1", tag: "x", status: "pending" })).toEqual([a]);
+    expect(await list({ types: ["index"], queue: "q2" })).toEqual([d]);
+    expect(await list({ types: ["mail"], queue: "q1", tag: "x", status: "pending" })).toEqual([a]);
     expect(await list({ tag: "z" })).toEqual([]);
-    expect(await list({ type: "none" })).toEqual([]);
+    expect(await list({ types: ["none"] })).toEqual([]);
   });
 
   const filters: [string, Partial<JobFilter>][] = [
     ["no filter", {}],
-    ["a type", { type: "echo" }],
+    ["a type", { types: ["echo"] }],
     ["a queue", { queue: "default" }],
     ["a tag", { tag: "x" }],
     ["pending", { status: "pending" }],
     ["completed", { status: "completed" }],
     ["processing", { status: "processing" }],
-    ["dead", { status: "dead", type: "echo" }],
+    ["dead", { status: "dead", types: ["echo"] }],
   ];
   test.each(filters)(
     "pages over 250 jobs, newest first, none twice and none missing: %s",

@@ -190,7 +190,7 @@ interface Filter {
 }
 
 function filter({ type, status, queue, tag, before }: Filter): unknown[] {
-  return [type ?? null, status ?? null, queue ?? null, tag ?? null, before ?? null];
+  return [type ? [type] : null, status ?? null, queue ?? null, tag ?? null, before ?? null];
 }
 
 async function nextPage(client: pg.ClientBase): Promise<unknown[]> {

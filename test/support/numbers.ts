@@ -47,7 +47,7 @@ async function measureCalls(client: pg.Client): Promise<Measured[]> {
     name: "list a rare type",
     text: "select * from sluice.list_jobs($1, null, null, null, null, 100)",
   };
-  for (const call of [...hotCalls, { ...rare, values: () => [rareType] }]) {
+  for (const call of [...hotCalls, { ...rare, values: () => [[rareType]] }]) {
     const times = call.name.startsWith("claim") ? 50 : 11;
     const { ms, buffers } = await measureOften(times, async () =>
       measure(client, call.text, await call.values(client)),

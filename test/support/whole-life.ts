@@ -60,7 +60,7 @@ export async function wholeLife(db: Database): Promise<void> {
   expect(settled?.every((settlement) => settlement.applied)).toBe(true);
   expect(await db.run(findJob(ids[7] ?? ""))).toMatchObject([{ status: "completed", output: { n: 7 } }]);
   expect(await db.run(listJobs({ tag: "x", limit: jobs + 1 }))).toHaveLength(jobs);
-  expect(await db.run(listJobs({ status: "completed", type: "echo", limit: 10 }))).toHaveLength(10);
+  expect(await db.run(listJobs({ status: "completed", types: ["echo"], limit: 10 }))).toHaveLength(10);
 
   const [dead] = await db.run(listJobs({ status: "dead", limit: 10 }));
   expect(dead?.id).toBe(ids[0]);

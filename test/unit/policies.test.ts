@@ -44,6 +44,10 @@ describe("an outgoing request (X5)", () => {
     "https://8.8.8.8/",
     "https://sub.domain.example:8443/path",
     "https://[2606:4700::1111]/",
+    "https://[2001:4860:4860::8888]/",
+    "https://contest.com/",
+    "https://svc.example.com/",
+    "https://other.box/",
   ])("may go to %s", (url) => {
     expect(refusalOf(url, { allowPrivate: false })).toBeNull();
   });
@@ -77,6 +81,21 @@ describe("an outgoing request (X5)", () => {
     ["https://[fd00::1]/", "is a private address"],
     ["https://[::ffff:127.0.0.1]/", "is a private address"],
     ["https://[2002:7f00:1::]/", "is a private address"],
+    ["https://[2001::7f00:1]/", "is a private address"],
+    ["https://[2001:0:4136:e378::]/", "is a private address"],
+    ["https://[2001:db8::1]/", "is a private address"],
+    ["https://[3fff::1]/", "is a private address"],
+    ["https://192.0.2.1/", "is a private address"],
+    ["https://198.51.100.7/", "is a private address"],
+    ["https://203.0.113.9/", "is a private address"],
+    ["https://198.18.0.1/", "is a private address"],
+    ["https://localhost../", "is not a URL"],
+    ["https://.example.com/", "is not a URL"],
+    ["https://nas.home.arpa/", "is a private address"],
+    ["https://db.default.svc/", "is a private address"],
+    ["https://db.default.svc.cluster.local./", "is a private address"],
+    ["https://app.test/", "is a private address"],
+    ["https://fritz.box/", "is a private address"],
   ])("may not go to %s: it %s", (url, refusal) => {
     expect(refusalOf(url, { allowPrivate: false })).toBe(refusal);
   });

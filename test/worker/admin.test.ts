@@ -290,6 +290,7 @@ describe("queues", () => {
 
   test("those of types, of jobs and of pauses are shown with their books", async () => {
     await enqueueMany("order", [{ passes: true }], { queue: "rush" });
+    await enqueueMany("order", [{ passes: true }], { queue: "later" });
     await send("POST /v1/admin/queues/later/pause");
     expect(await queues()).toMatchObject([
       { queue: "default", paused: false, books: { enqueued: 0 } },
@@ -300,8 +301,8 @@ describe("queues", () => {
   });
 
   test("a paused one does not run until it is resumed, which runs it at once", async () => {
-    await send("POST /v1/admin/queues/rush/pause");
     const [id = ""] = await enqueueMany("order", [{ passes: true }], { queue: "rush" });
+    await send("POST /v1/admin/queues/rush/pause");
     await fire();
     expect(await look(id)).toMatchObject({ status: "pending" });
     const resumed = await ask("POST /v1/admin/queues/rush/resume", pausedQueueResponse);
@@ -320,7 +321,10 @@ describe("queues", () => {
 
 describe("the audit", () => {
   test("is read newest first in pages that meet without a gap", async () => {
-    for (const queue of ["a", "b", "c", "d", "e"]) await send(`POST /v1/admin/queues/${queue}/pause`);
+    for (const queue of ["a", "b", "c", "d", "e"]) {
+      await enqueueMany("order", [{ passes: true }], { queue });
+      await send(`POST /v1/admin/queues/${queue}/pause`);
+    }
     const first = await ask("GET /v1/admin/audit?limit=2", auditPage);
     const second = await ask(`GET /v1/admin/audit?limit=2&cursor=${first.next_cursor}`, auditPage);
     const targets = [...first.entries, ...second.entries].map((entry) => entry.target);

@@ -118,8 +118,8 @@ describe("a role may do what is its own, and nothing else", () => {
     ["POST /v1/admin/job-types/other/pause", admins, undefined],
     ["POST /v1/admin/job-types/other/resume", admins, undefined],
     ["GET /v1/admin/queues", lookers, undefined],
-    ["POST /v1/admin/queues/quiet/pause", admins, undefined],
-    ["POST /v1/admin/queues/quiet/resume", admins, undefined],
+    ["POST /v1/admin/queues/default/pause", admins, undefined],
+    ["POST /v1/admin/queues/default/resume", admins, undefined],
     ["GET /v1/admin/keys", lookers, undefined],
     ["POST /v1/admin/keys", admins, { name: "x", role: "viewer" }],
     [`DELETE /v1/admin/keys/${unknownId}`, admins, undefined],
@@ -149,7 +149,7 @@ describe("a role may do what is its own, and nothing else", () => {
 
   test("what a key does is audited under its name and id", async () => {
     const { key, id, name } = await addKey("admin", { name: "night shift" });
-    await send("POST /v1/admin/queues/quiet/resume", { key });
+    await send("POST /v1/admin/queues/default/resume", { key });
     expect(await newestAudit()).toMatchObject({ action: "resume", actor: `${name} (${id})` });
   });
 });

@@ -86,7 +86,7 @@ describe("claiming", () => {
   test.each([
     [{}, "worker_id"],
     [{ worker_id: "w", limit: 1001 }, "limit"],
-    [{ worker_id: "w", lease_seconds: 0 }, "lease_seconds"],
+    [{ worker_id: "w", lease_seconds: 59 }, "lease_seconds"],
     [{ worker_id: "w", types: [] }, "types"],
   ])("refuses %o", async (body, path) => {
     const response = await post("/v1/claims", body);

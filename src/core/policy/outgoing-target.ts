@@ -1,5 +1,6 @@
 // Where an outgoing request may go: to a public host over https. Private, loopback and link-local addresses are refused
-// unless the deployment allows them, so that a target can never be a way into the network that the Worker runs in.
+// unless the deployment allows them, so that a target can never be a way into the network that the Worker runs in. Names
+// are not resolved here: that a public name leads to a private address is for the platform to refuse.
 
 /** What is wrong with the target; null when it may be called. */
 export function refusalOf(target: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
@@ -18,7 +19,9 @@ function parse(target: string): { protocol: string; hasCredentials: boolean; hos
   const parts = /^([a-z]+):\/\/([^/?#\s\\]+)([/?#][^\s\\]*)?$/i.exec(target);
   if (!parts?.[1] || !parts[2]) return null;
   const authority = parts[2];
-  const host = /^(?:[^@]*@)?(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(authority)?.[1];
+  const host = /^(?:[^@]*@)?(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?)(?::\d{1,5})?$/i.exec(
+    authority,
+  )?.[1];
   if (!host) return null;
   return {
     protocol: parts[1].toLowerCase(),
@@ -32,8 +35,12 @@ function isPrivateHost(host: string): boolean {
   const name = host.replace(/\.$/, "");
   // A name without a dot, or one that is all numbers, has a meaning only inside a network (2130706433 is 127.0.0.1).
   if (!name.includes(".") || /^[0-9a-fx.]+$/.test(name)) return !isPublicIpv4(name);
-  return /(^|\.)(localhost|local|internal|intranet|lan|home|corp|localdomain)$/.test(name);
+  return privateNames.test(name);
 }
+
+/** Reserved by RFC 2606, 6761, 6762, 7686 and 8375 and by ICANN; used inside clusters; and the names of home routers. */
+const privateNames =
+  /(^|\.)(localhost|localdomain|local|internal|intranet|private|lan|home|corp|home\.arpa|svc|test|invalid|onion|router|dhcp|(fritz|easy)\.box|fritz\.nas|speedport\.ip)$/;
 
 function isPublicIpv4(host: string): boolean {
   const octets = /^\d{1,3}(\.\d{1,3}){3}$/.test(host) ? host.split(".").map(Number) : [];
@@ -48,14 +55,21 @@ function isPublicIpv4(host: string): boolean {
     (a === 169 && b === 254) ||
     (a === 172 && b >= 16 && b < 32) ||
     (a === 192 && b === 168) ||
-    (a === 192 && b === 0 && c === 0) ||
-    (a === 198 && (b === 18 || b === 19));
+    (a === 192 && b === 0 && (c === 0 || c === 2)) ||
+    (a === 192 && b === 88 && c === 99) ||
+    (a === 198 && (b === 18 || b === 19)) ||
+    (a === 198 && b === 51 && c === 100) ||
+    (a === 203 && b === 0 && c === 113);
   return !isReserved;
 }
 
-/** Only 2000::/3 is public, less what is tunnelled IPv4 (2002::/16) or documentation (2001:db8::/32). */
+/**
+ * Only 2000::/3 is public, less 2001::/23 (Teredo, which holds an IPv4 address, and other special uses), 2002::/16 (6to4,
+ * which holds one too), and documentation (2001:db8::/32, 3fff::/20).
+ */
 function isPrivateIpv6(address: string): boolean {
-  const first = Number.parseInt(address.split(":")[0] || "0", 16);
+  const [first = 0, second = 0] = address.split(":").map((group) => Number.parseInt(group || "0", 16));
   const isGlobal = first >= 0x2000 && first <= 0x3fff;
-  return !isGlobal || first === 0x2002 || /^2001:0?db8:/.test(address) || address.includes(".");
+  const isSpecial = first === 0x2001 && (second < 0x200 || second === 0xdb8);
+  return !isGlobal || isSpecial || first === 0x2002 || first === 0x3fff || address.includes(".");
 }

@@ -5,7 +5,8 @@ import type { DeadReason, Job, JobError, JobStatus, Json, Payload } from "../job
 import { type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface JobFilter {
-  type?: string | undefined;
+  /** Left out: all of them. */
+  types?: readonly string[] | null | undefined;
   status?: JobStatus | undefined;
   queue?: string | undefined;
   tag?: string | undefined;
@@ -38,7 +39,7 @@ export function listJobs(filter: JobFilter): Statement<Job> {
     build: (schema) => sql`
       select ${columns}, errors
       from ${schema}.list_jobs(
-        ${filter.type ?? null}::text,
+        ${filter.types ? sql.param(filter.types) : null}::text[],
         ${filter.status ?? null}::text,
         ${filter.queue ?? null}::text,
         ${filter.tag ?? null}::text,

@@ -13,7 +13,7 @@ export { extend } from "./extend.ts";
 export { findJob, listDeadLetters, listJobs } from "./find-job.ts";
 export { findStates } from "./find-states.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
-export { pause, pauseAs, resume, resumeAs } from "./pause.ts";
+export { knowsQueue, pause, pauseAs, resume, resumeAs } from "./pause.ts";
 export { ping } from "./ping.ts";
 export { listBreakers, listPauses } from "./place.ts";
 export {

@@ -25,6 +25,16 @@ export function resume(target: Pausable): Statement<boolean> {
   };
 }
 
+/** Has it, or had it, jobs; or is it paused? */
+export function knowsQueue(name: string): Statement<boolean> {
+  return {
+    name: "knows queue",
+    isRepeatable: true,
+    build: (schema) => sql`select ${schema}.knows_queue(${name}::text) as known`,
+    decode: (row) => row.known as boolean,
+  };
+}
+
 export function pauseAs(actor: string, target: Pausable): Statement<boolean> {
   const [kind, name] = nameOf(target);
   return {

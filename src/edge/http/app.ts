@@ -10,6 +10,7 @@ import type { Caller } from "./auth.ts";
 import { docs } from "./docs.ts";
 import { drains } from "./drains.ts";
 import { countEnqueueErrors } from "./enqueue-errors.ts";
+import { guardAnswer } from "./guard-answer.ts";
 import { health } from "./health.ts";
 import { jobs } from "./jobs.ts";
 import { metrics } from "./metrics.ts";
@@ -29,6 +30,7 @@ export interface AppEnv {
 }
 
 export const app = new Hono<AppEnv>()
+  .use(guardAnswer)
   .use(countEnqueueErrors)
   .route("/v1/jobs", jobs)
   .route("/v1/jobs", held)
@@ -58,5 +60,8 @@ function methodsAt(path: string): Set<string> {
   const fitting = app.routes.filter(
     (route) => route.method !== "ALL" && new RegExp(`^${route.path.replace(/:[^/]+/g, "[^/]+")}$`).test(path),
   );
-  return new Set(fitting.map((route) => route.method));
+  // A path that a route names in full is not also a parameter of another.
+  const exact = fitting.filter((route) => route.path === path);
+  const methods = (exact.length > 0 ? exact : fitting).map((route) => route.method);
+  return new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])));
 }

@@ -1,6 +1,7 @@
 // Who calls, and what they may do: a bearer key. Those of the settings are compared as digests, so that the time taken
 // tells nothing of them, and always work; all others are looked up by their hash.
 import type { Context, MiddlewareHandler } from "hono";
+import { isOwnType } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { Role } from "../../core/key.ts";
 import { digestOf, hexOf, looksLikeKey } from "./api-key.ts";
@@ -11,7 +12,7 @@ import { checkRate } from "./rate-limit.ts";
 export interface Caller {
   name: string;
   role: Role;
-  /** The types that it may enqueue; null: all. */
+  /** The types that it may enqueue, see and cancel; null: all. */
   types: readonly string[] | null;
   /** As the audit names it: of keys with one name each is its own. */
   actor: string;
@@ -34,18 +35,27 @@ const adminsAndViewers = requireRole("viewer");
 
 /** An admin, and for a look also a viewer. */
 export const requireAdmin: MiddlewareHandler<AppEnv> = (context, next) =>
-  (context.req.method === "GET" ? adminsAndViewers : admins)(context, next);
+  (["GET", "HEAD"].includes(context.req.method) ? adminsAndViewers : admins)(context, next);
 
-/** A producer's key may be bound to some types. */
-export function checkMayEnqueue(context: Context<AppEnv>, type: string): void {
+/** A producer's key may be bound to some types: for it there are no jobs of others. */
+export function mayUse(context: Context<AppEnv>, type: string): boolean {
   const { types } = context.get("caller");
-  if (types && !types.includes(type))
-    throw new SluiceError("forbidden", `the key may not enqueue the type "${type}"`);
+  return types === null || types.includes(type);
+}
+
+export function checkMayUse(context: Context<AppEnv>, type: string): void {
+  if (!mayUse(context, type)) throw new SluiceError("forbidden", `the key may not use the type "${type}"`);
+}
+
+/** Sluice's own jobs come from the Worker alone: who could enqueue a canary could hide that drains have stopped. */
+export function checkMayEnqueue(context: Context<AppEnv>, type: string): void {
+  checkMayUse(context, type);
+  if (isOwnType(type)) throw new SluiceError("forbidden", `the type "${type}" is Sluice's own`);
 }
 
 async function callerOf(context: Context<AppEnv>): Promise<Caller> {
-  const [scheme, given] = (context.req.header("authorization") ?? "").split(" ");
-  if (scheme?.toLowerCase() !== "bearer" || !given) {
+  const given = /^bearer +(\S+) *$/i.exec(context.req.header("authorization") ?? "")?.[1];
+  if (!given) {
     throw new SluiceError("unauthorized", "send the key as: Authorization: Bearer <key>");
   }
   const { queue, settings } = context.env;

@@ -13,7 +13,10 @@ export const docs = new Hono<AppEnv>();
 docs.get("/openapi.json", (context) => context.json(openapiDocument({ version })));
 
 docs.get("/docs", (context) => {
-  context.header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'");
+  context.header(
+    "content-security-policy",
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  );
   return context.html(html`<!doctype html>
     <html lang="en">
       <meta charset="utf-8" />

@@ -9,6 +9,7 @@ import {
   enqueueRequest,
   type ListResponse,
   listQuery,
+  maxDelaySeconds,
 } from "../../contract/jobs.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { Job, NewJob } from "../../core/job.ts";
@@ -16,7 +17,7 @@ import type { EnqueuedJob } from "../../core/sql/enqueue.ts";
 import { cancel, findJob, listJobs } from "../../core/sql/index.ts";
 import { enqueueAll } from "../../queue/enqueue.ts";
 import type { AppEnv } from "./app.ts";
-import { checkMayEnqueue, requireRole } from "./auth.ts";
+import { checkMayEnqueue, checkMayUse, mayUse, requireRole } from "./auth.ts";
 import { parseQuery, readBody } from "./body.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import { checkDepth } from "./depth-limit.ts";
@@ -26,6 +27,9 @@ import { checkPayload, maxBodyBytes } from "./payload.ts";
 /** What Neon takes in one request, less what the statement adds. */
 const maxBatchBytes = 8 * 1024 * 1024;
 
+/** Drains that one request starts; the cron finds the other queues. */
+const maxNudges = 5;
+
 const produce = requireRole("producer");
 const look = requireRole("producer", "worker", "viewer");
 
@@ -33,8 +37,8 @@ export const jobs = new Hono<AppEnv>();
 
 jobs.post("/", produce, async (context) => {
   const request = await readBody(context, enqueueRequest, { maxBytes: maxBodyBytes });
-  const key = context.req.header("idempotency-key") ?? request.idempotency_key;
-  const [job] = await accept(context, [{ ...newJob(context, request, []), idempotencyKey: bare(key) }]);
+  const idempotencyKey = keyOf(context, request);
+  const [job] = await accept(context, [{ ...newJob(context, request, []), idempotencyKey }]);
   if (!job) throw new SluiceError("internal", "the enqueue returned no job");
   return context.json(enqueueResponseOf(job), job.deduplicated ? 200 : 201, {
     location: `/v1/jobs/${job.id}`,
@@ -47,11 +51,15 @@ jobs.post("/batch", produce, async (context) => {
   const body: BatchResponse = { jobs: (await accept(context, asked)).map(enqueueResponseOf) };
   return context.json(body, 201);
 });
+jobs.all("/batch", (context) => context.notFound()); // and not a job of that id
 
 jobs.get("/", look, async (context) => {
-  const { cursor, ...filter } = parseQuery(context, listQuery);
+  const { cursor, type, ...filter } = parseQuery(context, listQuery);
+  if (type) checkMayUse(context, type);
   const before = cursor === undefined ? undefined : decodeCursor(cursor, z.uuid());
-  const found = await context.env.queue.db.run(listJobs({ ...filter, before }));
+  const found = await context.env.queue.db.run(
+    listJobs({ ...filter, types: type ? [type] : context.get("caller").types, before }),
+  );
   const last = found.length === filter.limit ? found.at(-1) : undefined;
   const body: ListResponse = {
     jobs: found.map(jobResponseOf),
@@ -71,18 +79,18 @@ jobs.post("/:id/cancel", produce, async (context) => {
   return context.json(jobResponseOf(job));
 });
 
-/** The job that the path names. */
+/** The job that the path names, if the caller's key may use its type. */
 export async function jobOf(context: Context<AppEnv>): Promise<Job> {
   const given = context.req.param("id") ?? "";
   const id = z.uuid().safeParse(given);
   const [job] = id.success ? await context.env.queue.db.run(findJob(id.data)) : [];
-  if (!job) throw new SluiceError("not_found", `there is no job ${given}`);
+  if (!job || !mayUse(context, job.type)) throw new SluiceError("not_found", `there is no job ${given}`);
   return job;
 }
 
 /** One statement, all or none; then a drain for each queue that got something to do now. */
 async function accept(context: Context<AppEnv>, asked: readonly NewJob[]): Promise<EnqueuedJob[]> {
-  const traceparent = traceparentOf(context);
+  const traceparent = context.req.header("traceparent") ?? null; // the database keeps it if it is one
   const waitUntil = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
   checkDepth({ ...context.env, waitUntil }, new Set(asked.map((job) => job.queue ?? "default")));
   const enqueued = await enqueueAll(
@@ -90,7 +98,8 @@ async function accept(context: Context<AppEnv>, asked: readonly NewJob[]): Promi
     asked.map((job) => ({ ...job, traceparent })),
   );
   const dueNow = asked.filter((job) => !job.delaySeconds && !job.scheduledAt);
-  for (const name of new Set(dueNow.map((job) => job.queue ?? "default"))) context.env.nudge(name);
+  const names = new Set(dueNow.map((job) => job.queue ?? "default"));
+  for (const name of [...names].slice(0, maxNudges)) context.env.nudge(name);
   return enqueued;
 }
 
@@ -100,6 +109,7 @@ function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonl
   const definition = context.env.registry.find(request.type);
   if (!definition) throw unknownType(request.type);
   checkPayload(definition, request.payload, [...path, "payload"]);
+  checkTimes(context, request, path);
   return {
     type: request.type,
     payload: request.payload,
@@ -120,15 +130,29 @@ function unknownType(type: string): SluiceError {
   return new SluiceError("type_unknown", `this deployment has no type "${type}": ${cure}`);
 }
 
-/** The header's draft wants a quoted string; a bare one is taken too. */
-function bare(key: string | null): string | null {
-  return key?.replace(/^"(.*)"$/, "$1") ?? null;
+/** The header does the same as the field. Its draft wants a quoted string; a bare one is taken too. */
+function keyOf(context: Context<AppEnv>, { idempotency_key: field }: EnqueueRequest): string | null {
+  const key = context.req.header("idempotency-key")?.replace(/^"(.*)"$/, "$1");
+  if (key === undefined) return field;
+  // Other bytes are decoded in more ways than one, so that different keys could become the same.
+  if (!/^[ -~]{1,255}$/.test(key)) throw badField("idempotency-key", "not 1 to 255 characters of ASCII");
+  if (field !== null && field !== key)
+    throw badField("idempotency_key", "not that of the header Idempotency-Key");
+  return key;
 }
 
-/** A header that is no W3C trace context is left out, as the standard says. */
-function traceparentOf(context: Context<AppEnv>): string | null {
-  const header = context.req.header("traceparent") ?? "";
-  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(header) ? header : null;
+/** The database has the last word, by its own clock; here the field's place in the body is known. */
+function checkTimes(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): void {
+  const nowMs = context.env.queue.clock.nowMs();
+  const { expires_at, scheduled_at } = request;
+  if (expires_at && Date.parse(expires_at) <= nowMs)
+    throw badField([...path, "expires_at"].join("."), "not in the future");
+  if (scheduled_at && Date.parse(scheduled_at) > nowMs + maxDelaySeconds * 1000)
+    throw badField([...path, "scheduled_at"].join("."), "in more than 100 years");
+}
+
+function badField(path: string, message: string): SluiceError {
+  return new SluiceError("request_invalid", `${path}: ${message}`, { faults: [{ path, message }] });
 }
 
 function enqueueResponseOf(job: EnqueuedJob): EnqueueResponse {

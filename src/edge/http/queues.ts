@@ -1,11 +1,11 @@
 // The queues: those that have or had jobs, those of the registered types, and those that are paused; pause and
-// resume (D7). A queue can be paused before its first job.
+// resume (D7). A queue that no type names can be paused from its first job on.
 import { type Context, Hono } from "hono";
 import type { PausedQueueResponse, QueueResponse } from "../../contract/admin.ts";
 import { name } from "../../contract/jobs.ts";
 import { isCanary } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
-import { books, listPauses, pauseAs, resumeAs } from "../../core/sql/index.ts";
+import { books, knowsQueue, listPauses, pauseAs, resumeAs } from "../../core/sql/index.ts";
 import type { AppEnv } from "./app.ts";
 import { pauseOf, totalOf } from "./place.ts";
 
@@ -35,20 +35,24 @@ queues.get("/", async (context) => {
 });
 
 queues.post("/:queue/pause", async (context) => {
-  const queue = queueOf(context);
+  const queue = await queueOf(context);
   await context.env.queue.db.run(pauseAs(context.get("caller").actor, { queue }));
   return context.json({ queue, paused: true } satisfies PausedQueueResponse);
 });
 
 queues.post("/:queue/resume", async (context) => {
-  const queue = queueOf(context);
+  const queue = await queueOf(context);
   await context.env.queue.db.run(resumeAs(context.get("caller").actor, { queue }));
   context.env.nudge(queue);
   return context.json({ queue, paused: false } satisfies PausedQueueResponse);
 });
 
-function queueOf(context: Context<AppEnv>): string {
-  const parsed = name.safeParse(context.req.param("queue"));
-  if (!parsed.success) throw new SluiceError("not_found", "that is not the name of a queue");
-  return parsed.data;
+async function queueOf(context: Context<AppEnv>): Promise<string> {
+  const { queue, registry } = context.env;
+  const given = context.req.param("queue") ?? "";
+  const isDefault = registry.all().some((definition) => definition.queue === given);
+  const [isKnown = isDefault] =
+    isDefault || !name.safeParse(given).success ? [] : await queue.db.run(knowsQueue(given));
+  if (!isKnown) throw new SluiceError("not_found", `there is no queue "${given}": no job was ever in it`);
+  return given;
 }
