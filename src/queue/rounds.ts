@@ -72,7 +72,10 @@ export async function recorded(
     await record({ end: "done", steps: stepsOf(report) });
     return report;
   } catch (error) {
-    await record({ end: "error", message: (error as Error).message, steps: stepsOf(error) });
+    // A database that is away fails the record too. The first error is the one to tell.
+    await record({ end: "error", message: (error as Error).message, steps: stepsOf(error) }).catch(
+      (unrecorded: Error) => queue.log.error("round not recorded", { kind, message: unrecorded.message }),
+    );
     throw error;
   }
 }

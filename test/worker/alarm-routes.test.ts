@@ -8,6 +8,7 @@ import {
   type TestNoticeResponse,
   testNoticeResponse,
 } from "../../src/contract/alarms.ts";
+import { alarmNames } from "../../src/core/alarm.ts";
 import { defineJob, FatalError } from "../../src/index.ts";
 import { type Inbox, openInbox } from "../support/inbox.ts";
 import { adminCallsOf, refusal } from "./admin-calls.ts";
@@ -79,7 +80,7 @@ describe("the alarms are shown", () => {
 
   test("with the rules that are looked at", async () => {
     const { rules } = await look();
-    expect(rules).toHaveLength(12);
+    expect(rules).toHaveLength(alarmNames.length);
     expect(rules[0]).toMatchObject({
       alarm: "completion_rate_low",
       queue: "sluice",

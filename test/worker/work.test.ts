@@ -77,6 +77,15 @@ describe("claiming", () => {
     expect((await claim({ types: ["print", "own"] })).jobs).toHaveLength(1);
   });
 
+  test("leaves Sluice's own jobs alone, and refuses to be asked for them", async () => {
+    await query('select sluice.enqueue_jobs(\'[{"type": "sluice.canary", "queue": "sluice"}]\')');
+    expect((await claim({ queue: "sluice" })).jobs).toEqual([]);
+    const asked = { worker_id: "w1", queue: "sluice", types: ["sluice.canary"] };
+    expect((await post("/v1/claims", asked)).status).toBe(403);
+    const [canary] = await query<{ id: string }>("select id from sluice.jobs where type = 'sluice.canary'");
+    expect((await post(`/v1/jobs/${canary?.id}/cancel`, {})).status).toBe(403);
+  });
+
   test("holds to the limits of a type, whoever pulls", async () => {
     await enqueueMany("narrow", [{}, {}, {}, {}]);
     const claims = await Promise.all(Array.from({ length: 6 }, () => claim({ limit: 10 })));

@@ -47,9 +47,16 @@ export function checkMayUse(context: Context<AppEnv>, type: string): void {
   if (!mayUse(context, type)) throw new SluiceError("forbidden", `the key may not use the type "${type}"`);
 }
 
-/** Sluice's own jobs come from the Worker alone: who could enqueue a canary could hide that drains have stopped. */
 export function checkMayEnqueue(context: Context<AppEnv>, type: string): void {
   checkMayUse(context, type);
+  refuseOwnType(type);
+}
+
+/**
+ * Jobs of Sluice's own types prove that the queue works. Nobody outside enqueues, claims or cancels them: who could
+ * complete a canary could hide that drains have stopped.
+ */
+export function refuseOwnType(type: string): void {
   if (isOwnType(type)) throw new SluiceError("forbidden", `the type "${type}" is Sluice's own`);
 }
 

@@ -17,7 +17,7 @@ import type { EnqueuedJob } from "../../core/sql/enqueue.ts";
 import { cancel, findJob, listJobs } from "../../core/sql/index.ts";
 import { enqueueAll } from "../../queue/enqueue.ts";
 import type { AppEnv } from "./app.ts";
-import { checkMayEnqueue, checkMayUse, mayUse, requireRole } from "./auth.ts";
+import { checkMayEnqueue, checkMayUse, mayUse, refuseOwnType, requireRole } from "./auth.ts";
 import { parseQuery, readBody } from "./body.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";
 import { checkDepth } from "./depth-limit.ts";
@@ -71,7 +71,8 @@ jobs.get("/", look, async (context) => {
 jobs.get("/:id", look, async (context) => context.json(jobResponseOf(await jobOf(context))));
 
 jobs.post("/:id/cancel", produce, async (context) => {
-  const { id } = await jobOf(context);
+  const { id, type } = await jobOf(context);
+  refuseOwnType(type);
   const [isCancelled] = await context.env.queue.db.run(cancel(id));
   const job = await jobOf(context);
   if (!isCancelled)

@@ -12,12 +12,13 @@ import {
   type SettlementsResponse,
   settlementsRequest,
 } from "../../contract/work.ts";
+import { isOwnType } from "../../core/alarm.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { Outcome, Settlement } from "../../core/job.ts";
 import { backoffSeconds, defaultBackoff } from "../../core/policy/backoff.ts";
 import { claim, closeBreakerByProbe, extend, settle } from "../../core/sql/index.ts";
 import type { AppEnv } from "./app.ts";
-import { requireRole } from "./auth.ts";
+import { refuseOwnType, requireRole } from "./auth.ts";
 import { readBody } from "./body.ts";
 import { jobResponseOf } from "./job-response.ts";
 import { jobOf } from "./jobs.ts";
@@ -34,7 +35,10 @@ export const claims = new Hono<AppEnv>();
 claims.post("/", work, async (context) => {
   const request = await readBody(context, claimRequest, { maxBytes: maxBodyBytes });
   const { registry, queue } = context.env;
-  const types = request.types?.map((type) => registry.find(type) ?? type) ?? registry.all();
+  for (const type of request.types ?? []) refuseOwnType(type);
+  const types =
+    request.types?.map((type) => registry.find(type) ?? type) ??
+    registry.all().filter(({ type }) => !isOwnType(type));
   const [claimed] = await queue.db.run(
     claim({
       queue: request.queue,
