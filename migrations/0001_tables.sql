@@ -6,15 +6,16 @@
 
 -- A lane is the unit that pausing, limits and breakers choose: they never filter rows. Two transactions that
 -- meet a new (queue, type, priority) at once each make a lane of their own rather than wait for each other;
--- both are good, and later jobs use the older one. `solo` lanes hold jobs that were abandoned: one is claimed alone.
+-- both are good, and later jobs use the older one. Jobs that were abandoned go on in lanes from which so many are claimed
+-- at once, and nothing else with them: first a group, then one alone (reap_leases).
 create table lane (
   lane     int generated always as identity primary key,
   queue    text not null check (queue ~ '^[a-z][a-z0-9_.-]{0,62}$'),
   type     text not null check (type ~ '^[a-z][a-z0-9_.-]{0,62}$'),
   priority smallint not null check (priority between 0 and 9),
-  solo     boolean not null default false
+  group_size smallint not null default 0 -- of suspects; 0: any number
 );
-create index lane_by_name on lane (queue, priority, type, solo, lane);
+create index lane_by_name on lane (queue, priority, type, group_size, lane);
 
 -- What a job is: written once by the enqueue. One partition a day by id, so that old days are dropped, not deleted.
 -- Here and in the tables that jobs move through there are no check constraints: each is parsed and planned anew by every

@@ -1,8 +1,9 @@
 -- choose: whose turn it is. Looks into lanes and locks nothing.
 
 -- The lanes of the best priority below the given one that have work, the one with the oldest job first.
-create or replace function next_level(p_queue text, p_types text[], p_below smallint, p_limits jsonb, p_lows bigint[])
-returns lane_level
+create or replace function next_level(
+  p_queue text, p_types text[], p_below smallint, p_limits jsonb, p_lows bigint[], p_suspects boolean
+) returns lane_level
 language plpgsql as $$
 declare
   v_level lane_level;
@@ -10,7 +11,7 @@ declare
 begin
   -- The lanes below the first that has work are not looked into.
   select chosen.priority, chosen.lane, chosen.type, oldest.seq,
-         chosen.solo or coalesce(p_limits ? chosen.type, false)
+         chosen.group_size > 0 or coalesce(p_limits ? chosen.type, false)
            or exists (select from breaker where breaker.type = chosen.type and step is not null) as is_alone,
          exists (
            select from lane as other
@@ -18,9 +19,10 @@ begin
              and other.lane <> chosen.lane) as has_others
   into v_first
   from (
-    select lane, type, priority, solo, coalesce(p_lows[lane], 0) as low
+    select lane, type, priority, group_size, coalesce(p_lows[lane], 0) as low
     from lane
     where queue = p_queue and type = any(p_types) and priority < coalesce(p_below, 10)
+      and (p_suspects or group_size = 0)
       and type <> all(array(select name from pause where kind = 'type'))
       and not exists (select from pause where kind = 'queue' and name = p_queue)
     order by priority desc
@@ -47,10 +49,11 @@ begin
   into v_level
   from (
     select lane, type, coalesce(p_lows[lane], 0) as low,
-           solo or coalesce(p_limits ? type, false)
+           group_size > 0 or coalesce(p_limits ? type, false)
              or type = any(array(select type from breaker where step is not null)) as is_alone
     from lane
     where queue = p_queue and priority = v_first.priority and type = any(p_types)
+      and (p_suspects or group_size = 0)
       and type <> all(array(select name from pause where kind = 'type'))
     offset 0
   ) as chosen
@@ -72,8 +75,8 @@ language sql stable as $$
   ) as plain
 $$;
 
--- Claimed alone, if it is the oldest: jobs of a limited type, up to its quota; and a job that was abandoned, so
--- that if it ends its invocation once more it takes nobody along.
+-- Claimed alone, if it is the oldest: jobs of a limited type, up to its quota; and a group of suspects, so that if one of
+-- them ends its invocation once more it takes no others along.
 create or replace function take_alone(p_batch claim_batch, p_level lane_level, p_limit int, p_limits jsonb)
 returns claim_batch
 language plpgsql as $$
@@ -84,20 +87,21 @@ declare
   v_limit      int;
 begin
   for v_group in
-    select entry.type, lane.solo,
+    select entry.type, lane.queue, lane.group_size,
            row(p_level.priority, array_agg(lane order by head), array_agg(entry.type order by head),
                array_agg(head order by head), array_agg(true))::lane_level as level,
            min(head) as head
     from unnest(p_level.lanes, p_level.types, p_level.heads, p_level.is_alone) as entry(lane, type, head, is_alone)
     join lane using (lane)
     where is_alone
-    group by entry.type, lane.solo
+    group by entry.type, lane.queue, lane.group_size
     order by min(head)
   loop
     exit when v_plain_head < v_group.head;
+    continue when v_group.group_size > 0 and not may_take_suspects(v_group.queue);
     select * into v_quota from quota_of(v_group.type, p_limits);
     continue when v_quota.quota = 0; -- used up, or another claim is at it
-    v_limit := least(p_limit, v_quota.quota, case when v_group.solo then 1 end);
+    v_limit := least(p_limit, v_quota.quota, nullif(v_group.group_size, 0));
     if v_quota.is_trial then
       p_batch := take_tried(p_batch, v_group.level, v_limit);
     else
@@ -111,6 +115,18 @@ begin
     end if;
   end loop;
   return p_batch;
+end $$;
+
+-- One group of suspects of a queue at a time: whoever has one claims nothing else meanwhile, and only one of a queue's
+-- drains may be kept busy that way. The lock lasts until the claim has written its lease, and the look after it takes a
+-- fresh snapshot: so of two claims the second is refused the lock or sees the lease of the first.
+create or replace function may_take_suspects(p_queue text) returns boolean
+language plpgsql as $$
+begin
+  return pg_try_advisory_xact_lock(hashtextextended(format('sluice.suspects.%s.%s', current_schema(), p_queue), 0))
+    and not exists (
+      select from lease join lane using (lane)
+      where lease.deadline > clock_timestamp() and lane.queue = p_queue and lane.group_size > 0);
 end $$;
 
 -- For a breaker's probe or step: first the job that probed last, then what was tried most often. Only so far is looked:

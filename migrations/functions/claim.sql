@@ -21,7 +21,8 @@ create or replace function claim(
   p_leases        jsonb default null, -- { type: seconds } where a type's lease is another one
   p_settle_ids         uuid[] default null, -- as in settle()
   p_settle_keys        uuid[] default null,
-  p_settle_outcomes    jsonb default null
+  p_settle_outcomes    jsonb default null,
+  p_suspects           boolean default true -- the caller has nothing else in flight, and claims nothing while it has them
 ) returns json
 language plpgsql
 security definer
@@ -79,7 +80,7 @@ begin
       v_below := v_level.priority;
     end if;
     v_batch.some_expired := false;
-    v_level := next_level(p_queue, p_types, v_below, p_limits, v_cursors.lows);
+    v_level := next_level(p_queue, p_types, v_below, p_limits, v_cursors.lows, p_suspects);
     exit when v_level.priority is null;
     continue when v_level.lanes is null; -- others were faster
     v_some_alone := true = any(v_level.is_alone);

@@ -60,7 +60,7 @@ begin
   )
   insert into expiry (expires_at, id) select expires_at, id from renewed where expires_at is not null;
 
-  -- No longer alone either: the lane beside the solo one.
+  -- No longer a suspect either: the lane beside those of suspects.
   with revived as materialized (
     select dead.id, lane_of(lane.queue, lane.type, lane.priority) as lane, lane.lane as old_lane,
            (row_number() over (order by dead.id) - 1) * p_seconds_apart as seconds

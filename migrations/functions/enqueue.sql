@@ -7,7 +7,7 @@
 
 -- The lane of a name. Whoever meets a new one makes it; others wait for that a moment, but not for a transaction that
 -- stays open: then each makes a lane of its own, which is as good.
-create or replace function lane_of(p_queue text, p_type text, p_priority smallint, p_solo boolean default false)
+create or replace function lane_of(p_queue text, p_type text, p_priority smallint, p_group_size smallint default 0)
 returns int
 language plpgsql as $$
 declare
@@ -19,13 +19,13 @@ begin
   for n in 0 .. c_tries loop
     select lane into v_lane
     from lane
-    where queue = p_queue and type = p_type and priority = p_priority and solo = p_solo
+    where queue = p_queue and type = p_type and priority = p_priority and group_size = p_group_size
     order by lane
     limit 1;
     exit when v_lane is not null or n = c_tries;
     -- The second look, with the lock held, finds what another has committed in between.
     if not pg_try_advisory_xact_lock(hashtextextended(
-         format('sluice.lane.%s.%s.%s.%s.%s', current_schema(), p_queue, p_type, p_priority, p_solo), 0)) then
+         format('sluice.lane.%s.%s.%s.%s.%s', current_schema(), p_queue, p_type, p_priority, p_group_size), 0)) then
       perform pg_sleep(c_seconds);
     elsif v_is_ours then
       exit;
@@ -35,11 +35,11 @@ begin
   end loop;
   if v_lane is null then
     perform refuse_bad_name('type', p_type), refuse_bad_name('queue', p_queue);
-    if not p_solo then -- that one is for a job that is here already
+    if p_group_size = 0 then -- the others are for jobs that are here already
       perform refuse_too_many_lanes(p_queue);
     end if;
-    insert into lane (queue, type, priority, solo)
-    values (p_queue, p_type, p_priority, p_solo)
+    insert into lane (queue, type, priority, group_size)
+    values (p_queue, p_type, p_priority, p_group_size)
     returning lane into v_lane;
   end if;
   return v_lane;
@@ -68,7 +68,7 @@ begin
   select count(distinct queue), count(*), coalesce(bool_or(queue = p_queue), false)
   into v_queues, v_lanes, v_known
   from lane
-  where not solo;
+  where group_size = 0;
   if v_queues >= v_max and not v_known then
     perform refuse(format('queue: there are %s queues already and no more are made, use one of them '
                           'or raise sluice.max_queues', v_queues));

@@ -1,8 +1,12 @@
 -- What the reaper does, each step bounded and harmless when it is run twice or by two at once.
 
--- Leases that ran out: whoever held them died. The jobs come back after a backoff, in a lane of their own kind that
--- is claimed one by one; or they are dead (abandoned) when their attempts are used up. Bounded by jobs: the lease that
--- reaches the limit is the last.
+-- Leases that ran out: whoever held them died. The jobs come back after a backoff; or they are dead (abandoned) when
+-- their attempts are used up. Bounded by jobs: the lease that reaches the limit is the last.
+--
+-- Any of them may be what ended their invocation, but most likely none or one is. So they go on in groups, which takes
+-- little longer than without; whoever is in a group that ends again goes on in a smaller one, and the third time alone.
+-- Alone at once goes a job that could not afford the group: its own last attempt must not depend on others. So a job
+-- that ends its invocation is alone in its fourth, and takes no other to its death.
 create or replace function reap_leases(
   p_limit    int,
   p_backoffs jsonb default null, -- { type: { base, max, jitter } } where a type's backoff is not the default
@@ -15,7 +19,8 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_jobs settled_job[];
+  c_groups constant smallint[] := array[32, 6]; -- at the first strike, at the second
+  v_jobs   settled_job[];
 begin
   with ran_out as materialized (
     select ctid as tid, deadline, cardinality(ids) as jobs
@@ -30,20 +35,29 @@ begin
       where jobs_before < p_limit))
     returning lane, started_at, ids, attempts, strikes
   ),
-  solo as materialized (
-    select lane.lane, p_backoffs -> lane.type as backoff, lane_of(lane.queue, lane.type, lane.priority, true) as solo_lane
-    from lane where lane.lane = any(array(select distinct lane from removed))
+  abandoned as materialized (
+    select removed.lane, started_at, entry.id, coalesce(entry.attempt, 1) as attempt, coalesce(entry.strikes, 0) + 1 as strikes,
+           case when kept.max_attempts - coalesce(entry.attempt, 1) >= 2
+                then coalesce(c_groups[coalesce(entry.strikes, 0) + 1], 1::smallint)
+                else 1::smallint end as group_size
+    from removed
+    cross join lateral unnest(ids, attempts, strikes) as entry(id, attempt, strikes)
+    cross join lateral (select max_attempts from job where job.id = entry.id) as kept
+  ),
+  suspects as materialized (
+    select lane.lane, kind.group_size, p_backoffs -> lane.type as backoff, jobs,
+           lane_of(lane.queue, lane.type, lane.priority, kind.group_size) as suspect_lane
+    from (select lane, group_size, count(*)::int as jobs from abandoned group by lane, group_size) as kind
+    join lane using (lane)
   ),
   moved as ( -- the books: from one lane to the other
     insert into ledger (lane, leased)
-    select unnest(array[lane, solo_lane]), unnest(array[-jobs, jobs])
-    from (select lane, sum(cardinality(ids))::int as jobs from removed group by lane) as held join solo using (lane)
+    select unnest(array[lane, suspect_lane]), unnest(array[-jobs, jobs]) from suspects
   )
-  select array_agg(row(entry.id, solo_lane, coalesce(entry.attempt, 1), coalesce(entry.strikes, 0) + 1, started_at,
-                       'retry', null, 'the lease ran out', null, backoff_seconds(coalesce(entry.attempt, 1), backoff))::settled_job)
+  select array_agg(row(id, suspect_lane, attempt, strikes, started_at,
+                       'retry', null, 'the lease ran out', null, backoff_seconds(attempt, backoff))::settled_job)
   into v_jobs
-  from removed join solo using (lane)
-  cross join lateral unnest(ids, attempts, strikes) as entry(id, attempt, strikes);
+  from abandoned join suspects using (lane, group_size);
 
   buried := cardinality(fail_jobs(coalesce(v_jobs, '{}'), 'abandoned'));
   returned := coalesce(cardinality(v_jobs), 0) - buried;

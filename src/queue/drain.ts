@@ -34,7 +34,7 @@ export interface DrainOptions {
   worker?: string;
   /** Counted on here, where several drains spend the same budget. */
   spent?: { subrequests: number };
-  /** It claims no more; its last handlers may run on for long. Said over and over until its end. */
+  /** It claims no more, or not while what it has runs; that may be for long. Said over and over. */
   onClaimed?(): void;
 }
 
@@ -51,15 +51,12 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
   let extendAtMs = Number.POSITIVE_INFINITY;
   /** Nothing else is there: the next claim is worth it when what its breaker has on trial has ended. */
   let isWaitingForTrial = false;
-  /** Jobs that were abandoned may be what ended their invocation: they run alone, so they wait for the others. */
-  const suspects: ClaimedJob[] = [];
 
   for (;;) {
     end ??= claimingEnd(budget, { elapsedMs: elapsedMs(), ...spent });
     if (!end) await claimBatch();
     if (!(await settling.settleAll())) end = "error";
-    if (end) onClaimed?.();
-    if (flights.size() === 0) start(suspects.splice(0));
+    if (end || flights.jobs().some(isSuspect)) onClaimed?.();
     if (flights.size() + flights.landed() + settling.waiting() === 0) {
       const claimMs = claims.count > 0 ? claims.ms / claims.count : null;
       if (end) return { queue: name, claimed, ...settling.counts, claimMs, end };
@@ -71,7 +68,8 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
   }
 
   async function claimBatch(): Promise<void> {
-    if (suspects.length > 0 || flights.jobs().some(isSuspect)) return;
+    // They may end this invocation: nothing else is taken along.
+    if (flights.jobs().some(isSuspect)) return;
     if (isWaitingForTrial && flights.jobs().some(isOnTrial)) return;
     const types = typesThatFit(queue, budget, elapsedMs());
     const subrequestsPerJob = Math.max(0, ...types.map((type) => type.subrequests));
@@ -98,6 +96,7 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
             limit,
             leaseSeconds,
             maxBytes: budget.payloadBytes,
+            suspects: flights.size() === 0,
             ...(options.worker ? { worker: options.worker } : {}),
           },
           riders,
@@ -108,8 +107,7 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
       claims.count++;
       claims.ms += queue.clock.nowMs() - beganMs;
       claimed += batch.jobs.length;
-      suspects.push(...batch.jobs.filter(isSuspect));
-      start(batch.jobs.filter((job) => !isSuspect(job)));
+      start(batch.jobs);
       isWaitingForTrial = !batch.hasMore && flights.jobs().some(isOnTrial);
       if (!batch.hasMore && !isWaitingForTrial) end = "empty";
       extendAtMs = Math.min(extendAtMs, beganMs + (leaseSeconds * 1000) / 3);
@@ -155,7 +153,7 @@ export async function drain(queue: Queue, options: DrainOptions): Promise<DrainR
 
   /** One statement for all that is in flight. Whoever lost its lease is told to stop. */
   async function extendAll(): Promise<void> {
-    const jobs = [...suspects, ...flights.jobs()];
+    const jobs = flights.jobs();
     // A lease is never shortened, so the shortest one serves them all.
     const seconds = Math.min(
       ...jobs.map((job) => queue.registry.find(job.type)?.leaseSeconds ?? defaultLeaseSeconds),
@@ -178,6 +176,7 @@ function isOnTrial(job: ClaimedJob): boolean {
   return job.isTrial;
 }
 
+/** It was abandoned, and may be what ended its invocation. */
 function isSuspect(job: ClaimedJob): boolean {
   return job.strikes > 0;
 }

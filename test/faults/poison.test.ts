@@ -1,18 +1,27 @@
-// A job that ends its isolate whenever it runs: it takes its batch along once, and from then on nobody.
+// A job that ends its isolate whenever it runs: it takes its batch along once, its group of suspects once more, and from
+// then on nobody. Nobody else dies of it.
 import { expect, test } from "vitest";
 import { reapLeases } from "../../src/core/sql/index.ts";
 import { bringForward, crons, startFaultDeployment } from "../support/fault-deployment.ts";
 import { lookAt } from "../support/queue.ts";
-import { useTestDatabase } from "../support/test-database.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
 const maxAttempts = 3;
 const others = 10;
 
-async function enqueue(type: string, { count, ms }: { count: number; ms: number }): Promise<string[]> {
-  const payloads = "array(select jsonb_build_object('ms', $3::int) from generate_series(1, $2))";
+async function enqueue(
+  type: string,
+  { count, ...payload }: { count: number; ms: number; ends?: boolean },
+): Promise<string[]> {
+  const payloads = "array(select $3::jsonb from generate_series(1, $2))";
   const text = `select sluice.enqueue_many($1, ${payloads}, max_attempts => $4) as id`;
-  const { rows } = await db.pool.query<{ id: string }>(text, [type, count, ms, maxAttempts]);
+  const { rows } = await db.pool.query<{ id: string }>(text, [
+    type,
+    count,
+    JSON.stringify(payload),
+    maxAttempts,
+  ]);
   return rows.map((row) => row.id);
 }
 
@@ -27,16 +36,19 @@ async function isHeld(id: string): Promise<boolean> {
 }
 
 test.each([
-  ["at once", 0],
-  ["after a while", 300],
+  // Groups are of one type, so another type's job is away from its neighbours after the first time.
+  ["at once", { type: "poison", ms: 0, batches: [[others + 1], [1], [1]], attempts: 2 }],
+  ["after a while", { type: "poison", ms: 300, batches: [[others + 1], [1], [1]], attempts: 2 }],
+  ["among its own type", { type: "work", ms: 300, batches: [[others + 1], [others + 1], [1]], attempts: 3 }],
 ])(
-  "a job that ends its isolate %s runs alone after the first time, and dies after its attempts (D8)",
+  "a job that ends its isolate %s is alone after the second time, and dies after its attempts (D8)",
   {
     timeout: 180_000,
   },
-  async (_, ms) => {
+  async (_, { type, ms, ...expected }) => {
+    await emptyQueue(db.pool);
     const neighbours = await enqueue("work", { count: others / 2, ms });
-    const [poison = ""] = await enqueue("poison", { count: 1, ms });
+    const [poison = ""] = await enqueue(type, { count: 1, ms, ends: true });
     neighbours.push(...(await enqueue("work", { count: others / 2, ms })));
     const workerd = await startFaultDeployment(db);
     try {
@@ -53,7 +65,7 @@ test.each([
         await db.run(reapLeases({ limit: 100 }));
         await bringForward(db);
       }
-      expect(batches).toEqual([[others + 1], [1], [1]]);
+      expect(batches).toEqual(expected.batches);
       expect(await lookAt(db, poison)).toMatchObject({
         status: "dead",
         deadReason: "abandoned",
@@ -62,7 +74,7 @@ test.each([
 
       expect(await workerd.fire(crons.drain)).toBe(true);
       for (const id of neighbours) {
-        expect(await lookAt(db, id)).toMatchObject({ status: "completed", attempts: 2 });
+        expect(await lookAt(db, id)).toMatchObject({ status: "completed", attempts: expected.attempts });
       }
     } finally {
       await workerd.stop();

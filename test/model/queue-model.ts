@@ -37,6 +37,11 @@ export interface ModelJob {
   reason: DeadReason | null;
 }
 
+/** It was abandoned: suspects of a queue are in one hand at a time. */
+export function isSuspect(job: ModelJob): boolean {
+  return job.strikes > 0;
+}
+
 export class QueueModel {
   now = 0;
   readonly jobs = new Map<string, ModelJob>();
@@ -64,7 +69,11 @@ export class QueueModel {
   claimable(types: readonly string[]): ModelJob[] {
     if (this.paused.has("queue default")) return [];
     const chosen = types.filter((type) => !this.paused.has(`type ${type}`));
-    return this.all((job) => job.status === "pending" && job.dueAt <= this.now && chosen.includes(job.type));
+    const isDue = (job: ModelJob) => job.status === "pending" && job.dueAt <= this.now;
+    const suspectsRun = this.all(isSuspect).some(
+      (job) => job.status === "processing" && job.deadline > this.now,
+    );
+    return this.all((job) => isDue(job) && chosen.includes(job.type) && !(suspectsRun && isSuspect(job)));
   }
 
   lease(job: ModelJob, { leaseKey, ticks }: { leaseKey: string; ticks: number }): void {

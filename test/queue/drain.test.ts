@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { RetryableError, Snooze } from "../../src/core/errors.ts";
-import { reapLeases } from "../../src/core/sql/index.ts";
+import { claim, reapLeases } from "../../src/core/sql/index.ts";
 import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
 import { defineBatchJob } from "../../src/jobs/define-batch.ts";
 import { defineReconciledJob } from "../../src/jobs/define-reconciled.ts";
@@ -245,6 +245,43 @@ describe("a drain", () => {
     expect(await running).toMatchObject({ completed: 1, lost: 1 });
     expect(await lookAt(db, kept?.id ?? "")).toMatchObject({ status: "completed" });
     expect(await lookAt(db, lost?.id ?? "")).toMatchObject({ status: "pending", attempts: 1 });
+  });
+
+  test("runs a group of suspects and nothing else, while another drain does the rest (D8)", async () => {
+    const suspects = await enqueueMany(40, { type: "gated" });
+    await db.run(claim({ queue: "default", types: ["gated"], limit: 40, leaseSeconds: -1 }));
+    await db.run(reapLeases({ limit: 100 }));
+    await bringForward(db.pool);
+    await db.pool.query("select sluice.promote_due(100, null)"); // before the others
+    await enqueueMany(30);
+    let saidClaimed = 0;
+    const first = drain(queue, { name: "default", budget: roomyBudget, onClaimed: () => saidClaimed++ });
+    await expect.poll(() => seen.gates.length, patience).toBe(32);
+    await expect.poll(() => saidClaimed, patience).toBeGreaterThan(0); // so that a nudge may start another
+    expect(await drainDefault()).toMatchObject({ claimed: 30, completed: 30, end: "empty" });
+    expect(seen.gates).toHaveLength(32);
+    for (const open of seen.gates) open();
+    await expect.poll(() => seen.gates.length, patience).toBe(40);
+    for (const open of seen.gates) open();
+    expect(await first).toMatchObject({ claimed: 40, completed: 40 });
+    expect(await lookAt(db, suspects[0]?.id ?? "")).toMatchObject({ status: "completed", attempts: 2 });
+  });
+
+  test("leaves suspects to others while it has more in flight (D8)", async () => {
+    await enqueueMany(3, { type: "index", payload: { row: "r" } });
+    await db.run(claim({ queue: "default", types: ["index"], limit: 3, leaseSeconds: -1 }));
+    await db.run(reapLeases({ limit: 100 }));
+    await enqueueMany(2, { type: "gated" });
+    const running = drainDefault({ ...roomyBudget, maxBatch: 1 });
+    await expect.poll(() => seen.gates.length, patience).toBe(1);
+    await bringForward(db.pool);
+    await expect.poll(() => seen.gates.length, patience).toBe(2);
+    for (const open of seen.gates) open();
+    await running;
+    const { rows } = await db.pool.query(
+      "select from sluice.failed_attempt where message <> 'the lease ran out'",
+    );
+    expect(rows).toEqual([]);
   });
 
   test("ends with an error when the database is gone, and claims nothing more", async () => {

@@ -97,7 +97,7 @@ describe("a hostile search_path of the caller changes nothing", () => {
     create table TRAP.job (like_nothing int); create table TRAP.ready (x int); create table TRAP.lane (x int);
     create table TRAP.ledger (x int); create table TRAP.idempotency (x int); create table TRAP.lease (x int);
     create type TRAP.new_job as (x int);
-    create function TRAP.lane_of(text, text, smallint, boolean default false) returns int language sql as 'select 1/0';
+    create function TRAP.lane_of(text, text, smallint, smallint default 0) returns int language sql as 'select 1/0';
     create function TRAP.new_id() returns uuid language sql as 'select (1/0)::text::uuid';
     create function TRAP.fault_of(TRAP.new_job) returns text language sql as 'select (1/0)::text';
     create function TRAP.settle(jsonb) returns table (applied boolean) language sql as 'select 1/0 = 1';

@@ -20,6 +20,8 @@ export interface Claim {
   worker?: string;
   /** Of payloads; the first job is claimed whatever its size. */
   maxBytes?: number;
+  /** Whether a group of jobs that were abandoned may be claimed: who has one claims nothing else meanwhile. Default true. */
+  suspects?: boolean;
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -34,7 +36,7 @@ export interface Claimed {
 
 /** What has become of earlier jobs can come along: it is settled before the claim, in the same round trip. */
 export function claim(
-  { queue, limit, leaseSeconds, worker, maxBytes, ...asked }: Claim,
+  { queue, limit, leaseSeconds, worker, maxBytes, suspects = true, ...asked }: Claim,
   settlements: readonly Settlement[] = [],
 ): Statement<Claimed> {
   const types = asked.types.map((type) => (typeof type === "string" ? { type } : type));
@@ -55,7 +57,8 @@ export function claim(
         ${leasesOf(types, leaseSeconds)}::jsonb,
         ${sql.param(packed?.ids ?? null)}::uuid[],
         ${sql.param(packed?.keys ?? null)}::uuid[],
-        ${packed?.outcomes ?? null}::jsonb
+        ${packed?.outcomes ?? null}::jsonb,
+        ${suspects}::boolean
       ) as claimed`,
     decode({ claimed }) {
       const answer = claimed as Answer;
