@@ -55,3 +55,12 @@ create table alarm_silence (
   alarm text primary key,
   until timestamptz not null
 );
+
+-- What the inspection (inspect.sql) found and nobody has repaired yet; at most 100.
+create table impossible_state (
+  kind    text not null check (kind in ('job', 'lease', 'done')), -- the table
+  id      uuid not null, -- of the job; the key of the lease; the highest id of the row of `done`
+  what    text not null, -- is wrong with it
+  seen_at timestamptz not null default now(), -- first
+  primary key (kind, id)
+);

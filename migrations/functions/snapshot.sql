@@ -7,7 +7,7 @@ create or replace function snapshot(
   p_windows int[] default '{}',
   out at timestamptz, out groups json, out minutes json, out rounds json, out running_since timestamptz,
   out open_breakers json, out live_workers int, out expired_lease_seconds float8, out oldest_transaction json,
-  out tables json, out claim_ms float8, out enqueue_errors json
+  out tables json, out claim_ms float8, out enqueue_errors json, out impossible_states json
 )
 language sql stable
 security definer
@@ -173,7 +173,11 @@ as $$
        where enqueue_error.at >= date_trunc('minute', now()) - interval '1 hour'
        group by 1
        order by 1
-     ) as failing)
+     ) as failing),
+    (select json_build_object('count', count(*), 'example',
+              (select to_json(first)
+               from (select kind, id, what from impossible_state order by seen_at, kind, id limit 1) as first))
+     from impossible_state)
 $$;
 
 -- An isolate's count of enqueues that it answered with a 5xx or refused for depth since it last said so.

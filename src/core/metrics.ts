@@ -13,7 +13,7 @@ export function metricsOf(snapshot: Snapshot, durations: Durations): Family[] {
   return [
     ...jobFamilies(groups),
     ...durationFamilies(durations, bounded),
-    ...bookFamilies(groups),
+    ...bookFamilies(groups, snapshot),
     ...waitingFamilies(snapshot),
     ...workFamilies(snapshot, groups),
     ...databaseFamilies(snapshot),
@@ -104,7 +104,7 @@ function durationSamples(
   );
 }
 
-function bookFamilies(groups: readonly Group[]): Family[] {
+function bookFamilies(groups: readonly Group[], { impossibleStates }: Snapshot): Family[] {
   const sum = (entries: readonly (keyof Counts)[]) =>
     groups.reduce((total, group) => total + entries.reduce((of, entry) => of + group[entry], 0), 0);
   const states = ["pending", "leased", "completed", "dead", "discarded", "cancelled"] as const;
@@ -118,6 +118,11 @@ function bookFamilies(groups: readonly Group[]): Family[] {
         { labels: { side: "states" }, value: sum(states) },
       ],
     },
+    gauge(
+      "sluice_impossible_states",
+      "Rows that the reaper's inspection found in a state that cannot be; 100: maybe more.",
+      impossibleStates.count,
+    ),
   ];
 }
 

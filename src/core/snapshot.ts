@@ -33,6 +33,8 @@ export interface Snapshot {
   claimMs: number | null;
   /** Enqueues over HTTP that were answered with a 5xx or refused for depth, in the last hour by minute. */
   enqueueErrors: readonly { minute: Date; errors: number }[];
+  /** What the reaper's inspection found and nobody has repaired yet. */
+  impossibleStates: ImpossibleStates;
 }
 
 /** How long jobs waited and were processed, as of the last fold of the ledger. */
@@ -117,6 +119,21 @@ export interface OldestTransaction {
   seconds: number;
   /** A session here, a prepared transaction, a replication slot, or a standby that feeds back. */
   source: "session" | "prepared" | "slot" | "standby";
+}
+
+export interface ImpossibleStates {
+  /** 100: maybe more. */
+  count: number;
+  /** The one that was found first; null: there is none. */
+  example: ImpossibleState | null;
+}
+
+export interface ImpossibleState {
+  kind: "job" | "lease" | "done";
+  /** Of the job; the key of the lease; the highest id of the row of `done`. */
+  id: string;
+  /** As in "is in ready and lease at once". */
+  what: string;
 }
 
 export interface TableHealth {

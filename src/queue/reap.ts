@@ -7,6 +7,7 @@ import {
   checkReach,
   dropOldestDay,
   foldLedger,
+  inspect,
   mendStamps,
   prune,
   reapExpired,
@@ -67,7 +68,7 @@ interface Step {
   run(report: StepReport): Promise<void>;
 }
 
-/** In this order: jobs first, then what only keeps the tables small. */
+/** In this order: jobs first, then what only keeps the tables small, then what only looks. */
 function stepsOf(queue: Queue): Step[] {
   const backoffs = Object.fromEntries(queue.registry.all().map(({ type, backoff }) => [type, backoff]));
   const limit = rowsPerCall;
@@ -86,6 +87,7 @@ function stepsOf(queue: Queue): Step[] {
     step("partitions", addPartitions()),
     step("dropped", dropOldestDay()),
     step("pruned", prune({ limit }), isFull),
+    step("inspected", inspect()),
   ];
 }
 

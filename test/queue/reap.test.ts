@@ -38,6 +38,7 @@ test("a round says what each step did and how long it took", async () => {
     "cursors",
     "dropped",
     "expired",
+    "inspected",
     "leases",
     "ledger",
     "partitions",
@@ -46,6 +47,7 @@ test("a round says what each step did and how long it took", async () => {
     "unreachable",
   ]);
   expect(steps).toMatchObject({ leases: { did: [{ returned: 2, buried: 0 }] }, expired: { did: [0] } });
+  expect(steps.inspected?.did).toEqual([{ looked: 2, wrong: 0 }]);
   for (const { ms } of Object.values(steps)) expect(ms).toBeGreaterThanOrEqual(0);
 });
 

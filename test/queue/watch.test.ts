@@ -8,6 +8,7 @@ import { createSender } from "../../src/edge/webhook-sender.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import type { AlarmTarget } from "../../src/queue/notify.ts";
 import type { Sender } from "../../src/queue/ports.ts";
+import { reap } from "../../src/queue/reap.ts";
 import { type WatchOptions, watch } from "../../src/queue/watch.ts";
 import { type Inbox, openInbox } from "../support/inbox.ts";
 import { newJob } from "../support/jobs.ts";
@@ -305,6 +306,33 @@ test("leases that ran out and are not reaped are an overdue round", async () => 
     severity: "critical",
     summary: "leases that ran out wait for the reaper for 600 s",
   });
+});
+
+test("a state that the reaper's inspection finds impossible is told of, and so is its repair", async () => {
+  const { id } = await enqueue(queue, newJob());
+  const rules = alarmRules({ books_unbalanced: [{ forRounds: 1 }] });
+  const round = async () => {
+    await reap(queue);
+    await watchBy({ rules });
+  };
+  await round();
+  expect(await told()).toEqual([]);
+  await db.pool.query(
+    "insert into sluice.scheduled (run_at, id, lane) select now() + interval '1 h', id, lane from sluice.ready where id = $1",
+    [id],
+  );
+  await round();
+  expect((await bodies())[0]).toMatchObject({
+    type: "alarm.firing",
+    data: {
+      alarm: "books_unbalanced",
+      value: 1,
+      summary: `impossible: job ${id} is in ready and scheduled at once`,
+    },
+  });
+  await db.pool.query("delete from sluice.scheduled");
+  await round();
+  expect(await told()).toEqual(["alarm.firing books_unbalanced", "alarm.resolved books_unbalanced"]);
 });
 
 describe("a queue that grows", () => {

@@ -120,6 +120,7 @@ const examples = {
     statements.listJobs({ limit: 1 }),
     statements.listJobs({ types: ["a"], status: "dead", queue: "q", tag: "t", before: id, limit: 1 }),
   ],
+  inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],
   openBreaker: [statements.openBreaker("a")],

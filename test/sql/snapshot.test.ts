@@ -33,6 +33,7 @@ test("of an empty queue is empty", async () => {
   expect(await look()).toMatchObject({
     ...{ groups: [], minutes: [], rounds: [], recentRounds: [], runningSince: null, openBreakers: [] },
     ...{ liveWorkers: 0, expiredLeaseSeconds: 0, claimMs: null, enqueueErrors: [] },
+    impossibleStates: { count: 0, example: null },
   });
 });
 

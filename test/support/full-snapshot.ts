@@ -25,6 +25,7 @@ export const fullSnapshot = snapshotOf({
     { minute: at, errors: 2 },
     { minute: at, errors: 3 },
   ],
+  impossibleStates: { count: 2, example: { kind: "job", id: "7", what: "is in ready and lease at once" } },
 });
 
 export const fullDurations: Durations = {

@@ -24,6 +24,7 @@ export function snapshotOf(seen: Partial<Snapshot> = {}): Snapshot {
     tables: [],
     claimMs: null,
     enqueueErrors: [],
+    impossibleStates: { count: 0, example: null },
     ...seen,
   };
 }

@@ -9,6 +9,11 @@ import { at, groupOf, minuteOf, minutesAgo, snapshotOf } from "../support/snapsh
 const canary = { queue: "sluice", type: "sluice.canary" };
 const beat = [minuteOf(1, { ...canary, completed: 1 }), minuteOf(3, { ...canary, completed: 1 })];
 
+const impossibleStates: Snapshot["impossibleStates"] = {
+  count: 2,
+  example: { kind: "job", id: "7", what: "is in ready and lease at once" },
+};
+
 interface Looked {
   seen?: Partial<Snapshot>;
   overrides?: AlarmOverrides;
@@ -123,6 +128,7 @@ describe("by default", () => {
       { seen: { groups: [groupOf({ enqueued: 5, pending: 1, completed: 3 })] } },
       ["books_unbalanced */*"],
     ],
+    ["a job is in an impossible state", { seen: { impossibleStates } }, ["books_unbalanced */*"]],
     [
       "jobs could not be reached",
       { seen: { recentRounds: [reapRound({ unreachable: { ms: 1, did: [2] } }), reapRound(null)] } },
@@ -286,6 +292,11 @@ describe("what is said", () => {
     ["target_failing", {}, "all targets of alarms take their notices; the limit is 900 s"],
     ["oldest_transaction", {}, "no transaction is open; the limit is 1800 s"],
     ["books_unbalanced", {}, "the books balance"],
+    [
+      "books_unbalanced",
+      { seen: { impossibleStates } },
+      "impossible: job 7 is in ready and lease at once, and 1 more",
+    ],
     [
       "target_failing",
       { targets: [{ name: "ops", offSince: minutesAgo(1), failingSince: null }] },

@@ -94,6 +94,7 @@ const byDefault: Partial<Record<AlarmName, Record<string, (rule: AlarmRule) => s
   books_unbalanced: {
     SluiceBooksUnbalanced: ({ threshold }) =>
       `abs(sluice_books_jobs{side="enqueued"} - ignoring (side) sluice_books_jobs{side="states"}) > ${threshold}`,
+    SluiceImpossibleStates: ({ threshold }) => `sluice_impossible_states > ${threshold}`,
   },
   target_failing: { SluiceAlarmTargetFailing: () => "sluice_alarm_target_failing == 1" },
 };

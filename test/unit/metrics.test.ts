@@ -42,6 +42,7 @@ describe("the page of metrics", () => {
       ["enqueued", 17],
       ["states", 17],
     ]);
+    expect(valuesOf(full, "sluice_impossible_states")).toEqual([["", 2]]);
   });
 
   test("shows the oldest due job of each priority, rounds, breakers, and the database", () => {

@@ -1,6 +1,6 @@
 // What each alarm reads off a look at the queue, for the queue, type or place that it is about.
 import type { AlarmName, AlarmRule, TargetHealth } from "../alarm.ts";
-import type { Group, Minute, RecentRound, Snapshot } from "../snapshot.ts";
+import type { Group, ImpossibleStates, Minute, RecentRound, Snapshot } from "../snapshot.ts";
 import { type Reading, tooHigh, tooLow } from "./reading.ts";
 import type { Scope } from "./scope.ts";
 
@@ -92,15 +92,18 @@ export const readings: Record<AlarmName, Read> = {
     return tooHigh(errors, rule.threshold, { summary, unit: "errors" });
   },
 
-  books_unbalanced({ snapshot: { groups } }, rule) {
+  books_unbalanced({ snapshot: { groups, impossibleStates } }, rule) {
     const off = groups
       .map((group) => ({ group, by: Math.abs(differenceOf(group)) }))
       .filter(({ by }) => by > 0);
     const names = off.slice(0, namedAtMost).map(({ group }) => `${group.queue}/${group.type}`);
     const missing = sumOf(off, "by");
-    const summary =
-      off.length > 0 ? `the books are off by ${jobs(missing)} (${names.join(", ")})` : "the books balance";
-    return tooHigh(missing, rule.threshold, { summary, unit: "jobs" });
+    const troubles = [
+      ...(off.length > 0 ? [`the books are off by ${jobs(missing)} (${names.join(", ")})`] : []),
+      ...impossible(impossibleStates),
+    ];
+    const summary = troubles.join("; ") || "the books balance";
+    return tooHigh(missing + impossibleStates.count, rule.threshold, { summary, unit: "jobs" });
   },
 
   target_failing: ({ snapshot: { at }, targets }, rule) => failing(targets, { at, limit: rule.threshold }),
@@ -156,6 +159,12 @@ function overdue({ at, rounds, runningSince, expiredLeaseSeconds }: Snapshot, li
     isClear: troubles.length === 0,
     summary: troubles.join(", ") || "drain and reap rounds are on time",
   };
+}
+
+function impossible({ count, example }: ImpossibleStates): string[] {
+  if (!example) return [];
+  const more = count > 1 ? `, and ${count - 1} more` : "";
+  return [`impossible: ${example.kind} ${example.id} ${example.what}${more}`];
 }
 
 /** A target that switched itself off is bad at once; one that only fails has some time to recover. */

@@ -22,6 +22,7 @@ export {
   checkReach,
   dropOldestDay,
   foldLedger,
+  inspect,
   mendStamps,
   prune,
   reapExpired,

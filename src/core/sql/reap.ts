@@ -1,5 +1,5 @@
 // What the reaper runs, one statement a step, each bounded. See migrations/functions/reap.sql, books.sql,
-// partitions.sql and advance-cursors.sql.
+// partitions.sql, advance-cursors.sql and inspect.sql.
 import { sql } from "drizzle-orm";
 import type { Backoff } from "../policy/backoff.ts";
 import type { Statement } from "./statement.ts";
@@ -72,6 +72,15 @@ export function dropOldestDay(): Statement<string | null> {
 
 export function prune({ limit }: { limit: number }): Statement<number> {
   return count("prune", (schema) => sql`select ${schema}.prune(${limit}::int) as count`);
+}
+
+export function inspect(): Statement<{ looked: number; wrong: number }> {
+  return {
+    name: "inspect",
+    isRepeatable: true,
+    build: (schema) => sql`select looked, wrong from ${schema}.inspect()`,
+    decode: (row) => ({ looked: Number(row.looked), wrong: Number(row.wrong) }),
+  };
 }
 
 function count(name: string, build: Statement<number>["build"]): Statement<number> {

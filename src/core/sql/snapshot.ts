@@ -2,6 +2,7 @@
 import { sql } from "drizzle-orm";
 import type {
   Group,
+  ImpossibleStates,
   LastRound,
   OldestTransaction,
   RecentRound,
@@ -18,7 +19,7 @@ export function snapshot({ windows = [] }: { windows?: readonly number[] } = {})
     isRepeatable: true,
     build: (schema) => sql`
       select ${time("at")}, groups, minutes, rounds, ${time("running_since")}, open_breakers, live_workers, expired_lease_seconds,
-             oldest_transaction, tables, claim_ms, enqueue_errors
+             oldest_transaction, tables, claim_ms, enqueue_errors, impossible_states
       from ${schema}.snapshot(${sql.param(windows)}::int[])`,
     decode: decodeSnapshot,
   };
@@ -59,6 +60,7 @@ function decodeSnapshot(row: Row): Snapshot {
     })),
     claimMs: row.claim_ms === null ? null : Number(row.claim_ms),
     enqueueErrors: listOf<Snapshot["enqueueErrors"][number]>(row.enqueue_errors).map(withMinute),
+    impossibleStates: row.impossible_states as ImpossibleStates,
   };
 }
 

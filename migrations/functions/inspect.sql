@@ -1,0 +1,148 @@
+-- inspect: looks for states that no job can be in. Check constraints on the tables that jobs move through would cost time
+-- in every statement (docs/decisions/speed.md), so each reap round looks at a sample. What it finds is kept in
+-- `impossible_state`, looked at again by each later round, and forgotten when it is fine.
+--
+-- No false alarms: a job moves between its tables within one transaction, and wrong_states is one statement, which
+-- reads all of them in one snapshot. Only one inspection runs at a time, by an advisory lock.
+create or replace function inspect(
+  p_jobs int default 500, -- next to each other, somewhere among all
+  p_rows int default 200, -- leases, and rows of `done`
+  out looked int, out wrong int
+)
+language plpgsql
+security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  c_most constant int := 100; -- are kept: they are looked at in every round
+  v_ids  uuid[];
+begin
+  looked := 0;
+  if pg_try_advisory_xact_lock(hashtextextended('sluice.inspect.' || current_schema(), 0)) then
+    v_ids := some_job_ids(p_jobs);
+    looked := cardinality(v_ids);
+    v_ids := v_ids || array(select id from impossible_state where kind = 'job');
+    with found as materialized (
+      select kind, id, what from wrong_states(v_ids, p_rows)
+    ),
+    forgotten as (
+      delete from impossible_state as known
+      where not exists (select from found where found.kind = known.kind and found.id = known.id)
+    )
+    insert into impossible_state as known (kind, id, what)
+    select found.kind, found.id, found.what
+    from found left join impossible_state as old using (kind, id)
+    order by old.id is null, found.kind, found.id -- the known ones keep their places
+    limit c_most
+    on conflict (kind, id) do update set what = excluded.what where known.what <> excluded.what;
+  end if;
+  select count(*) into wrong from impossible_state;
+end $$;
+
+-- The ids of jobs next to each other. They begin at a random time among all jobs, then at a random time within that
+-- 65-second bucket of ids, then a random number of jobs further: so the middle of a burst is looked at, too. Where fewer
+-- follow than are wanted, the last ones.
+create or replace function some_job_ids(p_count int) returns uuid[]
+language plpgsql as $$
+declare
+  c_further constant int := 10000;
+  v_low     uuid := (select id from job order by id limit 1);
+  v_high    uuid := (select id from job order by id desc limit 1);
+  v_last    uuid := (select id from (select id from job order by id desc limit p_count) as newest order by id limit 1);
+  v_ids     uuid[];
+  v_skipped int;
+begin
+  v_low := (select id from job where id >= random_start(v_low, v_high) order by id limit 1);
+  v_high := (select id from job where id <= end_of_bucket(v_low) order by id desc limit 1);
+  v_low := least(random_start(v_low, v_high), v_last);
+  v_ids := array(select id from job where id >= v_low order by id limit c_further + p_count);
+  v_skipped := floor(random() * (greatest(cardinality(v_ids) - p_count, 0) + 1));
+  return v_ids[v_skipped + 1 : v_skipped + p_count];
+end $$;
+
+create or replace function random_start(p_low uuid, p_high uuid) returns uuid
+language sql volatile
+return id_at(time_of_id(p_low) + random() * (time_of_id(p_high) - time_of_id(p_low)));
+
+-- What is wrong with these jobs, with the newest leases and rows of `done`, and with those that were wrong before: at most
+-- one row for each. Every look is by an index, but for the leases: they have none by job, and are read once.
+create or replace function wrong_states(p_ids uuid[], p_rows int)
+returns table (kind text, id uuid, what text)
+language sql volatile as $$
+  with sample as materialized (
+    select job.id, job.max_attempts, jsonb_typeof(job.payload) as payload_type from job where job.id = any(p_ids)
+  ),
+  bucket as materialized ( -- of ids: all of a row of `done` lie in one
+    select distinct (left(sample.id::text, 8) || repeat('0', 24))::uuid as low, end_of_bucket(sample.id) as high from sample
+  ),
+  place as (
+    select ready.id, 'ready' as name, ready.attempt, 0 as more from ready where ready.id = any(p_ids)
+    union all
+    select scheduled.id, 'scheduled', scheduled.attempt, 0 from scheduled where scheduled.id = any(p_ids)
+    union all
+    select closed.id, 'closed', closed.attempt, 0 from closed where closed.id = any(p_ids)
+    union all
+    -- A look after a reconciled job's last run is one claim more than the maximum.
+    select entry.id, 'lease', coalesce(entry.attempt, 1), 1
+    from lease cross join lateral unnest(ids, attempts) as entry(id, attempt)
+    where deadline > '-infinity'
+    union all
+    select entry.id, 'done', coalesce(entry.attempt, 1), 1
+    from bucket
+    cross join lateral (select ids, attempts from done where hi_id >= low and hi_id <= high offset 0) as packed
+    cross join lateral unnest(ids, attempts) as entry(id, attempt)
+  ),
+  job_state as (
+    select sample.id, max_attempts, payload_type, count(place.name) as places,
+           string_agg(place.name, ' and ' order by place.name) as names,
+           max(place.attempt) as attempt, bool_or(place.attempt < 0 or place.attempt > max_attempts + more) as is_beyond
+    from sample left join place on place.id = sample.id
+    group by sample.id, max_attempts, payload_type
+  ),
+  packed as ( -- rows with arrays of ids
+    select 'lease' as kind, newest.key as id, ids, attempts, strikes, ids[1] as lo_id, ids[cardinality(ids)] as hi_id
+    from (
+      (select key, ids, attempts, strikes from lease order by deadline desc limit p_rows)
+      union all
+      select key, ids, attempts, strikes from lease
+      where key = any(array(select known.id from impossible_state as known where known.kind = 'lease'))
+    ) as newest
+    union all
+    select 'done', newest.hi_id, ids, attempts, null, lo_id, hi_id
+    from (
+      (select hi_id, lo_id, ids, attempts from done order by hi_id desc limit p_rows)
+      union all
+      select hi_id, lo_id, ids, attempts from done
+      where hi_id = any(array(select known.id from impossible_state as known where known.kind = 'done'))
+    ) as newest
+  ),
+  wrong as (
+    select 'job' as kind, job_state.id,
+           case when places = 0 then 'is in none of ready, scheduled, lease, done and closed'
+                when places > 1 then format('is in %s at once', names)
+                when is_beyond then format('is at attempt %s of at most %s', attempt, max_attempts)
+                when max_attempts not between 1 and 20 then format('may be tried %s times', max_attempts)
+                when payload_type <> 'object' then format('has a payload that is no object but of type %s', payload_type)
+           end as what
+    from job_state
+    union all
+    select packed.kind, packed.id,
+           case when cardinality(ids) = 0 then 'has no jobs'
+                when cardinality(attempts) <> cardinality(ids)
+                  then format('has %s jobs and %s attempts', cardinality(ids), cardinality(attempts))
+                when cardinality(strikes) <> cardinality(ids)
+                  then format('has %s jobs and %s strikes', cardinality(ids), cardinality(strikes))
+                when ids <> array(select distinct entry from unnest(ids) as entry order by entry)
+                  then 'has jobs that are not in the order of their ids'
+                when lo_id <> ids[1] or hi_id <> ids[cardinality(ids)]
+                  then 'has a lowest or highest id that is not its own'
+           end
+    from packed
+  )
+  select distinct on (wrong.kind, wrong.id) wrong.kind, wrong.id, wrong.what
+  from wrong
+  where wrong.what is not null
+  order by wrong.kind, wrong.id
+$$;
