@@ -35,7 +35,7 @@ describe.concurrent("cursors that pass open transactions and leave no gap", () =
 describe.concurrent("cursors that forget a gap while its transaction is still open", () => {
   const db = useTestDatabase();
   test("lose jobs, and the gate sees it", { timeout }, async () => {
-    await rewrite(db.pool, "close_gaps", { from: "where holder <> all(p_holders)", to: "" });
+    await rewrite(db.pool, "advance_cursors", { from: " where holder <> all(v_holders)", to: "" });
     expect((await runGate(db.pool, load)).lost).toBeGreaterThan(0);
   });
 });

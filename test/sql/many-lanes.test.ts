@@ -22,6 +22,7 @@ beforeAll(async () => {
   await client.connect();
   await client.query("select sluice.enqueue_many('mail', array_fill('{}'::jsonb, array[100]), 'small')");
   claimBefore = await claimCost();
+  await client.query("set sluice.max_queues = 10000");
   await client.query(
     `select sluice.enqueue_jobs((
        select jsonb_agg(jsonb_build_object('type', 'echo', 'queue', 'queue-' || n)) from generate_series(1, $1::int) as n))`,
