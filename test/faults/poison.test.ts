@@ -47,9 +47,11 @@ test.each([
   },
   async (_, { type, ms, ...expected }) => {
     await emptyQueue(db.pool);
-    const neighbours = await enqueue("work", { count: others / 2, ms });
+    // They take longer than the one that ends it, so that none is settled before.
+    const longer = { count: others / 2, ms: 4 * ms };
+    const neighbours = await enqueue("work", longer);
     const [poison = ""] = await enqueue(type, { count: 1, ms, ends: true });
-    neighbours.push(...(await enqueue("work", { count: others / 2, ms })));
+    neighbours.push(...(await enqueue("work", longer)));
     const workerd = await startFaultDeployment(db);
     try {
       const batches: number[][] = [];
