@@ -17,21 +17,26 @@ create table lane (
 );
 create index lane_by_name on lane (queue, priority, type, group_size, lane);
 
+-- What columns of the tables that jobs move through can hold. A check constraint of a table is parsed and planned anew by
+-- every statement that meets it, that of a domain once in a session: these cost nothing that can be told from noise
+-- (docs/decisions/constraints.md). For the rest of what is impossible inspect.sql looks, and the tests have constraints
+-- (test/support/checks.sql).
+create domain allowed_attempts as smallint check (value between 1 and 20);
+create domain payload_object as jsonb check (jsonb_typeof(value) = 'object');
+create domain some_ids as uuid[] check (cardinality(value) > 0);
+
 -- What a job is: written once by the enqueue. One partition a day by id, so that old days are dropped, not deleted.
--- Here and in the tables that jobs move through there are no check constraints: each is parsed and planned anew by every
--- statement that meets it, which costs as much as the row's own insert. The functions that write check what comes from
--- outside, and the tests run with constraints (test/support/checks.sql).
 create table job (
   id              uuid not null primary key,
   lane            int not null,
-  max_attempts    smallint not null, -- 1 to 20
+  max_attempts    allowed_attempts not null,
   scheduled_at    timestamptz, -- null: at once
   expires_at      timestamptz, -- null: 30 days after its creation, which is in the id
   idempotency_key text,
   partition_key   text,
   traceparent     text,
   tags            text[],
-  payload         jsonb not null -- an object
+  payload         payload_object not null
 ) partition by range (id);
 create table job_default partition of job default;
 
@@ -72,7 +77,7 @@ create table lease (
   started_at timestamptz not null,
   lane       int not null,
   worker     text,
-  ids        uuid[] not null, -- sorted
+  ids        some_ids not null, -- sorted
   attempts   smallint[], -- null: the first attempt of each
   strikes    smallint[] -- null: none of them
 ) with (
@@ -92,7 +97,7 @@ create table done (
   started_at  timestamptz not null,
   finished_at timestamptz not null,
   lane        int not null,
-  ids         uuid[] not null, -- sorted, from lo_id to hi_id
+  ids         some_ids not null, -- sorted, from lo_id to hi_id
   attempts    smallint[]
 ) partition by range (hi_id);
 create index done_by_id on done (hi_id, lo_id);

@@ -1,6 +1,6 @@
--- inspect: looks for states that no job can be in. Check constraints on the tables that jobs move through would cost time
--- in every statement (docs/decisions/speed.md), so each reap round looks at a sample. What it finds is kept in
--- `impossible_state`, looked at again by each later round, and forgotten when it is fine.
+-- inspect: looks for states that no job can be in. Few of them are refused by the tables themselves, since that would
+-- cost time in every statement (docs/decisions/constraints.md); so each reap round looks at a sample. What it finds is
+-- kept in `impossible_state`, looked at again by each later round, and forgotten when it is fine.
 --
 -- No false alarms: a job moves between its tables within one transaction, and wrong_states is one statement, which
 -- reads all of them in one snapshot. Only one inspection runs at a time, by an advisory lock.
@@ -72,7 +72,7 @@ create or replace function wrong_states(p_ids uuid[], p_rows int)
 returns table (kind text, id uuid, what text)
 language sql volatile as $$
   with sample as materialized (
-    select job.id, job.max_attempts, jsonb_typeof(job.payload) as payload_type from job where job.id = any(p_ids)
+    select job.id, job.max_attempts from job where job.id = any(p_ids)
   ),
   bucket as materialized ( -- of ids: all of a row of `done` lie in one
     select distinct (left(sample.id::text, 8) || repeat('0', 24))::uuid as low, end_of_bucket(sample.id) as high from sample
@@ -95,11 +95,11 @@ language sql volatile as $$
     cross join lateral unnest(ids, attempts) as entry(id, attempt)
   ),
   job_state as (
-    select sample.id, max_attempts, payload_type, count(place.name) as places,
+    select sample.id, max_attempts, count(place.name) as places,
            string_agg(place.name, ' and ' order by place.name) as names,
            max(place.attempt) as attempt, bool_or(place.attempt < 0 or place.attempt > max_attempts + more) as is_beyond
     from sample left join place on place.id = sample.id
-    group by sample.id, max_attempts, payload_type
+    group by sample.id, max_attempts
   ),
   packed as ( -- rows with arrays of ids
     select 'lease' as kind, newest.key as id, ids, attempts, strikes, ids[1] as lo_id, ids[cardinality(ids)] as hi_id
@@ -123,14 +123,11 @@ language sql volatile as $$
            case when places = 0 then 'is in none of ready, scheduled, lease, done and closed'
                 when places > 1 then format('is in %s at once', names)
                 when is_beyond then format('is at attempt %s of at most %s', attempt, max_attempts)
-                when max_attempts not between 1 and 20 then format('may be tried %s times', max_attempts)
-                when payload_type <> 'object' then format('has a payload that is no object but of type %s', payload_type)
            end as what
     from job_state
     union all
     select packed.kind, packed.id,
-           case when cardinality(ids) = 0 then 'has no jobs'
-                when cardinality(attempts) <> cardinality(ids)
+           case when cardinality(attempts) <> cardinality(ids)
                   then format('has %s jobs and %s attempts', cardinality(ids), cardinality(attempts))
                 when cardinality(strikes) <> cardinality(ids)
                   then format('has %s jobs and %s strikes', cardinality(ids), cardinality(strikes))

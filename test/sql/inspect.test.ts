@@ -25,6 +25,19 @@ const found = () =>
     "select kind, id, what from sluice.impossible_state order by kind, what",
   );
 
+test.each([
+  "job set max_attempts = 21",
+  "job set max_attempts = 0",
+  "job set payload = '[]'",
+  "lease set ids = '{}'",
+  "done set ids = '{}'",
+])("the table itself refuses what its column cannot hold: %s", async (change) => {
+  await queue.enqueue({}, {});
+  await queue.settle([await queue.claimOne()], complete);
+  await queue.claimOne();
+  await expect(queue.query(`update sluice.${change}`)).rejects.toMatchObject({ code: "23514" });
+});
+
 describe("a job is wrong", () => {
   test.each([
     [
@@ -58,18 +71,6 @@ describe("a job is wrong", () => {
       "update sluice.ready set attempt = 6 where id = $1",
       "is at attempt 6 of at most 5",
       "update sluice.ready set attempt = 5 where id = $1",
-    ],
-    [
-      "with attempts without end",
-      "update sluice.job set max_attempts = 21 where id = $1",
-      "may be tried 21 times",
-      "update sluice.job set max_attempts = 20 where id = $1",
-    ],
-    [
-      "without an object",
-      `update sluice.job set payload = '[]' where id = $1`,
-      "has a payload that is no object but of type array",
-      `update sluice.job set payload = '{}' where id = $1`,
     ],
   ])("%s: it is named until it is repaired", async (_, harm, what, repair) => {
     const [, job] = await queue.enqueue(...times(3, () => ({ maxAttempts: 5 })));

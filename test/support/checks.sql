@@ -1,8 +1,5 @@
 -- What the engine's functions promise of the tables that jobs move through, enforced in every test. A database in use does
--- without: see migrations/0001_tables.sql.
-alter table sluice.job
-  add check (max_attempts between 1 and 20),
-  add check (jsonb_typeof(payload) = 'object');
+-- without: see docs/decisions/constraints.md.
 alter table sluice.ready
   add check (attempt between 0 and 20),
   add check (strikes between 0 and 20);
@@ -10,10 +7,8 @@ alter table sluice.scheduled
   add check (attempt between 0 and 20),
   add check (strikes between 0 and 20);
 alter table sluice.lease
-  add check (cardinality(ids) > 0),
   add check (cardinality(attempts) = cardinality(ids)),
   add check (cardinality(strikes) = cardinality(ids));
 alter table sluice.done
-  add check (cardinality(ids) > 0),
   add check (cardinality(attempts) = cardinality(ids)),
   add check (lo_id = ids[1] and hi_id = ids[cardinality(ids)]);
