@@ -34,7 +34,7 @@ test("a key with the right generation and other random bits settles nothing", as
 });
 
 test("the random bits of two claims differ", async () => {
-  await times(2, () => queue.enqueueOne());
+  await queue.enqueue(...times(2, () => ({})));
   const [first, second] = [await queue.claimOne(), await queue.claimOne()];
   expect(first.leaseKey.slice(19)).not.toBe(second.leaseKey.slice(19));
 });
@@ -55,7 +55,7 @@ test("the generation rises while the clock is behind the sequence", async () => 
 });
 
 test("claims at once after a failover have different generations, all of them higher than before", async () => {
-  await times(32, () => queue.enqueueOne());
+  await queue.enqueue(...times(32, () => ({})));
   const before = generation(await queue.claimOne());
   await setSequence("1");
   const jobs = await Promise.all(Array.from({ length: 31 }, () => queue.claimOne()));
@@ -65,7 +65,7 @@ test("claims at once after a failover have different generations, all of them hi
 });
 
 test("a claim in a transaction that stays open holds back nobody's generation", async () => {
-  await times(2, () => queue.enqueueOne());
+  await queue.enqueue(...times(2, () => ({})));
   await setSequence("1");
   const client = await db.pool.connect();
   try {
