@@ -13,7 +13,7 @@ create table lane (
   queue    text not null check (queue ~ '^[a-z][a-z0-9_.-]{0,62}$'),
   type     text not null check (type ~ '^[a-z][a-z0-9_.-]{0,62}$'),
   priority smallint not null check (priority between 0 and 9),
-  group_size smallint not null default 0 -- of suspects; 0: any number
+  group_size smallint not null default 0 -- of isolated jobs; 0: any number
 );
 create index lane_by_name on lane (queue, priority, type, group_size, lane);
 
@@ -46,7 +46,7 @@ create table ready (
   id      uuid not null,
   lane    int not null,
   attempt smallint not null default 0,
-  strikes smallint not null default 0
+  abandonments smallint not null default 0
 ) with (
   -- Every claim leaves dead rows; a small fixed threshold lets vacuum follow whatever the backlog's size is.
   autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
@@ -62,7 +62,7 @@ create table scheduled (
   id      uuid not null,
   lane    int not null,
   attempt smallint not null default 0,
-  strikes smallint not null default 0
+  abandonments smallint not null default 0
 ) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index scheduled_in_order on scheduled (run_at);
 create unique index scheduled_by_id on scheduled (id);
@@ -71,7 +71,7 @@ create unique index scheduled_by_id on scheduled (id);
 -- its first half rises with every claim, replay included, and its second half cannot be guessed. Extending some of a
 -- lease's jobs splits them off under the same key, so it is not unique.
 create table lease (
-  part       bigint generated always as identity, -- the order in which those who wait for several lock them
+  lock_order bigint generated always as identity, -- the order in which those who wait for several lock them
   key        uuid not null,
   deadline   timestamptz not null,
   started_at timestamptz not null,
@@ -79,7 +79,7 @@ create table lease (
   worker     text,
   ids        some_ids not null, -- sorted
   attempts   smallint[], -- null: the first attempt of each
-  strikes    smallint[] -- null: none of them
+  abandonments    smallint[] -- null: none of them
 ) with (
   toast_tuple_target = 8160, -- a batch of 100 stays in the row
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
@@ -118,7 +118,7 @@ create table closed (
   started_at timestamptz,
   lane       int not null,
   attempt    smallint not null,
-  strikes    smallint not null,
+  abandonments    smallint not null,
   check ((status = 'cancelled') = (reason is null))
 );
 create index closed_by_status on closed (status, id);
@@ -223,20 +223,20 @@ create table pause (
 -- snapshot keeps of it lies to the left.
 create table cursors (
   id            bigint generated always as identity primary key,
-  lows          bigint[] not null, -- of each lane, by its number; past the end: 0
-  scheduled_low timestamptz not null,
+  cursor_seqs          bigint[] not null, -- of each lane, by its number; past the end: 0
+  scheduled_cursor timestamptz not null,
   seq           bigint not null, -- the last one given out
   at            timestamptz not null, -- the clock
-  passable_at   timestamptz not null, -- how far the next advance may move scheduled_low
-  holders       text[] not null, -- transactions that may hold back rows up to there
+  passable_at   timestamptz not null, -- how far the next advance may move scheduled_cursor
+  open_writers       text[] not null, -- transactions that may hold back rows up to there
   claims        bigint not null -- how many there were
 ) with (toast_tuple_target = 8160); -- hundreds of lanes stay in the row
 -- A transaction that cursors have passed while it was open, and where they stood before; or one that found the cursor of
 -- `scheduled` ahead of its own rows, because the clock had stepped back (keep_reachable).
 create table cursor_gap (
-  holder        text primary key,
-  lows          bigint[], -- null: none was passed
-  scheduled_low timestamptz not null
+  writer        text primary key,
+  cursor_seqs          bigint[], -- null: none was passed
+  scheduled_cursor timestamptz not null
 );
 
 -- How far the check for unreachable jobs has come in each table (check_reach).
@@ -266,7 +266,7 @@ create type lane_level as (
   priority smallint,
   lanes    int[],
   types    text[],
-  heads    bigint[],  -- the seq of each one's oldest job
+  oldest_seqs    bigint[],  -- the seq of each one's oldest job
   is_alone boolean[] -- it is claimed alone
 );
 
@@ -292,11 +292,176 @@ create type settled_job as (
   id         uuid,
   lane       int,
   attempt    smallint,
-  strikes    smallint,
+  abandonments    smallint,
   started_at timestamptz,
   outcome    text,
   output     jsonb,
   message    text,
   detail     jsonb,
   seconds    float8
+);
+
+
+-- What drains keep in the database: the state of limits and breakers, and a record of each round.
+
+-- For a limited type: which leases count against its concurrency, and when how many were started. The newest row
+-- counts; a claimer of the type writes the next one under the type's advisory lock and removes the one it read. So
+-- nobody updates a row that others read, and under a pinned snapshot only the right end of the index is touched.
+create table limit_state (
+  type        text not null,
+  id          bigint generated always as identity,
+  lease_keys  uuid[] not null,
+  started_at  timestamptz[] not null,
+  started     int[] not null,
+  primary key (type, id)
+);
+
+-- A type's circuit breaker: open while it was not closed since it was opened. Once closed it lets jobs through by steps of
+-- growing size, until the type has shown that it works.
+create table breaker (
+  type       text primary key,
+  opened_at  timestamptz not null,
+  probed_at  timestamptz not null, -- when a job was last let through
+  closed_at  timestamptz,
+  step       smallint default 1, -- how many jobs may be claimed next; null: as many as there are
+  step_lease uuid, -- the claim that took the last step
+  probe_id   uuid, -- the job that was let through: it is the next probe too, until it ends
+  check (closed_at >= opened_at),
+  check (step = 1 or closed_at is not null)
+);
+
+create table round (
+  id         bigint generated always as identity primary key,
+  kind       text not null check (kind in ('drain', 'nudge', 'reap', 'watch')),
+  queue      text, -- of a drain
+  started_at timestamptz not null,
+  ended_at   timestamptz not null,
+  claimed    int not null default 0,
+  completed  int not null default 0,
+  failed     int not null default 0,
+  released   int not null default 0,
+  lost       int not null default 0, -- settled too late: the lease had run out
+  claim_ms   float8, -- how long a claim of it took, on the average; null: it made none
+  reason     text not null, -- why it ended: empty, time, subrequests, error; done
+  message    text, -- of an error
+  steps      jsonb, -- of a reap round: what each step did, and how long it took
+  check (ended_at >= started_at)
+);
+create index round_by_kind on round (kind, id);
+
+-- Enqueues over HTTP that were answered with a 5xx or refused for depth: each isolate writes its count now and then.
+create table enqueue_error (
+  at     timestamptz not null default now(),
+  errors int not null check (errors > 0)
+);
+create index enqueue_error_in_order on enqueue_error (at);
+
+
+-- Who may call the API, and what they did to the place.
+
+create table api_key (
+  id                    uuid primary key,
+  name                  text not null check (length(name) between 1 and 100),
+  role                  text not null check (role in ('producer', 'worker', 'viewer', 'admin')),
+  key_hash              bytea not null unique check (octet_length(key_hash) = 32), -- SHA-256 of the whole key
+  job_types             text[] check (cardinality(job_types) > 0), -- null: all
+  rate_limit_per_second int not null default 1000 check (rate_limit_per_second > 0),
+  created_at            timestamptz not null default now(),
+  revoked_at            timestamptz,
+  last_used_at          timestamptz, -- to the minute
+  check (job_types is null or role = 'producer')
+);
+
+create table audit (
+  id     bigint generated always as identity primary key,
+  at     timestamptz not null default now(),
+  actor  text not null,
+  action text not null,
+  target text not null,
+  before jsonb,
+  after  jsonb
+);
+
+create function refuse_change() returns trigger
+language plpgsql as $$
+begin
+  raise exception using errcode = 'insufficient_privilege',
+    message = format('%s is append-only: %s is refused', tg_table_name, lower(tg_op));
+end $$;
+create trigger audit_is_append_only before update or delete or truncate on audit
+for each statement execute function refuse_change();
+-- Always: a session that plays a replica (session_replication_role) skips ordinary triggers.
+alter table audit enable always trigger audit_is_append_only;
+
+-- Roles that the Worker connects as: each migration renews what they may do (functions/worker-role.sql).
+create table worker_role (
+  name text primary key
+);
+
+
+-- Alarms: what is wrong and since when, and the notices of it on their way to their targets.
+
+create table alarm (
+  alarm        text not null,
+  queue        text, -- null: all
+  job_type     text, -- null: all
+  version      bigint not null, -- a watcher changes only what it has seen
+  phase        text not null check (phase in ('ok', 'pending', 'firing')),
+  since        timestamptz not null, -- when the trouble was first seen
+  changed_at   timestamptz not null,
+  recent       boolean[] not null, -- which of the last rounds were bad, until it fires
+  clear_rounds int not null, -- clearly good ones in a row, while it fires
+  told         text not null check (told in ('ok', 'firing')), -- what the targets know
+  told_at      timestamptz,
+  severity     text not null check (severity in ('critical', 'warning', 'info')),
+  value        float8,
+  threshold    float8 not null,
+  summary      text not null
+);
+create unique index alarm_by_key on alarm (alarm, queue, job_type) nulls not distinct;
+
+-- One for each notice and target. It is written by the statement that changes the alarm, so a watcher that dies
+-- between raising and delivering loses nothing.
+create table delivery (
+  seq         bigint generated always as identity primary key,
+  id          uuid not null unique, -- the webhook-id, the same for all tries
+  target      text not null,
+  about       text not null, -- the alarm, its queue and type: of these a target hears in order
+  notice      jsonb not null,
+  created_at  timestamptz not null default now(),
+  state       text not null default 'pending' check (state in ('pending', 'delivered', 'given_up')),
+  tries       int not null default 0, -- fences: only the latest try may say how it ended
+  next_try_at timestamptz not null default now(), -- while it is tried: when its deliverer is taken for dead
+  ended_at    timestamptz,
+  status      int, -- of the last answer
+  error       text,
+  check ((state = 'pending') = (ended_at is null))
+);
+create index delivery_due on delivery (next_try_at) where state = 'pending';
+create index delivery_in_order on delivery (target, about, seq) where state = 'pending';
+create index delivery_ended on delivery (ended_at) where state <> 'pending';
+
+-- How a target fares. Its URL may be a secret, so only its hash is here: another URL is another target.
+create table alarm_target (
+  name          text primary key,
+  url_hash      text not null,
+  off_since     timestamptz, -- it answered 410
+  failing_since timestamptz,
+  delivered_at  timestamptz,
+  status        int,
+  error         text
+);
+
+create table alarm_silence (
+  alarm text primary key,
+  until timestamptz not null
+);
+
+-- What the inspection (inspect.sql) found and nobody has repaired yet; at most 100.
+create table impossible_state (
+  kind    text not null check (kind in ('job', 'lease', 'done')), -- the table
+  id      uuid not null, -- of the job; the key of the lease; the highest id of the row of `done`
+  what    text not null, -- is wrong with it
+  seen_at timestamptz not null default now(), -- first
+  primary key (kind, id)
 );

@@ -2,7 +2,7 @@
 // one part ends by itself the others are stopped too.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseSettings } from "../../src/edge/env.ts";
+import { parseSettings } from "../../src/edge/settings/env.ts";
 import { readCrons } from "./crons.ts";
 import { databaseName, migrateDatabase, openPostgres } from "./dev-database.ts";
 import {

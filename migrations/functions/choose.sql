@@ -2,7 +2,7 @@
 
 -- The lanes of the best priority below the given one that have work, the one with the oldest job first.
 create or replace function next_level(
-  p_queue text, p_types text[], p_below smallint, p_limits jsonb, p_lows bigint[], p_suspects boolean
+  p_queue text, p_types text[], p_below smallint, p_limits jsonb, p_lows bigint[], p_isolated boolean
 ) returns lane_level
 language plpgsql as $$
 declare
@@ -22,7 +22,7 @@ begin
     select lane, type, priority, group_size, coalesce(p_lows[lane], 0) as low
     from lane
     where queue = p_queue and type = any(p_types) and priority < coalesce(p_below, 10)
-      and (p_suspects or group_size = 0)
+      and (p_isolated or group_size = 0)
       and type <> all(array(select name from pause where kind = 'type'))
       and not exists (select from pause where kind = 'queue' and name = p_queue)
     order by priority desc
@@ -39,7 +39,7 @@ begin
   if not v_first.has_others then
     v_level.lanes := array[v_first.lane];
     v_level.types := array[v_first.type];
-    v_level.heads := array[v_first.seq];
+    v_level.oldest_seqs := array[v_first.seq];
     v_level.is_alone := array[v_first.is_alone];
     return v_level;
   end if;
@@ -53,7 +53,7 @@ begin
              or type = any(array(select type from breaker where step is not null)) as is_alone
     from lane
     where queue = p_queue and priority = v_first.priority and type = any(p_types)
-      and (p_suspects or group_size = 0)
+      and (p_isolated or group_size = 0)
       and type <> all(array(select name from pause where kind = 'type'))
     offset 0
   ) as chosen
@@ -68,20 +68,20 @@ language sql stable as $$
   select row(p_level.priority, array_agg(lane), array_agg(type), array_agg(head), array_agg(is_alone))::lane_level
   from (
     select lane, type, head, is_alone
-    from unnest(p_level.lanes, p_level.types, p_level.heads, p_level.is_alone) with ordinality
+    from unnest(p_level.lanes, p_level.types, p_level.oldest_seqs, p_level.is_alone) with ordinality
       as entry(lane, type, head, is_alone, place)
     where not is_alone
     order by place
   ) as plain
 $$;
 
--- Claimed alone, if it is the oldest: jobs of a limited type, up to its quota; and a group of suspects, so that if one of
+-- Claimed alone, if it is the oldest: jobs of a limited type, up to its quota; and a group of isolated jobs, so that if one of
 -- them ends its invocation once more it takes no others along.
 create or replace function take_alone(p_batch claim_batch, p_level lane_level, p_limit int, p_limits jsonb)
 returns claim_batch
 language plpgsql as $$
 declare
-  v_plain_head bigint := p_level.heads[array_position(p_level.is_alone, false)];
+  v_plain_head bigint := p_level.oldest_seqs[array_position(p_level.is_alone, false)];
   v_group      record;
   v_quota      record;
   v_limit      int;
@@ -91,14 +91,14 @@ begin
            row(p_level.priority, array_agg(lane order by head), array_agg(entry.type order by head),
                array_agg(head order by head), array_agg(true))::lane_level as level,
            min(head) as head
-    from unnest(p_level.lanes, p_level.types, p_level.heads, p_level.is_alone) as entry(lane, type, head, is_alone)
+    from unnest(p_level.lanes, p_level.types, p_level.oldest_seqs, p_level.is_alone) as entry(lane, type, head, is_alone)
     join lane using (lane)
     where is_alone
     group by entry.type, lane.queue, lane.group_size
     order by min(head)
   loop
     exit when v_plain_head < v_group.head;
-    continue when v_group.group_size > 0 and not may_take_suspects(v_group.queue);
+    continue when v_group.group_size > 0 and not may_take_isolated(v_group.queue);
     select * into v_quota from quota_of(v_group.type, p_limits);
     continue when v_quota.quota = 0; -- used up, or another claim is at it
     v_limit := least(p_limit, v_quota.quota, nullif(v_group.group_size, 0));
@@ -117,13 +117,13 @@ begin
   return p_batch;
 end $$;
 
--- One group of suspects of a queue at a time: whoever has one claims nothing else meanwhile, and only one of a queue's
+-- One group of isolated jobs of a queue at a time: whoever has one claims nothing else meanwhile, and only one of a queue's
 -- drains may be kept busy that way. The lock lasts until the claim has written its lease, and the look after it takes a
 -- fresh snapshot: so of two claims the second is refused the lock or sees the lease of the first.
-create or replace function may_take_suspects(p_queue text) returns boolean
+create or replace function may_take_isolated(p_queue text) returns boolean
 language plpgsql as $$
 begin
-  return pg_try_advisory_xact_lock(hashtextextended(format('sluice.suspects.%s.%s', current_schema(), p_queue), 0))
+  return pg_try_advisory_xact_lock(hashtextextended(format('sluice.isolated.%s.%s', current_schema(), p_queue), 0))
     and not exists (
       select from lease join lane using (lane)
       where lease.deadline > clock_timestamp() and lane.queue = p_queue and lane.group_size > 0);
@@ -148,7 +148,7 @@ begin
       select lane, seq, id, attempt from ready where id = v_probe and lane = any(p_level.lanes)
       union
       select ahead.*
-      from unnest(p_level.lanes, p_level.heads) as lanes(lane, head)
+      from unnest(p_level.lanes, p_level.oldest_seqs) as lanes(lane, head)
       cross join lateral (
         select lane, seq, id, attempt
         from ready where ready.lane = lanes.lane and seq >= lanes.head order by seq limit c_look
@@ -159,7 +159,7 @@ begin
   ) as tried;
   for n in 1 .. coalesce(cardinality(v_tried.lanes), 0) loop
     exit when p_batch.jobs = p_limit or p_batch.more;
-    p_batch := take_lane(p_batch, v_tried, n, v_tried.heads[n], 1);
+    p_batch := take_lane(p_batch, v_tried, n, v_tried.oldest_seqs[n], 1);
   end loop;
   return p_batch;
 end $$;

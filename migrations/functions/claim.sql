@@ -7,7 +7,7 @@
 --
 -- The answer is one value, since a row of a dozen columns for each job costs its reader more than all the rest:
 --   { settled: [status, …] | null, key, is_probe, is_trial, has_more,
---     leases: [{ type, priority, expires_ms, attempts: […] | null, strikes: […] | null, seqs: […],
+--     leases: [{ type, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors], …] }, …] | null }
 
 create or replace function claim(
@@ -22,7 +22,7 @@ create or replace function claim(
   p_settle_ids         uuid[] default null, -- as in settle()
   p_settle_keys        uuid[] default null,
   p_settle_outcomes    jsonb default null,
-  p_suspects           boolean default true -- the caller has nothing else in flight, and claims nothing while it has them
+  p_isolated           boolean default true -- the caller has nothing else in flight, and claims nothing while it has them
 ) returns json
 language plpgsql
 security definer
@@ -36,7 +36,7 @@ declare
   c_tries         constant int := 50;
   v_cursors       cursors%rowtype; -- an old one is as good
   v_settled       text[];
-  v_scheduled_low timestamptz;
+  v_scheduled_cursor timestamptz;
   v_batch         claim_batch;
   v_level         lane_level; -- of the best priority that has work, then of the next
   v_below         smallint;
@@ -69,9 +69,9 @@ begin
   v_batch.more := false;
   v_batch.is_probe := false;
   v_batch.some_expired := false;
-  v_scheduled_low := coalesce(v_cursors.scheduled_low, '-infinity');
-  if exists (select from scheduled where run_at >= v_scheduled_low and run_at <= v_batch.at) then
-    perform promote_due(greatest(2 * p_limit, 100), v_scheduled_low, v_batch.at);
+  v_scheduled_cursor := coalesce(v_cursors.scheduled_cursor, '-infinity');
+  if exists (select from scheduled where run_at >= v_scheduled_cursor and run_at <= v_batch.at) then
+    perform promote_due(greatest(2 * p_limit, 100), v_scheduled_cursor, v_batch.at);
   end if;
 
   for n in 1 .. c_tries loop
@@ -80,7 +80,7 @@ begin
       v_below := v_level.priority;
     end if;
     v_batch.some_expired := false;
-    v_level := next_level(p_queue, p_types, v_below, p_limits, v_cursors.lows, p_suspects);
+    v_level := next_level(p_queue, p_types, v_below, p_limits, v_cursors.cursor_seqs, p_isolated);
     exit when v_level.priority is null;
     continue when v_level.lanes is null; -- others were faster
     v_some_alone := true = any(v_level.is_alone);
@@ -105,9 +105,9 @@ begin
     v_key := new_lease_key(); -- after all its rows were locked
     perform nextval('claim_count');
     foreach v_lease in array v_batch.leases loop
-      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, strikes)
+      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments)
       values (v_key, v_lease.deadline, v_lease.started_at, v_lease.lane, v_lease.worker, v_lease.ids,
-              v_lease.attempts, v_lease.strikes);
+              v_lease.attempts, v_lease.abandonments);
     end loop;
     if p_limits is not null then
       perform count_claimed(p_limits, v_key);
@@ -135,12 +135,12 @@ language sql as $$
     for update skip locked
   ),
   removed as (
-    delete from scheduled where ctid = any(array(select tid from due)) returning run_at, id, lane, attempt, strikes
+    delete from scheduled where ctid = any(array(select tid from due)) returning run_at, id, lane, attempt, abandonments
   ),
   booked as (
     insert into ledger (lane, scheduled) select lane, -count(*) from removed group by lane
   )
-  insert into ready (seq, id, lane, attempt, strikes)
-  select nextval('ready_seq'), id, lane, attempt, strikes
+  insert into ready (seq, id, lane, attempt, abandonments)
+  select nextval('ready_seq'), id, lane, attempt, abandonments
   from (select * from removed order by run_at) as in_order;
 $$;

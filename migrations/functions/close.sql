@@ -12,15 +12,15 @@ as $$
 declare
   v_job record;
 begin
-  delete from scheduled where id = p_id returning lane, attempt, strikes, -1 as scheduled into v_job;
+  delete from scheduled where id = p_id returning lane, attempt, abandonments, -1 as scheduled into v_job;
   if not found then
-    delete from ready where id = p_id returning lane, attempt, strikes, 0 as scheduled into v_job;
+    delete from ready where id = p_id returning lane, attempt, abandonments, 0 as scheduled into v_job;
   end if;
   if not found then
     return false;
   end if;
-  insert into closed (id, status, closed_at, lane, attempt, strikes)
-  values (p_id, 'cancelled', now(), v_job.lane, v_job.attempt, v_job.strikes);
+  insert into closed (id, status, closed_at, lane, attempt, abandonments)
+  values (p_id, 'cancelled', now(), v_job.lane, v_job.attempt, v_job.abandonments);
   insert into ledger (lane, pending, scheduled, cancelled) values (v_job.lane, -1, v_job.scheduled, 1);
   return true;
 end $$;
@@ -60,7 +60,7 @@ begin
   )
   insert into expiry (expires_at, id) select expires_at, id from renewed where expires_at is not null;
 
-  -- No longer a suspect either: the lane beside those of suspects.
+  -- No longer isolated either: the lane beside those of isolated jobs.
   with revived as materialized (
     select dead.id, lane_of(lane.queue, lane.type, lane.priority) as lane, lane.lane as old_lane,
            (row_number() over (order by dead.id) - 1) * p_seconds_apart as seconds

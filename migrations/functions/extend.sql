@@ -23,14 +23,14 @@ begin
              exists (select from unnest(p_ids, p_keys) as asked(id, key)
                      where asked.id = entry.id and asked.key = lease.key) as is_asked
       from lease
-      cross join lateral unnest(ids, attempts, strikes) with ordinality as entry(id, attempt, strikes, place)
+      cross join lateral unnest(ids, attempts, abandonments) with ordinality as entry(id, attempt, abandonments, place)
       where lease.key = any(p_keys)
     ),
     packed as materialized (
       select tid, is_asked, key, deadline, started_at, lane, worker,
              array_agg(id order by place) as ids,
              case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
-             case when count(strikes) > 0 then array_agg(strikes order by place) end as strikes,
+             case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments,
              bool_and(is_asked) over (partition by tid) as is_whole
       from held
       group by tid, is_asked, key, deadline, started_at, lane, worker
@@ -45,9 +45,9 @@ begin
       delete from lease where ctid = any(array(select tid from packed where is_asked and not is_whole)) returning ctid
     ),
     parts as (
-      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, strikes)
+      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments)
       select key, case when is_asked then greatest(deadline, v_deadline) else deadline end, started_at, lane,
-             worker, ids, attempts, strikes
+             worker, ids, attempts, abandonments
       from packed
       where tid = any(array(select ctid from torn))
     )

@@ -102,11 +102,11 @@ language sql volatile as $$
     group by sample.id, max_attempts
   ),
   packed as ( -- rows with arrays of ids
-    select 'lease' as kind, newest.key as id, ids, attempts, strikes, ids[1] as lo_id, ids[cardinality(ids)] as hi_id
+    select 'lease' as kind, newest.key as id, ids, attempts, abandonments, ids[1] as lo_id, ids[cardinality(ids)] as hi_id
     from (
-      (select key, ids, attempts, strikes from lease order by deadline desc limit p_rows)
+      (select key, ids, attempts, abandonments from lease order by deadline desc limit p_rows)
       union all
-      select key, ids, attempts, strikes from lease
+      select key, ids, attempts, abandonments from lease
       where key = any(array(select known.id from impossible_state as known where known.kind = 'lease'))
     ) as newest
     union all
@@ -129,8 +129,8 @@ language sql volatile as $$
     select packed.kind, packed.id,
            case when cardinality(attempts) <> cardinality(ids)
                   then format('has %s jobs and %s attempts', cardinality(ids), cardinality(attempts))
-                when cardinality(strikes) <> cardinality(ids)
-                  then format('has %s jobs and %s strikes', cardinality(ids), cardinality(strikes))
+                when cardinality(abandonments) <> cardinality(ids)
+                  then format('has %s jobs and %s abandonments', cardinality(ids), cardinality(abandonments))
                 when ids <> array(select distinct entry from unnest(ids) as entry order by entry)
                   then 'has jobs that are not in the order of their ids'
                 when lo_id <> ids[1] or hi_id <> ids[cardinality(ids)]

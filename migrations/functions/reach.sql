@@ -37,15 +37,15 @@ declare
 begin
   v_pages := next_pages('ready', p_pages);
   with newest as materialized (
-    select lows from cursors order by id desc limit 1
+    select cursor_seqs from cursors order by id desc limit 1
   ),
   unreachable as materialized (
     select ready.ctid as tid
     from newest cross join ready
-    where ready.ctid >= v_pages.first and ready.ctid < v_pages.beyond and seq < newest.lows[lane]
+    where ready.ctid >= v_pages.first and ready.ctid < v_pages.beyond and seq < newest.cursor_seqs[lane]
       and not exists (
         select from cursor_gap
-        where cursor_gap.lows is not null and coalesce(cursor_gap.lows[ready.lane], 0) <= ready.seq)
+        where cursor_gap.cursor_seqs is not null and coalesce(cursor_gap.cursor_seqs[ready.lane], 0) <= ready.seq)
     limit p_limit
     for update of ready skip locked
   )
@@ -54,14 +54,14 @@ begin
 
   v_pages := next_pages('scheduled', p_pages);
   with newest as materialized (
-    select scheduled_low from cursors order by id desc limit 1
+    select scheduled_cursor from cursors order by id desc limit 1
   )
   select count(*), min(run_at) into v_late, v_earliest
   from newest cross join scheduled
-  where scheduled.ctid >= v_pages.first and scheduled.ctid < v_pages.beyond and run_at < newest.scheduled_low
-    and not exists (select from cursor_gap where cursor_gap.scheduled_low <= run_at);
+  where scheduled.ctid >= v_pages.first and scheduled.ctid < v_pages.beyond and run_at < newest.scheduled_cursor
+    and not exists (select from cursor_gap where cursor_gap.scheduled_cursor <= run_at);
   if v_late > 0 then
-    insert into cursor_gap (holder, scheduled_low) values ('xid/' || pg_current_xact_id(), v_earliest)
+    insert into cursor_gap (writer, scheduled_cursor) values ('xid/' || pg_current_xact_id(), v_earliest)
     on conflict do nothing;
   end if;
   return v_ready + v_late;

@@ -33,31 +33,31 @@ begin
       select tid
       from (select tid, sum(jobs) over (order by deadline, tid) - jobs as jobs_before from ran_out) as in_order
       where jobs_before < p_limit))
-    returning lane, started_at, ids, attempts, strikes
+    returning lane, started_at, ids, attempts, abandonments
   ),
   abandoned as materialized (
-    select removed.lane, started_at, entry.id, coalesce(entry.attempt, 1) as attempt, coalesce(entry.strikes, 0) + 1 as strikes,
+    select removed.lane, started_at, entry.id, coalesce(entry.attempt, 1) as attempt, coalesce(entry.abandonments, 0) + 1 as abandonments,
            case when kept.max_attempts - coalesce(entry.attempt, 1) >= 2
-                then coalesce(c_groups[coalesce(entry.strikes, 0) + 1], 1::smallint)
+                then coalesce(c_groups[coalesce(entry.abandonments, 0) + 1], 1::smallint)
                 else 1::smallint end as group_size
     from removed
-    cross join lateral unnest(ids, attempts, strikes) as entry(id, attempt, strikes)
+    cross join lateral unnest(ids, attempts, abandonments) as entry(id, attempt, abandonments)
     cross join lateral (select max_attempts from job where job.id = entry.id) as kept
   ),
-  suspects as materialized (
+  isolated as materialized (
     select lane.lane, kind.group_size, p_backoffs -> lane.type as backoff, jobs,
-           lane_of(lane.queue, lane.type, lane.priority, kind.group_size) as suspect_lane
+           lane_of(lane.queue, lane.type, lane.priority, kind.group_size) as isolated_lane
     from (select lane, group_size, count(*)::int as jobs from abandoned group by lane, group_size) as kind
     join lane using (lane)
   ),
   moved as ( -- the books: from one lane to the other
     insert into ledger (lane, leased)
-    select unnest(array[lane, suspect_lane]), unnest(array[-jobs, jobs]) from suspects
+    select unnest(array[lane, isolated_lane]), unnest(array[-jobs, jobs]) from isolated
   )
-  select array_agg(row(id, suspect_lane, attempt, strikes, started_at,
+  select array_agg(row(id, isolated_lane, attempt, abandonments, started_at,
                        'retry', null, 'the lease ran out', null, backoff_seconds(attempt, backoff))::settled_job)
   into v_jobs
-  from abandoned join suspects using (lane, group_size);
+  from abandoned join isolated using (lane, group_size);
 
   buried := cardinality(fail_jobs(coalesce(v_jobs, '{}'), 'abandoned'));
   returned := coalesce(cardinality(v_jobs), 0) - buried;
@@ -104,17 +104,17 @@ begin
     select id from job where id = any(v_ids) and expiry_of(id, expires_at) <= now()
   ),
   from_ready as (
-    delete from ready where id = any(array(select id from expired)) returning id, lane, attempt, strikes
+    delete from ready where id = any(array(select id from expired)) returning id, lane, attempt, abandonments
   ),
   from_scheduled as (
-    delete from scheduled where id = any(array(select id from expired)) returning id, lane, attempt, strikes
+    delete from scheduled where id = any(array(select id from expired)) returning id, lane, attempt, abandonments
   ),
   gone as materialized (
     select *, 0 as scheduled from from_ready union all select *, 1 from from_scheduled
   ),
   closed as (
-    insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
-    select id, 'dead', 'expired', now(), lane, attempt, strikes from gone
+    insert into closed (id, status, reason, closed_at, lane, attempt, abandonments)
+    select id, 'dead', 'expired', now(), lane, attempt, abandonments from gone
   ),
   booked as (
     insert into ledger (lane, pending, scheduled, dead, expired)

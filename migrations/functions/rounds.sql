@@ -31,7 +31,7 @@ as $$
     select lane, count(*) as jobs
     from (select lane from scheduled
           -- a cursor that is ahead of the clock, which has stepped back, does not count
-          where run_at >= coalesce((select case when at <= clock_timestamp() then scheduled_low end
+          where run_at >= coalesce((select case when at <= clock_timestamp() then scheduled_cursor end
                                     from cursors order by id desc limit 1), '-infinity')
             and run_at <= now()
           order by run_at limit p_cap) as due
@@ -41,7 +41,7 @@ as $$
   from (
     select lane, queue, coalesce(low, 0) as low
     from lane
-    left join unnest((select lows from cursors order by id desc limit 1)) with ordinality as cursor(low, lane) using (lane)
+    left join unnest((select cursor_seqs from cursors order by id desc limit 1)) with ordinality as cursor(low, lane) using (lane)
     where type = any(p_types)
       and type <> all(array(select name from pause where kind = 'type'))
       and queue <> all(array(select name from pause where kind = 'queue'))

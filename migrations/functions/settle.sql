@@ -33,7 +33,7 @@ begin
      and end_of_bucket(p_ids[1]) = end_of_bucket(p_ids[cardinality(p_ids)]) then
     select array_agg(tid) filter (where place = 1), array_agg(id order by id) into v_tids, v_held
     from (
-      select ctid as tid, ids from lease where key = p_keys[1] order by part for update
+      select ctid as tid, ids from lease where key = p_keys[1] order by lock_order for update
     ) as held cross join lateral unnest(ids) with ordinality as entry(id, place);
     if v_held = p_ids then
       with gone as (
@@ -61,7 +61,7 @@ begin
   held as materialized (
     select lease.ctid as tid, lease.key, lease.lane, lease.started_at, entry.*
     from lease
-    cross join lateral unnest(ids, attempts, strikes) with ordinality as entry(id, attempt, strikes, place)
+    cross join lateral unnest(ids, attempts, abandonments) with ordinality as entry(id, attempt, abandonments, place)
     where lease.key = any(p_keys)
   ),
   matched as materialized (
@@ -75,7 +75,7 @@ begin
     select tid,
            array_agg(id order by place) as ids,
            case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
-           case when count(strikes) > 0 then array_agg(strikes order by place) end as strikes
+           case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments
     from held
     where tid = any(array(select tid from matched))
       and not exists (select from matched where matched.id = held.id and matched.key = held.key)
@@ -87,14 +87,14 @@ begin
   ),
   shrunk as (
     update lease
-    set ids = remaining.ids, attempts = remaining.attempts, strikes = remaining.strikes
+    set ids = remaining.ids, attempts = remaining.attempts, abandonments = remaining.abandonments
     from remaining
     where lease.ctid = remaining.tid
   )
   select array_agg(row(id, lane,
                        coalesce(attempt, 1)
                          + case when outcome in ('snooze', 'release') then coalesce(uses, 0) else coalesce(uses, 1) - 1 end,
-                       coalesce(strikes, 0), started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
+                       coalesce(abandonments, 0), started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
                        case when outcome = 'release' then 0 else coalesce(seconds, 0) end)::settled_job order by id),
          array_agg(asked_place order by id),
          bool_or(outcome <> 'complete')
@@ -115,7 +115,7 @@ begin
                 else 'pending' end
     from unnest(p_ids) with ordinality as asked(id, position)
     left join unnest(v_settled, v_places)
-      as job(id, lane, attempt, strikes, started_at, outcome, output, message, detail, seconds, place)
+      as job(id, lane, attempt, abandonments, started_at, outcome, output, message, detail, seconds, place)
       on job.place = asked.position
     order by asked.position);
 end $$;
@@ -124,7 +124,7 @@ end $$;
 -- snapshot and so sees what was left. An extend that we waited for may have put new rows in the place of the old
 -- one, which are not locked yet: hence again, until there is no other.
 --
--- All who wait go by the key and within it by the part, which is higher for a row that comes later: so they
+-- All who wait go by the key and within it by the lock order, which is higher for a row that comes later: so they
 -- meet in the same order, and none waits for another crosswise.
 create or replace function lock_leases(p_keys uuid[]) returns void
 language plpgsql as $$
@@ -134,7 +134,7 @@ declare
 begin
   foreach v_key in array array(select distinct unnest(p_keys) order by 1) loop
     loop
-      v_locked := array(select ctid from lease where key = v_key order by part for update);
+      v_locked := array(select ctid from lease where key = v_key order by lock_order for update);
       exit when not exists (select from lease where key = v_key and ctid <> all(v_locked));
     end loop;
   end loop;
@@ -186,18 +186,18 @@ begin
       and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
   ),
   buried as (
-    insert into closed (id, status, reason, closed_at, started_at, lane, attempt, strikes)
-    select id, 'dead', reason, now(), started_at, lane, used, strikes from judged where reason is not null
+    insert into closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments)
+    select id, 'dead', reason, now(), started_at, lane, used, abandonments from judged where reason is not null
   ),
   postponed as (
-    insert into scheduled (run_at, id, lane, attempt, strikes)
-    select clock_timestamp() + make_interval(secs => seconds), id, lane, used, strikes
+    insert into scheduled (run_at, id, lane, attempt, abandonments)
+    select clock_timestamp() + make_interval(secs => seconds), id, lane, used, abandonments
     from judged where reason is null and seconds > 0
     returning run_at
   ),
   readied as (
-    insert into ready (seq, id, lane, attempt, strikes)
-    select nextval('ready_seq'), id, lane, used, strikes
+    insert into ready (seq, id, lane, attempt, abandonments)
+    select nextval('ready_seq'), id, lane, used, abandonments
     from judged where reason is null and seconds <= 0
   ),
   remembered as (

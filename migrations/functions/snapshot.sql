@@ -31,14 +31,14 @@ as $$
   ),
   newest_cursors as materialized (
     -- one that is ahead of the clock, which has stepped back, does not count
-    select lows, case when cursors.at <= clock_timestamp() then scheduled_low end as scheduled_low
+    select cursor_seqs, case when cursors.at <= clock_timestamp() then scheduled_cursor end as scheduled_cursor
     from cursors order by id desc limit 1
   ),
   starts as ( -- where the unclaimed part of each lane begins
     select lane, coalesce(low, 0) as low
     from lane
-    -- Not `lows[lane]`: that would decompress the whole array for each lane.
-    left join unnest((select lows from newest_cursors)) with ordinality as cursor(low, lane) using (lane)
+    -- Not `cursor_seqs[lane]`: that would decompress the whole array for each lane.
+    left join unnest((select cursor_seqs from newest_cursors)) with ordinality as cursor(low, lane) using (lane)
     offset 0 -- a fence: the cursor has to be a value to seek by
   ),
   sightings as materialized ( -- when transaction ids were given out: a record that a watch round wrote bears one
@@ -65,7 +65,7 @@ as $$
     select lane, run_at
     from (
       select scheduled.lane, run_at from scheduled
-      where run_at >= coalesce((select scheduled_low from newest_cursors), '-infinity') and run_at <= now()
+      where run_at >= coalesce((select scheduled_cursor from newest_cursors), '-infinity') and run_at <= now()
       order by run_at limit 1000
     ) as due
   ),

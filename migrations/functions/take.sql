@@ -6,7 +6,7 @@ declare
   c_all   constant bigint := 9223372036854775807;
   v_until int := p_batch.jobs + p_limit;
   v_reach bigint;
-  v_last  bigint := p_level.heads[1]; -- of as many as wanted
+  v_last  bigint := p_level.oldest_seqs[1]; -- of as many as wanted
   v_seen  int := 1;
 begin
   if cardinality(p_level.lanes) > 1 then
@@ -16,7 +16,7 @@ begin
         select max(seq), count(*) into v_last, v_seen
         from (
           select ahead.seq
-          from unnest(p_level.lanes, p_level.heads) as lanes(lane, head)
+          from unnest(p_level.lanes, p_level.oldest_seqs) as lanes(lane, head)
           cross join lateral (
             select seq
             from ready
@@ -31,12 +31,12 @@ begin
       end loop;
     end if;
     for n in 1 .. cardinality(p_level.lanes) loop
-      exit when p_level.heads[n] > v_last or p_batch.jobs = v_until or p_batch.more;
+      exit when p_level.oldest_seqs[n] > v_last or p_batch.jobs = v_until or p_batch.more;
       p_batch := take_lane(p_batch, p_level, n, v_last, v_until - p_batch.jobs);
     end loop;
     if p_batch.jobs + p_limit > v_until or p_batch.more then
       p_batch.more := p_batch.more or v_seen = p_limit and (
-        v_last < p_level.heads[cardinality(p_level.heads)]
+        v_last < p_level.oldest_seqs[cardinality(p_level.oldest_seqs)]
         or exists (
           select
           from unnest(p_level.lanes) as lanes(lane)
@@ -67,15 +67,15 @@ returns claim_batch
 language plpgsql as $$
 declare
   v_lane         int := p_level.lanes[n];
-  v_head         bigint := p_level.heads[n];
+  v_head         bigint := p_level.oldest_seqs[n];
   v_is_thorough  boolean := p_limit < 50 or cardinality(p_level.lanes) > 1;
   v_tids         tid[];
   v_ids          uuid[]; -- sorted, as all that follow
   v_seqs         bigint[];
   v_attempt      smallint; -- the most of any
-  v_strike       smallint;
+  v_most_abandonments       smallint;
   v_attempts     smallint[];
-  v_strikes      smallint[];
+  v_abandonments      smallint[];
   v_retried      uuid[] := '{}';
   v_jobs         json;
   v_bytes        bigint;
@@ -88,10 +88,10 @@ begin
     -- xmax, so a large claim from one lane passes over those that are marked. But so is what they let go again: that
     -- is seen when it has become the oldest, or when there is not enough without it.
     loop
-      select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(attempt), max(strikes), max(seq)
-      into v_tids, v_ids, v_seqs, v_attempt, v_strike, p_batch.last_seq
+      select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(attempt), max(abandonments), max(seq)
+      into v_tids, v_ids, v_seqs, v_attempt, v_most_abandonments, p_batch.last_seq
       from (
-        select ctid as tid, seq, id, attempt, strikes
+        select ctid as tid, seq, id, attempt, abandonments
         from ready
         where lane = v_lane and seq >= v_head and seq <= p_last and (v_is_thorough or xmax = 0)
         order by seq
@@ -109,11 +109,11 @@ begin
     if v_ids is null then
       return p_batch;
     end if;
-    if v_attempt > 0 or v_strike > 0 then
+    if v_attempt > 0 or v_most_abandonments > 0 then
       select case when v_attempt > 0 then array_agg((attempt + 1)::smallint order by id) end,
-             case when v_strike > 0 then array_agg(strikes order by id) end,
+             case when v_most_abandonments > 0 then array_agg(abandonments order by id) end,
              coalesce(array_agg(id) filter (where attempt > 0), '{}')
-      into v_attempts, v_strikes, v_retried
+      into v_attempts, v_abandonments, v_retried
       from ready where ctid = any(v_tids);
     end if;
 
@@ -143,7 +143,7 @@ begin
       return p_batch;
     end if;
     v_attempts := null;
-    v_strikes := null;
+    v_abandonments := null;
     v_retried := '{}';
   end loop;
 
@@ -156,10 +156,10 @@ begin
   p_batch.jobs := p_batch.jobs + cardinality(v_ids);
   p_batch.bytes_left := p_batch.bytes_left - v_bytes;
   p_batch.leases := p_batch.leases
-    || row(null, null, v_deadline, now(), v_lane, p_batch.worker, v_ids, v_attempts, v_strikes)::lease;
+    || row(null, null, v_deadline, now(), v_lane, p_batch.worker, v_ids, v_attempts, v_abandonments)::lease;
   p_batch.answers := p_batch.answers || json_build_object(
     'type', p_level.types[n], 'priority', p_level.priority, 'expires_ms', date_part('epoch', v_deadline) * 1000,
-    'attempts', v_attempts, 'strikes', v_strikes, 'seqs', v_seqs, 'jobs', v_jobs);
+    'attempts', v_attempts, 'abandonments', v_abandonments, 'seqs', v_seqs, 'jobs', v_jobs);
   return p_batch;
 end $$;
 
@@ -181,11 +181,11 @@ language sql as $$
     where id = any(p_ids) and id >= p_ids[1] and id <= p_ids[cardinality(p_ids)] and expiry_of(id, expires_at) <= p_now
   ),
   removed as (
-    delete from ready where id = any(array(select id from expired)) returning id, attempt, strikes
+    delete from ready where id = any(array(select id from expired)) returning id, attempt, abandonments
   ),
   buried as (
-    insert into closed (id, status, reason, closed_at, lane, attempt, strikes)
-    select id, 'dead', 'expired', now(), p_lane, attempt, strikes from removed
+    insert into closed (id, status, reason, closed_at, lane, attempt, abandonments)
+    select id, 'dead', 'expired', now(), p_lane, attempt, abandonments from removed
   )
   insert into ledger (lane, pending, dead, expired)
   select p_lane, -count(*), count(*), count(*) from removed;

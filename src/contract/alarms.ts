@@ -1,7 +1,7 @@
 // The shapes of alarms: the notice that targets get, what the admin sees, the test notice, silences.
 import * as z from "zod";
-import { alarmNames, severities } from "../core/alarm.ts";
-import type { NoticeBody } from "../core/notice.ts";
+import { alarmNames, severities } from "../core/alarms/alarm.ts";
+import type { NoticeBody } from "../core/alarms/notice.ts";
 import { givenTime, time } from "./jobs.ts";
 
 const key = {

@@ -86,7 +86,7 @@ export interface ClaimedJob extends Held {
   attempt: number;
   maxAttempts: number;
   /** How often its lease ran out: what abandoned it may have been the job itself. */
-  strikes: number;
+  abandonments: number;
   leaseExpiresAt: Date;
   priority: number;
   createdAt: Date;

@@ -4,18 +4,18 @@ import { canaryJob } from "../jobs/canary.ts";
 import type { JobDefinition } from "../jobs/define.ts";
 import { createRegistry } from "../jobs/registry.ts";
 import { withHeartbeat } from "../queue/heartbeat.ts";
-import type { Clock, Queue, Sender } from "../queue/ports.ts";
+import type { Clock, Ports, Sender } from "../queue/ports.ts";
 import { reap } from "../queue/reap.ts";
 import { drainAll, recorded, type StartDrain } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
 import { consoleLog } from "./console-log.ts";
 import { signDrain } from "./drain-call.ts";
-import { type Settings, settingsOf } from "./env.ts";
 import { app } from "./http/app.ts";
-import { writeEnqueueErrors } from "./http/enqueue-errors.ts";
-import { problemResponse } from "./http/problem.ts";
-import { createNeonDatabase } from "./neon-database.ts";
+import { problemResponse } from "./http/codec/problem.ts";
+import { writeEnqueueErrors } from "./http/guards/enqueue-errors.ts";
+import { createNeonDatabase } from "./neon/neon-database.ts";
 import { nudge } from "./nudge.ts";
+import { type Settings, settingsOf } from "./settings/env.ts";
 import { createSender } from "./webhook-sender.ts";
 
 export interface SluiceOptions {
@@ -59,13 +59,13 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
   const { drain: drainCron, reap: reapCron, watch: watchCron } = { ...defaultCrons, ...crons };
   const rounds = new Map<string, { kind: keyof Crons; run: Round }>([
     [drainCron, { kind: "drain", run: drainStep }],
-    [reapCron, { kind: "reap", run: ({ queue }) => recorded(queue, "reap", () => reap(queue)) }],
+    [reapCron, { kind: "reap", run: ({ ports }) => recorded(ports, "reap", () => reap(ports)) }],
     [watchCron, { kind: "watch", run: watchStep }],
   ]);
 
   function bind(env: object, { timeoutMs }: { timeoutMs: number }): Invocation {
     const settings = settingsOf(env);
-    const queue: Queue = {
+    const ports: Ports = {
       db: createNeonDatabase(settings, { timeoutMs }),
       clock: { nowMs: () => Date.now() },
       random: Math.random,
@@ -74,20 +74,20 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
       env,
     };
     const sender = createSender({ allowPrivate: settings.allowPrivateTargets });
-    return { env, settings, queue, sender };
+    return { env, settings, ports, sender };
   }
 
   return {
     async fetch(request, env, context) {
       try {
-        const { settings, queue, sender } = bind(env, { timeoutMs: requestTimeoutMs });
+        const { settings, ports, sender } = bind(env, { timeoutMs: requestTimeoutMs });
         const bindings = {
           settings,
-          queue,
+          ports,
           sender,
           registry,
           nudge: (name: string) =>
-            nudge({ queue, name, plan: settings.plan, waitUntil: (work) => context.waitUntil(work) }),
+            nudge({ ports, name, plan: settings.plan, waitUntil: (work) => context.waitUntil(work) }),
         };
         return await app.fetch(request, bindings, context as never);
       } catch (error) {
@@ -98,11 +98,11 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
       const round = rounds.get(controller.cron);
       if (!round) throw new Error(`no round is set for the cron "${controller.cron}": see sluice({ crons })`);
       const invocation = bind(env, { timeoutMs: roundTimeoutMs });
-      const { sender, queue, settings } = invocation;
+      const { sender, ports, settings } = invocation;
       const waitUntil = (work: Promise<unknown>) => context.waitUntil(work);
       const url = settings.heartbeatUrls[round.kind];
-      await withHeartbeat({ url, sender, log: queue.log, waitUntil }, () => round.run(invocation));
-      await writeEnqueueErrors(queue, settings);
+      await withHeartbeat({ url, sender, log: ports.log, waitUntil }, () => round.run(invocation));
+      await writeEnqueueErrors(ports, settings);
     },
   };
 }
@@ -110,22 +110,22 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
 interface Invocation {
   env: object;
   settings: Settings;
-  queue: Queue;
+  ports: Ports;
   sender: Sender;
 }
 
 type Round = (invocation: Invocation) => Promise<object>;
 
-const drainStep: Round = ({ env, settings, queue }) =>
-  drainAll(queue, {
+const drainStep: Round = ({ env, settings, ports }) =>
+  drainAll(ports, {
     plan: settings.plan,
     fanOut: { ...defaultFanOut, maxDrains: settings.maxDrains },
-    startDrain: startDrainBy(env, settings, queue.clock),
+    startDrain: startDrainBy(env, settings, ports.clock),
   });
 
-const watchStep: Round = ({ settings, queue, sender }) =>
-  recorded(queue, "watch", () =>
-    watch(queue, {
+const watchStep: Round = ({ settings, ports, sender }) =>
+  recorded(ports, "watch", () =>
+    watch(ports, {
       rules: settings.alarmRules,
       targets: settings.alarmTargets,
       sender,

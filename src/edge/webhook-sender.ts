@@ -1,7 +1,7 @@
 // The Sender port: fetch, to public hosts unless the deployment allows others, without following redirects, for a bounded
 // time and reading a bounded answer.
 import { refusalOf } from "../core/policy/outgoing-target.ts";
-import { readAtMost, retryAfterSeconds } from "../queue/answer.ts";
+import { readAtMost, retryAfterSeconds } from "../queue/outgoing/answer.ts";
 import type { Sender } from "../queue/ports.ts";
 
 const maxSaidBytes = 500;

@@ -1,7 +1,7 @@
 // The canary: a job of our own that does nothing. Every deployment knows it, so that its completion proves the way of a
 // job from enqueue to settle (A10).
 import * as z from "zod";
-import { canary } from "../core/alarm.ts";
+import { canary } from "../core/alarms/alarm.ts";
 import { defineJob } from "./define.ts";
 
 export const canaryJob = defineJob(canary.type, {

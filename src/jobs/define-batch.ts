@@ -1,7 +1,7 @@
 // defineBatchJob: a handler that takes all jobs of a claimed batch at once and answers for each.
 import type * as z from "zod";
 import type { Json, Outcome } from "../core/job.ts";
-import { outcomeOf } from "../queue/outcome.ts";
+import { outcomeOf } from "../queue/drain/outcome.ts";
 import type { HandlerContext, RunningJob } from "../queue/ports.ts";
 import type { JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
 import { checkPayload, type PayloadCheck } from "./payload.ts";

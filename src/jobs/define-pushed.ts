@@ -3,9 +3,9 @@
 import { FatalError, RetryableError } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
 import { refusalOf } from "../core/policy/outgoing-target.ts";
-import { readAtMost, retryAfterSeconds } from "../queue/answer.ts";
+import { readAtMost, retryAfterSeconds } from "../queue/outgoing/answer.ts";
+import { signWebhook, type WebhookSecret } from "../queue/outgoing/sign-webhook.ts";
 import type { HandlerContext } from "../queue/ports.ts";
-import { signWebhook, type WebhookSecret } from "../queue/webhook.ts";
 import { defineJob, type JobDefinition, type PayloadOptions, type PayloadSchema } from "./define.ts";
 
 export interface PushedJobOptions<Schema extends PayloadSchema, Env = unknown>

@@ -5,7 +5,7 @@
 // So an effect that never comes ends the job after its maximum of runs, and one that comes leaves no error behind.
 import type * as z from "zod";
 import type { Outcome } from "../core/job.ts";
-import { outcomeOf } from "../queue/outcome.ts";
+import { outcomeOf } from "../queue/drain/outcome.ts";
 import type { HandlerContext, RunningJob } from "../queue/ports.ts";
 import type { HandlerResult, JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
 import { type BatchItem, runFitting } from "./define-batch.ts";

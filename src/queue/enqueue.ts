@@ -3,14 +3,14 @@ import { SluiceError } from "../core/errors.ts";
 import type { NewJob } from "../core/job.ts";
 import type { EnqueuedJob } from "../core/sql/enqueue.ts";
 import { enqueue as enqueueStatement } from "../core/sql/index.ts";
-import type { Queue } from "./ports.ts";
+import type { Ports } from "./ports.ts";
 
-export async function enqueueAll(queue: Queue, jobs: readonly NewJob[]): Promise<EnqueuedJob[]> {
-  return (await queue.db.run(enqueueStatement(jobs))).flat();
+export async function enqueueAll(ports: Ports, jobs: readonly NewJob[]): Promise<EnqueuedJob[]> {
+  return (await ports.db.run(enqueueStatement(jobs))).flat();
 }
 
-export async function enqueue(queue: Queue, job: NewJob): Promise<EnqueuedJob> {
-  const [enqueued] = await enqueueAll(queue, [job]);
+export async function enqueue(ports: Ports, job: NewJob): Promise<EnqueuedJob> {
+  const [enqueued] = await enqueueAll(ports, [job]);
   if (!enqueued) throw new SluiceError("internal", "the enqueue returned no job");
   return enqueued;
 }

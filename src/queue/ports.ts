@@ -104,7 +104,7 @@ export interface Registry {
   all(): readonly JobType[];
 }
 
-export interface Queue {
+export interface Ports {
   readonly db: Database;
   readonly clock: Clock;
   readonly random: Random;

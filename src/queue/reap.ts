@@ -14,7 +14,7 @@ import {
   reapLeases,
 } from "../core/sql/index.ts";
 import type { Statement } from "../core/sql/statement.ts";
-import type { Queue } from "./ports.ts";
+import type { Ports } from "./ports.ts";
 
 /** Of one statement: it holds its locks for some hundred milliseconds at most. */
 const rowsPerCall = 2000;
@@ -44,20 +44,20 @@ export class ReapError extends AggregateError {
   }
 }
 
-export async function reap(queue: Queue): Promise<ReapReport> {
+export async function reap(ports: Ports): Promise<ReapReport> {
   const steps: ReapReport["steps"] = {};
   const errors: unknown[] = [];
-  for (const { name, run } of stepsOf(queue)) {
-    const startedMs = queue.clock.nowMs();
+  for (const { name, run } of stepsOf(ports)) {
+    const startedMs = ports.clock.nowMs();
     const report: StepReport = { ms: 0, did: [] };
     try {
       await run(report);
     } catch (error) {
       report.error = (error as Error).message;
-      queue.log.error("a reap step failed", { step: name, message: report.error });
+      ports.log.error("a reap step failed", { step: name, message: report.error });
       errors.push(error);
     }
-    steps[name] = { ...report, ms: queue.clock.nowMs() - startedMs };
+    steps[name] = { ...report, ms: ports.clock.nowMs() - startedMs };
   }
   if (errors.length > 0) throw new ReapError(errors, steps);
   return { steps };
@@ -69,13 +69,13 @@ interface Step {
 }
 
 /** In this order: jobs first, then what only keeps the tables small, then what only looks. */
-function stepsOf(queue: Queue): Step[] {
-  const backoffs = Object.fromEntries(queue.registry.all().map(({ type, backoff }) => [type, backoff]));
+function stepsOf(ports: Ports): Step[] {
+  const backoffs = Object.fromEntries(ports.registry.all().map(({ type, backoff }) => [type, backoff]));
   const limit = rowsPerCall;
   const isFull = (rows: number) => rows >= limit;
   const step = <T>(name: string, statement: Statement<T>, hasMore: (did: T) => boolean = () => false) => ({
     name,
-    run: (report: StepReport) => runStep(queue, { statement, hasMore, report }),
+    run: (report: StepReport) => runStep(ports, { statement, hasMore, report }),
   });
   return [
     step("leases", reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
@@ -92,12 +92,12 @@ function stepsOf(queue: Queue): Step[] {
 }
 
 async function runStep<T>(
-  queue: Queue,
+  ports: Ports,
   { statement, hasMore, report }: { statement: Statement<T>; hasMore(did: T): boolean; report: StepReport },
 ): Promise<void> {
-  const endMs = queue.clock.nowMs() + stepMs;
-  while (report.did.length < callsPerStep && queue.clock.nowMs() < endMs) {
-    const [did] = await queue.db.run(statement);
+  const endMs = ports.clock.nowMs() + stepMs;
+  while (report.did.length < callsPerStep && ports.clock.nowMs() < endMs) {
+    const [did] = await ports.db.run(statement);
     report.did.push(did);
     if (did === undefined || !hasMore(did)) return;
   }

@@ -3,8 +3,8 @@
 import { cronBudget, drainsThatFit, type Plan, shareOf } from "../core/policy/drain-budget.ts";
 import { drainsOfRound, type FanOut, maxInvocations } from "../core/policy/fan-out.ts";
 import { backlog, recordRound } from "../core/sql/index.ts";
-import { type DrainOptions, type DrainReport, drain } from "./drain.ts";
-import type { Queue } from "./ports.ts";
+import { type DrainOptions, type DrainReport, drain } from "./drain/drain.ts";
+import type { Ports } from "./ports.ts";
 
 /** Runs one drain in an invocation of its own. */
 export type StartDrain = (name: string) => Promise<DrainReport>;
@@ -18,24 +18,24 @@ export interface DrainRoundOptions {
 
 /** The cron's drain round: as many drains for each queue as its backlog is worth. A slow queue delays no other. */
 export async function drainAll(
-  queue: Queue,
+  ports: Ports,
   { plan, fanOut, startDrain }: DrainRoundOptions,
 ): Promise<object> {
-  const types = queue.registry.all().filter((type) => type.work.kind !== "pulled");
+  const types = ports.registry.all().filter((type) => type.work.kind !== "pulled");
   const cap = fanOut.jobsPerDrain * fanOut.maxDrains;
-  const waiting = await queue.db.run(backlog({ types: types.map(({ type }) => type), cap }));
+  const waiting = await ports.db.run(backlog({ types: types.map(({ type }) => type), cap }));
   const inAnyOrder = waiting
-    .map((backlog) => ({ ...backlog, place: queue.random() }))
+    .map((backlog) => ({ ...backlog, place: ports.random() }))
     .sort((a, b) => a.place - b.place);
   const names = startDrain
     ? drainsOfRound(inAnyOrder, fanOut, { limit: maxInvocations })
     : drainsOfRound(inAnyOrder, { ...fanOut, maxDrains: 1 }, { limit: drainsThatFit(cronBudget(plan)) });
   const budget = shareOf(cronBudget(plan), { drains: startDrain ? 1 : names.length });
-  const start = startDrain ?? ((name) => drainRound(queue, { kind: "drain", name, budget }));
+  const start = startDrain ?? ((name) => drainRound(ports, { kind: "drain", name, budget }));
   const ended = await Promise.allSettled(names.map(start));
   const failed = ended.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
   const idle = { claimed: 0, end: "empty" };
-  if (names.length === 0) await queue.db.run(recordRound({ kind: "drain", ms: 0, report: idle }));
+  if (names.length === 0) await ports.db.run(recordRound({ kind: "drain", ms: 0, report: idle }));
   if (failed.length > 0)
     throw new AggregateError(failed, `${failed.length} of ${names.length} drains failed`);
   return { drains: names.length };
@@ -43,16 +43,16 @@ export async function drainAll(
 
 /** One drain of one queue, recorded. A nudge that found nothing leaves no trace. */
 export async function drainRound(
-  queue: Queue,
+  ports: Ports,
   { kind, ...options }: { kind: "drain" | "nudge" } & Omit<DrainOptions, "worker">,
 ): Promise<DrainReport> {
-  const startedMs = queue.clock.nowMs();
+  const startedMs = ports.clock.nowMs();
   // Several drains may start in one millisecond, and each is a worker of its own.
-  const worker = `${kind}-${startedMs}-${Math.floor(queue.random() * 1e9)}`;
-  const report = await drain(queue, { ...options, worker });
+  const worker = `${kind}-${startedMs}-${Math.floor(ports.random() * 1e9)}`;
+  const report = await drain(ports, { ...options, worker });
   if (kind === "drain" || report.claimed > 0) {
-    await queue.db.run(
-      recordRound({ kind, queue: options.name, ms: queue.clock.nowMs() - startedMs, report }),
+    await ports.db.run(
+      recordRound({ kind, queue: options.name, ms: ports.clock.nowMs() - startedMs, report }),
     );
   }
   return report;
@@ -60,13 +60,13 @@ export async function drainRound(
 
 /** Runs a round of another kind and records it, also when it fails. */
 export async function recorded(
-  queue: Queue,
+  ports: Ports,
   kind: "reap" | "watch",
   run: () => Promise<object | undefined>,
 ): Promise<object> {
-  const startedMs = queue.clock.nowMs();
+  const startedMs = ports.clock.nowMs();
   const record = (report: object) =>
-    queue.db.run(recordRound({ kind, ms: queue.clock.nowMs() - startedMs, report }));
+    ports.db.run(recordRound({ kind, ms: ports.clock.nowMs() - startedMs, report }));
   try {
     const report = (await run()) ?? {};
     await record({ end: "done", steps: stepsOf(report) });
@@ -74,7 +74,7 @@ export async function recorded(
   } catch (error) {
     // A database that is away fails the record too. The first error is the one to tell.
     await record({ end: "error", message: (error as Error).message, steps: stepsOf(error) }).catch(
-      (unrecorded: Error) => queue.log.error("round not recorded", { kind, message: unrecorded.message }),
+      (unrecorded: Error) => ports.log.error("round not recorded", { kind, message: unrecorded.message }),
     );
     throw error;
   }

@@ -1,16 +1,16 @@
 // The watch round: looks at the queue from outside the drain, changes the alarms by what it saw, sends a canary on its
 // way, and delivers notices. Each step stands alone: one that fails does not stop the others, and the round fails at its end.
-import { type AlarmRule, canary } from "../core/alarm.ts";
-import type { Deployment } from "../core/notice.ts";
-import { windowsOf } from "../core/policy/alarm-rules.ts";
+import { type AlarmRule, canary } from "../core/alarms/alarm.ts";
+import { windowsOf } from "../core/alarms/alarm-rules.ts";
+import type { Deployment } from "../core/alarms/notice.ts";
 import type { Plan } from "../core/policy/drain-budget.ts";
 import type { Snapshot } from "../core/snapshot.ts";
 import { readAlarms, snapshot } from "../core/sql/index.ts";
-import { deliver } from "./deliver.ts";
+import { deliver } from "./alarms/deliver.ts";
+import { type AlarmTarget, keyTargets } from "./alarms/notify.ts";
+import { raise } from "./alarms/update-alarms.ts";
 import { enqueue } from "./enqueue.ts";
-import { type AlarmTarget, keyTargets } from "./notify.ts";
-import type { Queue, Sender } from "./ports.ts";
-import { raise } from "./raise.ts";
+import type { Ports, Sender } from "./ports.ts";
 
 export interface WatchOptions {
   rules: readonly AlarmRule[];
@@ -25,30 +25,30 @@ const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
 /** Enough that one that is held up does not stop the beat, and few enough that a stopped drain leaves no heap. */
 const maxCanaries = 3;
 
-export async function watch(queue: Queue, options: WatchOptions): Promise<object> {
+export async function watch(ports: Ports, options: WatchOptions): Promise<object> {
   const { rules, sender, deployment, plan } = options;
   const targets = await keyTargets(options.targets);
   const look = async () => {
     const windows = windowsOf(rules);
     const [[seen], [known]] = await Promise.all([
-      queue.db.run(snapshot({ windows })),
-      queue.db.run(readAlarms()),
+      ports.db.run(snapshot({ windows })),
+      ports.db.run(readAlarms()),
     ]);
     if (!seen || !known) throw new Error("a look at the queue returned nothing");
     return { seen, known };
   };
   const looked = look();
   const steps = {
-    raise: async () => raise(queue, { ...(await looked), rules, targets, deployment }),
-    canary: async () => sendCanary(queue, (await looked).seen, rules),
-    deliver: () => deliver(queue, { targets, sender, batch: deliveriesAtOnce[plan] }),
+    raise: async () => raise(ports, { ...(await looked), rules, targets, deployment }),
+    canary: async () => sendCanary(ports, (await looked).seen, rules),
+    deliver: () => deliver(ports, { targets, sender, batch: deliveriesAtOnce[plan] }),
   };
   const failed: unknown[] = [];
   for (const [step, run] of Object.entries(steps)) {
     try {
       await run();
     } catch (error) {
-      queue.log.error("a watch step failed", { step, message: (error as Error).message });
+      ports.log.error("a watch step failed", { step, message: (error as Error).message });
       failed.push(error);
     }
   }
@@ -57,10 +57,10 @@ export async function watch(queue: Queue, options: WatchOptions): Promise<object
   return {};
 }
 
-async function sendCanary(queue: Queue, { groups }: Snapshot, rules: readonly AlarmRule[]): Promise<void> {
+async function sendCanary(ports: Ports, { groups }: Snapshot, rules: readonly AlarmRule[]): Promise<void> {
   const isWatched = rules.some(({ isEnabled, jobType }) => isEnabled && jobType === canary.type);
   const waiting = groups
     .filter(({ queue: name, type }) => name === canary.queue && type === canary.type)
     .reduce((sum, { pending, leased }) => sum + pending + leased, 0);
-  if (isWatched && waiting < maxCanaries) await enqueue(queue, { ...canary, payload: {} });
+  if (isWatched && waiting < maxCanaries) await enqueue(ports, { ...canary, payload: {} });
 }

@@ -6,12 +6,12 @@ import * as z from "zod";
 import { migrate } from "../../src/cli/migrate.ts";
 import { enqueue as enqueueStatement } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
-import { drain } from "../../src/queue/drain.ts";
+import { drain } from "../../src/queue/drain/drain.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { reap } from "../../src/queue/reap.ts";
 import { differences } from "../support/balance.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue, roomyBudget } from "../support/queue.ts";
+import { createTestPorts, roomyBudget } from "../support/ports.ts";
 import { type SteppingPostgres, startSteppingPostgres } from "../support/stepping-clock.ts";
 import { createPgDatabase, emptyQueue } from "../support/test-database.ts";
 import { times, verbsOf } from "../support/verbs.ts";
@@ -76,11 +76,11 @@ async function pending(): Promise<number> {
 
 /** Drains and reap rounds, as the crons start them, until all is done. */
 async function workOff(): Promise<void> {
-  const queue = createTestQueue(db, types);
+  const ports = createTestPorts(db, types);
   const giveUpAt = Date.now() + withinMs;
   while ((await pending()) > 0 && Date.now() < giveUpAt) {
-    await drain(queue, { name: "default", budget: { ...roomyBudget, claimForMs: 1_000 }, worker: "w" });
-    await reap(queue);
+    await drain(ports, { name: "default", budget: { ...roomyBudget, claimForMs: 1_000 }, worker: "w" });
+    await reap(ports);
   }
   const { rows } = await pool.query(
     "select type, status, run_at, id from sluice.jobs left join sluice.scheduled using (id) where status <> 'completed'",
@@ -126,12 +126,12 @@ test("forward by an hour and back: what was enqueued after that does not wait fo
 
 /** Those that were written after the last step: all but what was delayed before it. */
 async function workOffWhatIsDue(): Promise<void> {
-  const queue = createTestQueue(db, types);
+  const ports = createTestPorts(db, types);
   const giveUpAt = Date.now() + withinMs;
   let left = 1;
   while (left > 0 && Date.now() < giveUpAt) {
-    await drain(queue, { name: "default", budget: { ...roomyBudget, claimForMs: 1_000 }, worker: "w" });
-    await reap(queue);
+    await drain(ports, { name: "default", budget: { ...roomyBudget, claimForMs: 1_000 }, worker: "w" });
+    await reap(ports);
     const { rows } = await pool.query(`
       select (select count(*) from sluice.ready) + (select count(*) from sluice.lease)
              + (select count(*) from sluice.scheduled where run_at < clock_timestamp() + interval '4 s') as jobs`);

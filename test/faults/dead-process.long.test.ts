@@ -1,4 +1,4 @@
-// One dead process under load: what it held comes back as suspects, and its queue goes on at its rate.
+// One dead process under load: what it held comes back isolated, and its queue goes on at its rate.
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { crons, startFaultDeployment } from "../support/fault-deployment.ts";
@@ -18,7 +18,7 @@ async function completed(type: string): Promise<number> {
   return (await db.pool.query<{ n: number }>(text, [type])).rows[0]?.n ?? 0;
 }
 
-async function suspects(): Promise<number> {
+async function isolated(): Promise<number> {
   const text = `select count(*)::int as n from (
       select lane from sluice.ready union all select lane from sluice.scheduled
     ) as waiting join sluice.lane using (lane) where group_size > 0`;
@@ -52,7 +52,7 @@ test("a process that dies with 100 jobs and more in flight costs its queue at mo
     every(1000, () => workerd.fire(crons.reap)),
     every(5000, () => workerd.fire(crons.drain)),
   ]);
-  const rates: { second: number; quick: number; suspects: number }[] = [];
+  const rates: { second: number; quick: number; isolated: number }[] = [];
   try {
     await sleep(3000); // until it runs evenly
     let last = { second: await completed("second"), quick: await completed("quick") };
@@ -67,7 +67,7 @@ test("a process that dies with 100 jobs and more in flight costs its queue at mo
       rates.push({
         second: (now.second - last.second) / windowSeconds,
         quick: (now.quick - last.quick) / windowSeconds,
-        suspects: await suspects(),
+        isolated: await isolated(),
       });
       last = now;
     }

@@ -5,14 +5,14 @@ import * as z from "zod";
 import { FatalError, RetryableError, Snooze } from "../../src/core/errors.ts";
 import { books, claim, reapLeases } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
-import { drain } from "../../src/queue/drain.ts";
+import { drain } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
-import type { Database, HandlerContext, Queue } from "../../src/queue/ports.ts";
+import type { Database, HandlerContext, Ports } from "../../src/queue/ports.ts";
 import { reap } from "../../src/queue/reap.ts";
+import { bringForward, expireLeases } from "../model/gate/gate-time.ts";
 import { createFaultyDatabase, DatabaseFault, type Fault, faults } from "../support/faulty-database.ts";
-import { bringForward, expireLeases } from "../support/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue, roomyBudget } from "../support/queue.ts";
+import { createTestPorts, roomyBudget } from "../support/ports.ts";
 import { createQuickEmpty } from "../support/quick-empty.ts";
 import { createRandom } from "../support/seeded-random.ts";
 import { useTestDatabase } from "../support/test-database.ts";
@@ -88,10 +88,10 @@ async function runPlan(seed: number): Promise<void> {
 }
 
 /** A producer that does not know whether it was heard asks again, with the same key. */
-async function enqueueUntilDone(queue: Queue, { key, type }: { key: string; type: Type }): Promise<string> {
+async function enqueueUntilDone(ports: Ports, { key, type }: { key: string; type: Type }): Promise<string> {
   for (;;) {
     const job = newJob({ type, idempotencyKey: key, maxAttempts });
-    const enqueued = await tolerate(enqueue(queue, job));
+    const enqueued = await tolerate(enqueue(ports, job));
     if (enqueued) return enqueued.id;
   }
 }
@@ -110,7 +110,7 @@ async function tolerate<T>(round: Promise<T>): Promise<T | undefined> {
 function queueOf(database: Database, effects: Effects) {
   const payload = z.object({});
   const note = ({ jobId, leaseKey }: HandlerContext) => noteRun(effects, jobId, { leaseKey, times: 1 });
-  return createTestQueue(database, [
+  return createTestPorts(database, [
     defineJob("steady", {
       payload,
       run(_, context) {
@@ -153,11 +153,11 @@ function noteRun(
 }
 
 /** Over a database that works: no round may fail. */
-async function driveToTheEnd(queue: Queue): Promise<void> {
+async function driveToTheEnd(ports: Ports): Promise<void> {
   for (let round = 0; round < maxRounds; round++) {
     await passTime();
-    await reap(queue);
-    await drain(queue, options);
+    await reap(ports);
+    await drain(ports, options);
     const { rows } = await db.pool.query(
       "select from sluice.jobs where status in ('pending', 'processing') limit 1",
     );

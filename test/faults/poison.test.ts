@@ -1,9 +1,9 @@
-// A job that ends its isolate whenever it runs: it takes its batch along once, its group of suspects once more, and from
+// A job that ends its isolate whenever it runs: it takes its batch along once, its isolated group once more, and from
 // then on nobody. Nobody else dies of it.
 import { expect, test } from "vitest";
 import { reapLeases } from "../../src/core/sql/index.ts";
 import { bringForward, crons, startFaultDeployment } from "../support/fault-deployment.ts";
-import { lookAt } from "../support/queue.ts";
+import { lookAt } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();

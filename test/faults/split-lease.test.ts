@@ -2,7 +2,7 @@
 // and between the two a heartbeat splits the lease.
 import { beforeEach, expect, test } from "vitest";
 import { extend, settle } from "../../src/core/sql/index.ts";
-import { runOn } from "../support/gate-sql.ts";
+import { runOn } from "../model/gate/gate-sql.ts";
 import { inSession, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, verbsOf } from "../support/verbs.ts";

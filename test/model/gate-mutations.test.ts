@@ -1,8 +1,8 @@
 // Would the gate notice? The two ways in which a cursor loses jobs, put in on purpose, each in a database of its own.
 import type pg from "pg";
 import { describe, expect, test } from "vitest";
-import { runGate } from "../support/gate.ts";
 import { useTestDatabase } from "../support/test-database.ts";
+import { runGate } from "./gate/gate.ts";
 
 // Two lanes, so that each has enough traffic for its cursor to move past every open transaction.
 const load = { seed: 7, jobs: 2_500, openMs: 1_500, jobsPerCall: 40, lanes: 2 };
@@ -25,8 +25,8 @@ describe.concurrent("cursors that pass open transactions and leave no gap", () =
   const db = useTestDatabase();
   test("lose jobs, and the gate sees it", { timeout }, async () => {
     await rewrite(db.pool, "advance_cursors", {
-      from: "from unnest(v_holders) as holder\n",
-      to: "from unnest('{}'::text[]) as holder\n",
+      from: "from unnest(v_open_writers) as writer\n",
+      to: "from unnest('{}'::text[]) as writer\n",
     });
     expect((await runGate(db.pool, load)).lost).toBeGreaterThan(0);
   });
@@ -35,7 +35,7 @@ describe.concurrent("cursors that pass open transactions and leave no gap", () =
 describe.concurrent("cursors that forget a gap while its transaction is still open", () => {
   const db = useTestDatabase();
   test("lose jobs, and the gate sees it", { timeout }, async () => {
-    await rewrite(db.pool, "advance_cursors", { from: " where holder <> all(v_holders)", to: "" });
+    await rewrite(db.pool, "advance_cursors", { from: " where writer <> all(v_open_writers)", to: "" });
     expect((await runGate(db.pool, load)).lost).toBeGreaterThan(0);
   });
 });

@@ -1,7 +1,7 @@
 // The gate for minutes: `npm run test:long`. SLUICE_GATE_SEED and SLUICE_GATE_JOBS choose another run.
 import { expect, test } from "vitest";
-import { runGate } from "../support/gate.ts";
 import { useTestDatabase } from "../support/test-database.ts";
+import { runGate } from "./gate/gate.ts";
 
 const db = useTestDatabase();
 const jobs = Number(process.env.SLUICE_GATE_JOBS ?? 60_000);

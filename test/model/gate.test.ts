@@ -1,7 +1,7 @@
 // The gate in the size of a CI run; gate.long.test.ts is the same for minutes.
 import { expect, test } from "vitest";
-import { runGate } from "../support/gate.ts";
 import { useTestDatabase } from "../support/test-database.ts";
+import { runGate } from "./gate/gate.ts";
 
 const db = useTestDatabase();
 const jobs = 6_000;

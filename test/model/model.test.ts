@@ -57,7 +57,7 @@ async function claimTheRest(model: QueueModel, real: Real): Promise<void> {
   model.paused.clear();
   await db.run(advanceCursors());
   for (const job of model.jobs.values()) job.isLate = false;
-  // Leases that are over at once: suspects do not wait for those before them.
+  // Leases that are over at once: isolated jobs do not wait for those before them.
   while ((await claimSome(model, db, { types, limit: 100, leaseTicks: 0 })) > 0);
   deepStrictEqual(
     model.all((job) => job.status === "pending"),

@@ -24,7 +24,7 @@ export interface ModelJob {
   status: JobStatus;
   attempts: number;
   maxAttempts: number;
-  strikes: number;
+  abandonments: number;
   failed: number;
   dueAt: number;
   expiresAt: number;
@@ -37,9 +37,9 @@ export interface ModelJob {
   reason: DeadReason | null;
 }
 
-/** It was abandoned: suspects of a queue are in one hand at a time. */
-export function isSuspect(job: ModelJob): boolean {
-  return job.strikes > 0;
+/** It was abandoned: isolated jobs of a queue are in one hand at a time. */
+export function isIsolated(job: ModelJob): boolean {
+  return job.abandonments > 0;
 }
 
 export class QueueModel {
@@ -62,7 +62,7 @@ export class QueueModel {
       expiryTicks !== null ? this.now + expiryTicks : isListed ? dueAt + defaultExpiryTicks : Infinity;
     const none = { leaseKey: null, reason: null };
     const times = { dueAt, expiresAt, isListed, isLate, deadline: 0 };
-    const counts = { attempts: 0, strikes: 0, failed: 0 };
+    const counts = { attempts: 0, abandonments: 0, failed: 0 };
     this.jobs.set(id, { id, type, maxAttempts, status: "pending", ...none, ...times, ...counts });
   }
 
@@ -70,10 +70,10 @@ export class QueueModel {
     if (this.paused.has("queue default")) return [];
     const chosen = types.filter((type) => !this.paused.has(`type ${type}`));
     const isDue = (job: ModelJob) => job.status === "pending" && job.dueAt <= this.now;
-    const suspectsRun = this.all(isSuspect).some(
+    const isolatedRun = this.all(isIsolated).some(
       (job) => job.status === "processing" && job.deadline > this.now,
     );
-    return this.all((job) => isDue(job) && chosen.includes(job.type) && !(suspectsRun && isSuspect(job)));
+    return this.all((job) => isDue(job) && chosen.includes(job.type) && !(isolatedRun && isIsolated(job)));
   }
 
   lease(job: ModelJob, { leaseKey, ticks }: { leaseKey: string; ticks: number }): void {
@@ -105,7 +105,7 @@ export class QueueModel {
 
   reapLeases(): void {
     for (const job of this.all(({ status, deadline }) => status === "processing" && deadline <= this.now)) {
-      job.strikes++;
+      job.abandonments++;
       this.settle(job, { kind: "retry", message: "", retryInSeconds: backoffSeconds }, "abandoned");
     }
   }
@@ -120,6 +120,6 @@ export class QueueModel {
   replay(job: ModelJob): void {
     const expiresSoon = job.expiresAt <= this.now + dayTicks;
     if (expiresSoon) Object.assign(job, { expiresAt: this.now + defaultExpiryTicks, isListed: true });
-    Object.assign(job, { status: "pending", attempts: 0, strikes: 0, dueAt: this.now, reason: null });
+    Object.assign(job, { status: "pending", attempts: 0, abandonments: 0, dueAt: this.now, reason: null });
   }
 }

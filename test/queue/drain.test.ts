@@ -5,12 +5,12 @@ import { claim, reapLeases } from "../../src/core/sql/index.ts";
 import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
 import { defineBatchJob } from "../../src/jobs/define-batch.ts";
 import { defineReconciledJob } from "../../src/jobs/define-reconciled.ts";
-import { drain } from "../../src/queue/drain.ts";
+import { drain } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
+import { bringForward } from "../model/gate/gate-time.ts";
 import { createCountingDatabase } from "../support/counting-database.ts";
-import { bringForward } from "../support/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue, lookAt, roomyBudget } from "../support/queue.ts";
+import { createTestPorts, lookAt, roomyBudget } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
@@ -32,7 +32,7 @@ const gated = defineJob("gated", {
       signal.addEventListener("abort", () => seen.aborted.push(signal.reason));
     }),
 });
-const queue = createTestQueue(counting, [
+const ports = createTestPorts(counting, [
   defineJob("echo", {
     payload: z.record(z.string(), z.json()),
     timeoutSeconds: 10,
@@ -73,23 +73,23 @@ const queue = createTestQueue(counting, [
     run: ({ row }) => void seen.indexed.add(row),
   }),
 ]);
-const drainDefault = (budget = roomyBudget) => drain(queue, { name: "default", budget });
+const drainDefault = (budget = roomyBudget) => drain(ports, { name: "default", budget });
 
 beforeEach(async () => {
   await emptyQueue(db.pool);
-  queue.events.length = 0;
+  ports.events.length = 0;
   Object.assign(seen, { batches: [], gates: [], aborted: [] });
   counting.takeCounts();
 });
 
 async function drained(fields: Parameters<typeof newJob>[0]) {
-  const { id } = await enqueue(queue, newJob(fields));
-  await drain(queue, { name: fields?.queue ?? "default", budget: roomyBudget });
+  const { id } = await enqueue(ports, newJob(fields));
+  await drain(ports, { name: fields?.queue ?? "default", budget: roomyBudget });
   return lookAt(db, id);
 }
 
 const enqueueMany = (count: number, fields = {}) =>
-  Promise.all(Array.from({ length: count }, (_, n) => enqueue(queue, newJob({ payload: { n }, ...fields }))));
+  Promise.all(Array.from({ length: count }, (_, n) => enqueue(ports, newJob({ payload: { n }, ...fields }))));
 const secondsFromNow = (at: Date) => (at.getTime() - Date.now()) / 1000;
 
 describe("a handler", () => {
@@ -218,7 +218,7 @@ describe("a drain", () => {
     await enqueueMany(300);
     const reports = await Promise.all([drainDefault(), drainDefault()]);
     expect(reports.reduce((sum, report) => sum + report.completed, 0)).toBe(300);
-    expect(queue.events).toEqual([]);
+    expect(ports.events).toEqual([]);
   });
 
   test("keeps up the leases of its handlers, and stops one whose lease was lost (D4)", async () => {
@@ -247,15 +247,15 @@ describe("a drain", () => {
     expect(await lookAt(db, lost?.id ?? "")).toMatchObject({ status: "pending", attempts: 1 });
   });
 
-  test("runs a group of suspects and nothing else, while another drain does the rest (D8)", async () => {
-    const suspects = await enqueueMany(40, { type: "gated" });
+  test("runs a isolated group and nothing else, while another drain does the rest (D8)", async () => {
+    const isolated = await enqueueMany(40, { type: "gated" });
     await db.run(claim({ queue: "default", types: ["gated"], limit: 40, leaseSeconds: -1 }));
     await db.run(reapLeases({ limit: 100 }));
     await bringForward(db.pool);
     await db.pool.query("select sluice.promote_due(100, null)"); // before the others
     await enqueueMany(30);
     let saidClaimed = 0;
-    const first = drain(queue, { name: "default", budget: roomyBudget, onClaimed: () => saidClaimed++ });
+    const first = drain(ports, { name: "default", budget: roomyBudget, onClaimed: () => saidClaimed++ });
     await expect.poll(() => seen.gates.length, patience).toBe(32);
     await expect.poll(() => saidClaimed, patience).toBeGreaterThan(0); // so that a nudge may start another
     expect(await drainDefault()).toMatchObject({ claimed: 30, completed: 30, end: "empty" });
@@ -264,10 +264,10 @@ describe("a drain", () => {
     await expect.poll(() => seen.gates.length, patience).toBe(40);
     for (const open of seen.gates) open();
     expect(await first).toMatchObject({ claimed: 40, completed: 40 });
-    expect(await lookAt(db, suspects[0]?.id ?? "")).toMatchObject({ status: "completed", attempts: 2 });
+    expect(await lookAt(db, isolated[0]?.id ?? "")).toMatchObject({ status: "completed", attempts: 2 });
   });
 
-  test("leaves suspects to others while it has more in flight (D8)", async () => {
+  test("leaves isolated jobs to others while it has more in flight (D8)", async () => {
     await enqueueMany(3, { type: "index", payload: { row: "r" } });
     await db.run(claim({ queue: "default", types: ["index"], limit: 3, leaseSeconds: -1 }));
     await db.run(reapLeases({ limit: 100 }));

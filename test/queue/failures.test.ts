@@ -4,16 +4,16 @@ import * as z from "zod";
 import { FatalError } from "../../src/core/errors.ts";
 import { claim, listJobs } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
-import { drain } from "../../src/queue/drain.ts";
+import { drain } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
-import { bringForward } from "../support/gate-time.ts";
+import { bringForward } from "../model/gate/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue, lookAt, roomyBudget } from "../support/queue.ts";
+import { createTestPorts, lookAt, roomyBudget } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
 const any = z.object({});
-const queue = createTestQueue(db, [
+const ports = createTestPorts(db, [
   defineJob("broken", {
     payload: any,
     run: () => {
@@ -43,12 +43,12 @@ const queue = createTestQueue(db, [
 
 beforeEach(async () => {
   await emptyQueue(db.pool);
-  queue.events.length = 0;
+  ports.events.length = 0;
 });
 
 async function fail(type: string, fields = {}) {
-  const { id } = await enqueue(queue, newJob({ type, ...fields }));
-  await drain(queue, { name: "default", budget: roomyBudget });
+  const { id } = await enqueue(ports, newJob({ type, ...fields }));
+  await drain(ports, { name: "default", budget: roomyBudget });
   return lookAt(db, id);
 }
 
@@ -56,12 +56,12 @@ describe("the log", () => {
   test("has one line for each failed attempt, which says what comes next", async () => {
     const { id } = await fail("broken", { maxAttempts: 2 });
     const line = { job_id: id, type: "broken", queue: "default", max_attempts: 2, message: "mail not sent" };
-    expect(queue.events).toEqual([
+    expect(ports.events).toEqual([
       { level: "warn", event: "attempt failed", fields: { ...line, attempt: 1, status: "pending" } },
     ]);
     await bringForward(db.pool);
-    await drain(queue, { name: "default", budget: roomyBudget });
-    expect(queue.events.slice(1)).toEqual([
+    await drain(ports, { name: "default", budget: roomyBudget });
+    expect(ports.events.slice(1)).toEqual([
       { level: "error", event: "attempt failed", fields: { ...line, attempt: 2, status: "dead" } },
     ]);
   });
@@ -69,7 +69,7 @@ describe("the log", () => {
   test("of a handler says by itself which job it is about", async () => {
     const { id } = await fail("talks");
     const fields = { to: "a", job_id: id, type: "talks", attempt: 1 };
-    expect(queue.events).toEqual([{ level: "info", event: "mail sent", fields }]);
+    expect(ports.events).toEqual([{ level: "info", event: "mail sent", fields }]);
   });
 });
 

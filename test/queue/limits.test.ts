@@ -3,17 +3,17 @@ import * as z from "zod";
 import { FatalError } from "../../src/core/errors.ts";
 import { claim, closeBreaker, openBreaker, settle } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
-import { drain } from "../../src/queue/drain.ts";
+import { drain } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
-import { bringForward } from "../support/gate-time.ts";
+import { bringForward } from "../model/gate/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue, lookAt, roomyBudget } from "../support/queue.ts";
+import { createTestPorts, lookAt, roomyBudget } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
 const any = z.object({});
 const state = { running: 0, most: 0, started: [] as number[], works: false };
-const queue = createTestQueue(db, [
+const ports = createTestPorts(db, [
   defineJob("narrow", {
     payload: any,
     concurrency: 3,
@@ -43,14 +43,14 @@ const queue = createTestQueue(db, [
   defineJob("dying", { payload: any, run: () => Promise.reject(new FatalError("never")) }),
   defineJob("other", { payload: any, run: () => {} }),
 ]);
-const drainDefault = () => drain(queue, { name: "default", budget: { ...roomyBudget, claimForMs: 2_000 } });
+const drainDefault = () => drain(ports, { name: "default", budget: { ...roomyBudget, claimForMs: 2_000 } });
 const enqueueMany = (count: number, type: string) =>
-  Promise.all(Array.from({ length: count }, () => enqueue(queue, newJob({ type }))));
+  Promise.all(Array.from({ length: count }, () => enqueue(ports, newJob({ type }))));
 
 beforeEach(async () => {
   await emptyQueue(db.pool);
   Object.assign(state, { running: 0, most: 0, started: [], works: false });
-  queue.events.length = 0;
+  ports.events.length = 0;
 });
 
 async function drainUntilDone(drains: number, type: string): Promise<void> {
@@ -113,7 +113,7 @@ describe("a circuit breaker (D6)", () => {
   test("opens when a type keeps failing, uses up no attempt while open, and closes after a good probe", async () => {
     const jobs = await enqueueMany(60, "broken");
     await drainDefault();
-    expect(queue.events.map(({ event }) => event)).toContain("breaker opened");
+    expect(ports.events.map(({ event }) => event)).toContain("breaker opened");
     const attempts = async () =>
       Number(
         (await db.pool.query("select sum(attempts) as n from sluice.jobs where type = 'broken'")).rows[0]?.n,
@@ -134,7 +134,7 @@ describe("a circuit breaker (D6)", () => {
     await db.pool.query("update sluice.scheduled set run_at = now()");
     await db.pool.query("select sluice.reset_cursors()");
     await drainDefault();
-    expect(queue.events.map(({ event }) => event)).toContain("breaker closed");
+    expect(ports.events.map(({ event }) => event)).toContain("breaker closed");
     await drainDefault();
     const ended = await Promise.all(jobs.map(({ id }) => lookAt(db, id)));
     expect(ended.filter(({ status }) => status !== "completed")).toEqual([]);
@@ -179,7 +179,7 @@ describe("a circuit breaker (D6)", () => {
 
   test("buries the job of a probe that says so, and one whose attempts are used up", async () => {
     const [dies] = await enqueueMany(1, "dying");
-    const { id } = await enqueue(queue, newJob({ type: "broken", maxAttempts: 1 }));
+    const { id } = await enqueue(ports, newJob({ type: "broken", maxAttempts: 1 }));
     for (const type of ["dying", "broken"]) await db.run(openBreaker(type));
     await probeIsDue();
     await drainDefault();

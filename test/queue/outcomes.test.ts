@@ -4,11 +4,11 @@ import * as z from "zod";
 import { RetryableError, Snooze } from "../../src/core/errors.ts";
 import { defineJob } from "../../src/jobs/define.ts";
 import { defineBatchJob } from "../../src/jobs/define-batch.ts";
-import { drain } from "../../src/queue/drain.ts";
+import { drain } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { createCountingDatabase } from "../support/counting-database.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue, lookAt, roomyBudget } from "../support/queue.ts";
+import { createTestPorts, lookAt, roomyBudget } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
@@ -53,7 +53,7 @@ const thrown: Record<string, () => unknown> = {
   "an endless snooze": () => new Snooze(1e300),
 };
 const which = z.object({ which: z.string() });
-const queue = createTestQueue(counting, [
+const ports = createTestPorts(counting, [
   defineJob("echo", {
     payload: z.record(z.string(), z.json()),
     timeoutSeconds: 1,
@@ -71,15 +71,15 @@ const queue = createTestQueue(counting, [
 ]);
 
 beforeEach(() => emptyQueue(db.pool));
-afterEach(() => queue.events.splice(0));
+afterEach(() => ports.events.splice(0));
 
 async function run(type: string, payload: Record<string, string>) {
   const neighbours = [
-    await enqueue(queue, newJob({ payload: { a: 1 } })),
-    await enqueue(queue, newJob({ payload: { b: 2 } })),
+    await enqueue(ports, newJob({ payload: { a: 1 } })),
+    await enqueue(ports, newJob({ payload: { b: 2 } })),
   ];
-  const { id } = await enqueue(queue, newJob({ type, payload }));
-  const report = await drain(queue, { name: "default", budget: roomyBudget });
+  const { id } = await enqueue(ports, newJob({ type, payload }));
+  const report = await drain(ports, { name: "default", budget: roomyBudget });
   expect(report).toMatchObject({ claimed: 3, lost: 0, end: "empty" });
   for (const neighbour of neighbours) {
     expect(await lookAt(db, neighbour.id)).toMatchObject({ status: "completed", attempts: 1, errors: [] });
@@ -138,7 +138,7 @@ describe("a row that the database refuses", () => {
     await accept("output");
     await accept("failed_attempt");
   });
-  const refusals = () => queue.events.filter(({ event }) => event === "outcome refused");
+  const refusals = () => ports.events.filter(({ event }) => event === "outcome refused");
 
   test("is a failed attempt of its job, and the others of its batch are settled", async () => {
     await refuse("output", `output::text not like '%bad%'`);
@@ -152,10 +152,10 @@ describe("a row that the database refuses", () => {
     await refuse("failed_attempt", "message not like 'its outcome%'");
     const jobs = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
-        enqueue(queue, newJob({ payload: { n, text: n === 7 ? "bad" : "good" } })),
+        enqueue(ports, newJob({ payload: { n, text: n === 7 ? "bad" : "good" } })),
       ),
     );
-    const report = await drain(queue, { name: "default", budget: roomyBudget });
+    const report = await drain(ports, { name: "default", budget: roomyBudget });
     expect(report).toMatchObject({ completed: 19, lost: 1 });
     expect(refusals()).toMatchObject([{ fields: { job_id: jobs[7]?.id } }]);
     expect(await lookAt(db, jobs[7]?.id ?? "")).toMatchObject({ status: "processing", attempts: 1 });
@@ -165,19 +165,19 @@ describe("a row that the database refuses", () => {
     await refuse("output", `output::text not like '%bad%'`);
     await Promise.all(
       Array.from({ length: 30 }, (_, n) =>
-        enqueue(queue, newJob({ payload: { text: n === 3 ? "bad" : "good" } })),
+        enqueue(ports, newJob({ payload: { text: n === 3 ? "bad" : "good" } })),
       ),
     );
-    const report = await drain(queue, { name: "default", budget: { ...roomyBudget, maxBatch: 10 } });
+    const report = await drain(ports, { name: "default", budget: { ...roomyBudget, maxBatch: 10 } });
     expect(report).toMatchObject({ claimed: 30, completed: 29, failed: 1, lost: 0, end: "empty" });
   });
 
   test("costs a few statements, not one for each job, when all are refused for another reason", async () => {
     await refuse("output", "false");
     await refuse("failed_attempt", "false");
-    await Promise.all(Array.from({ length: 64 }, (_, n) => enqueue(queue, newJob({ payload: { n } }))));
+    await Promise.all(Array.from({ length: 64 }, (_, n) => enqueue(ports, newJob({ payload: { n } }))));
     counting.takeCounts();
-    const report = await drain(queue, { name: "default", budget: { ...roomyBudget, hardEndMs: 2000 } });
+    const report = await drain(ports, { name: "default", budget: { ...roomyBudget, hardEndMs: 2000 } });
     expect(report).toMatchObject({ completed: 0, lost: 64, end: "error" });
     expect(counting.takeCounts().settle).toBeLessThan(100);
   });

@@ -4,13 +4,13 @@ import * as z from "zod";
 import { defineJob } from "../../src/jobs/define.ts";
 import { type ReapReport, reap } from "../../src/queue/reap.ts";
 import { differences } from "../support/balance.ts";
-import { createTestQueue } from "../support/queue.ts";
+import { createTestPorts } from "../support/ports.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 import { complete, verbsOf } from "../support/verbs.ts";
 
 const db = useTestDatabase();
 const verbs = verbsOf(db);
-const queue = createTestQueue(db, [defineJob("echo", { payload: z.object({}), run: () => {} })]);
+const ports = createTestPorts(db, [defineJob("echo", { payload: z.object({}), run: () => {} })]);
 const jobs = 100_000;
 const mostPerCall = 2_000 + 99; // the lease that reaches the limit is the last
 
@@ -25,7 +25,7 @@ test("100,000 jobs of leases that ran out come back over rounds, and nobody wait
   const rounds: ReapReport[] = [];
   let isReaping = true;
   const waits = settleMeanwhile(() => isReaping);
-  while ((await verbs.count("lease")) > 0 && rounds.length < 20) rounds.push(await reap(queue));
+  while ((await verbs.count("lease")) > 0 && rounds.length < 20) rounds.push(await reap(ports));
   isReaping = false;
   const longestMs = Math.max(...(await waits));
 
@@ -35,7 +35,7 @@ test("100,000 jobs of leases that ran out come back over rounds, and nobody wait
     `${rounds.length} rounds, ${calls.length} calls, ${ms.join(" + ")} ms; longest claim and settle ${longestMs.toFixed(0)} ms\n`,
   );
   expect(Math.max(...calls.map(({ returned }) => returned))).toBeLessThanOrEqual(mostPerCall);
-  expect(await verbs.query("select from sluice.scheduled where strikes = 1")).toHaveLength(jobs);
+  expect(await verbs.query("select from sluice.scheduled where abandonments = 1")).toHaveLength(jobs);
   expect(await differences(verbs)).toEqual([]);
 });
 

@@ -5,14 +5,14 @@ import { defineJob } from "../../src/jobs/define.ts";
 import { reap } from "../../src/queue/reap.ts";
 import { recorded } from "../../src/queue/rounds.ts";
 import { differences } from "../support/balance.ts";
-import { createTestQueue } from "../support/queue.ts";
+import { createTestPorts } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { only, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
 
 const db = useTestDatabase();
 const verbs = verbsOf(db);
 const backoff = { baseSeconds: 3, maxSeconds: 3, jitterSeconds: 0 };
-const queue = createTestQueue(db, [defineJob("echo", { payload: z.object({}), backoff, run: () => {} })]);
+const ports = createTestPorts(db, [defineJob("echo", { payload: z.object({}), backoff, run: () => {} })]);
 beforeEach(() => emptyQueue(db.pool));
 
 /** Jobs in leases that ran out. */
@@ -31,7 +31,7 @@ const lastRound = async () =>
 
 test("a round says what each step did and how long it took", async () => {
   await abandon(2, { perLease: 1 });
-  await recorded(queue, "reap", () => reap(queue));
+  await recorded(ports, "reap", () => reap(ports));
   const { reason, steps } = await lastRound();
   expect(reason).toBe("done");
   expect(Object.keys(steps).toSorted()).toEqual([
@@ -54,7 +54,7 @@ test("a round says what each step did and how long it took", async () => {
 test("a step that fails is recorded with its error, and the others are done", async () => {
   await abandon(1, { perLease: 1 });
   await verbs.query("alter function sluice.reap_expired rename to hidden");
-  await expect(recorded(queue, "reap", () => reap(queue))).rejects.toThrow(
+  await expect(recorded(ports, "reap", () => reap(ports))).rejects.toThrow(
     "1 of the reap round's steps failed",
   );
   await verbs.query("alter function sluice.hidden rename to reap_expired");
@@ -69,7 +69,7 @@ test("a step that fails is recorded with its error, and the others are done", as
 
 test("leases that ran out are worked off call by call, each bounded, with the type's own backoff", async () => {
   await abandon(4_500, { perLease: 500 });
-  const { steps } = await reap(queue);
+  const { steps } = await reap(ports);
   expect(steps.leases?.did).toEqual([2000, 2000, 500].map((returned) => ({ returned, buried: 0 })));
   const { run_at } = only(
     await verbs.query<{ run_at: Date }>("select max(run_at) as run_at from sluice.scheduled"),
@@ -80,17 +80,17 @@ test("leases that ran out are worked off call by call, each bounded, with the ty
 test("a step that took its time leaves the rest to the next round", async () => {
   await abandon(4_500, { perLease: 500 });
   let nowMs = 0;
-  const slow = { ...queue, clock: { nowMs: () => (nowMs += 4_000) } };
+  const slow = { ...ports, clock: { nowMs: () => (nowMs += 4_000) } };
   const { steps } = await reap(slow);
   expect(steps.leases?.did).toHaveLength(1);
-  expect((await reap(queue)).steps.leases?.did).toHaveLength(2);
+  expect((await reap(ports)).steps.leases?.did).toHaveLength(2);
   expect(await verbs.count("lease")).toBe(0);
 });
 
 test("two reapers at once do everything once", async () => {
   await abandon(3_000, { perLease: 100 });
   await verbs.enqueue(...times(300, () => ({ expiresAt: new Date(Date.now() - 1000) })));
-  const rounds = await Promise.all(times(2, () => reap(queue)));
+  const rounds = await Promise.all(times(2, () => reap(ports)));
   const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
   const returned = rounds.flatMap(({ steps }) => steps.leases?.did as { returned: number }[]);
   expect(sum(returned.map((did) => did.returned))).toBe(3_000);

@@ -4,16 +4,16 @@ import { beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 import { books } from "../../src/core/sql/index.ts";
 import { defineReconciledJob } from "../../src/jobs/define-reconciled.ts";
-import { drain } from "../../src/queue/drain.ts";
+import { drain } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
-import { bringForward } from "../support/gate-time.ts";
+import { bringForward } from "../model/gate/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue, lookAt, roomyBudget } from "../support/queue.ts";
+import { createTestPorts, lookAt, roomyBudget } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
 const seen = { rows: new Set<string>(), runs: 0, isBlind: false };
-const queue = createTestQueue(db, [
+const ports = createTestPorts(db, [
   defineReconciledJob("index", {
     payload: z.object({ row: z.string() }),
     maxAttempts: 3,
@@ -30,17 +30,17 @@ const queue = createTestQueue(db, [
 
 beforeEach(async () => {
   await emptyQueue(db.pool);
-  queue.events.length = 0;
+  ports.events.length = 0;
   Object.assign(seen, { rows: new Set(), runs: 0, isBlind: false });
 });
 
 async function drainOnce() {
-  await drain(queue, { name: "default", budget: roomyBudget });
+  await drain(ports, { name: "default", budget: roomyBudget });
   await bringForward(db.pool);
 }
 
 const enqueueRow = async (row: string) =>
-  (await enqueue(queue, newJob({ type: "index", payload: { row }, maxAttempts: 3 }))).id;
+  (await enqueue(ports, newJob({ type: "index", payload: { row }, maxAttempts: 3 }))).id;
 
 test("a healthy type fails nothing and opens no breaker, however many run at once", async () => {
   const ids = await Promise.all(Array.from({ length: 40 }, (_, n) => enqueueRow(`row ${n}`)));
@@ -51,7 +51,7 @@ test("a healthy type fails nothing and opens no breaker, however many run at onc
     expect(await lookAt(db, id)).toMatchObject({ status: "completed", attempts: 1, errors: [] });
   }
   expect(seen.runs).toBe(40);
-  expect(queue.events).toEqual([]);
+  expect(ports.events).toEqual([]);
   expect((await db.pool.query("select from sluice.breaker")).rowCount).toBe(0);
 });
 

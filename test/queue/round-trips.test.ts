@@ -1,17 +1,17 @@
 // Round trips are what a queue on the edge pays for: counted where they arrive, at Neon's protocol, by its own driver.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
-import { parseSettings } from "../../src/edge/env.ts";
-import { createNeonDatabase } from "../../src/edge/neon-database.ts";
+import { createNeonDatabase } from "../../src/edge/neon/neon-database.ts";
+import { parseSettings } from "../../src/edge/settings/env.ts";
 import { echo } from "../../src/jobs/examples/echo.ts";
-import { drain } from "../../src/queue/drain.ts";
+import { drain } from "../../src/queue/drain/drain.ts";
 import { enqueueAll } from "../../src/queue/enqueue.ts";
-import { createTestQueue, roomyBudget, type TestQueue } from "../support/queue.ts";
+import { createTestPorts, roomyBudget, type TestPorts } from "../support/ports.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
 let proxy: NeonProxy;
-let queue: TestQueue;
+let ports: TestPorts;
 
 beforeAll(async () => {
   proxy = await startNeonProxy({ postgresPort: Number(new URL(db.url).port) });
@@ -20,7 +20,7 @@ beforeAll(async () => {
     SLUICE_NEON_ENDPOINT: proxy.endpoint,
     SLUICE_ADMIN_KEY: "sk_the_key_of_the_round_trips",
   });
-  queue = createTestQueue(createNeonDatabase(settings, { timeoutMs: 30_000 }), [echo]);
+  ports = createTestPorts(createNeonDatabase(settings, { timeoutMs: 30_000 }), [echo]);
 });
 afterAll(() => proxy.close());
 
@@ -32,7 +32,7 @@ async function roundTripsOf(work: () => Promise<unknown>): Promise<number> {
 const jobs = (count: number) => Array.from({ length: count }, (_, n) => ({ type: "echo", payload: { n } }));
 
 test.each([1, 100, 10_000])("an enqueue of %i jobs is one round trip", async (count) => {
-  expect(await roundTripsOf(() => enqueueAll(queue, jobs(count)))).toBe(1);
+  expect(await roundTripsOf(() => enqueueAll(ports, jobs(count)))).toBe(1);
   await db.pool.query("truncate sluice.ready");
 });
 
@@ -43,9 +43,9 @@ test.each([
 ])(
   "$waiting waiting jobs are drained in $batches batches of one round trip each, and one at the end",
   async ({ waiting, batches }) => {
-    await enqueueAll(queue, jobs(waiting));
+    await enqueueAll(ports, jobs(waiting));
     const trips = await roundTripsOf(async () => {
-      expect(await drain(queue, { name: "default", budget: roomyBudget })).toMatchObject({
+      expect(await drain(ports, { name: "default", budget: roomyBudget })).toMatchObject({
         completed: waiting,
       });
     });

@@ -6,12 +6,12 @@ import { enqueue } from "../../src/queue/enqueue.ts";
 import { reap } from "../../src/queue/reap.ts";
 import { drainAll, recorded } from "../../src/queue/rounds.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue, lookAt } from "../support/queue.ts";
+import { createTestPorts, lookAt } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
 const gates: (() => void)[] = [];
-const queue = createTestQueue(db, [
+const ports = createTestPorts(db, [
   defineJob("echo", { payload: z.object({}), run: () => {} }),
   definePulledJob("remote", { payload: z.object({}) }),
   defineJob("heavy", {
@@ -27,16 +27,16 @@ const rounds = async () =>
 
 beforeEach(async () => {
   await emptyQueue(db.pool);
-  queue.events.length = 0;
+  ports.events.length = 0;
   gates.length = 0;
 });
 
 describe("a drain round (S3)", () => {
   test("starts as many drains as each queue's backlog is worth, and no more than the limit", async () => {
     for (const [name, count] of Object.entries({ small: 3, middle: 15, large: 200 })) {
-      await Promise.all(Array.from({ length: count }, () => enqueue(queue, newJob({ queue: name }))));
+      await Promise.all(Array.from({ length: count }, () => enqueue(ports, newJob({ queue: name }))));
     }
-    await enqueue(queue, newJob({ queue: "later", delaySeconds: 600 }));
+    await enqueue(ports, newJob({ queue: "later", delaySeconds: 600 }));
     const started: string[] = [];
     const startDrain = async (name: string) => {
       started.push(name);
@@ -51,28 +51,28 @@ describe("a drain round (S3)", () => {
         end: "empty",
       } as const;
     };
-    await drainAll(queue, { ...options, startDrain });
+    await drainAll(ports, { ...options, startDrain });
     expect(started.sort()).toEqual(["large", "large", "large", "middle", "middle", "small"]);
   });
 
   test("starts none for what no drain may claim", async () => {
-    await enqueue(queue, newJob({ type: "unknown", queue: "unknown" }));
-    await enqueue(queue, newJob({ type: "remote", queue: "remote" }));
-    await enqueue(queue, newJob({ queue: "still" }));
+    await enqueue(ports, newJob({ type: "unknown", queue: "unknown" }));
+    await enqueue(ports, newJob({ type: "remote", queue: "remote" }));
+    await enqueue(ports, newJob({ queue: "still" }));
     await db.run(pause({ queue: "still" }));
-    await enqueue(queue, newJob({ type: "heavy", queue: "broken" }));
+    await enqueue(ports, newJob({ type: "heavy", queue: "broken" }));
     await db.run(openBreaker("heavy"));
-    expect(await drainAll(queue, options)).toEqual({ drains: 0 });
+    expect(await drainAll(ports, options)).toEqual({ drains: 0 });
     await db.run(resume({ queue: "still" }));
-    expect(await drainAll(queue, options)).toEqual({ drains: 1 });
+    expect(await drainAll(ports, options)).toEqual({ drains: 1 });
   });
 
   test("drains a light queue while a heavy one is stuck (D5)", async () => {
     await Promise.all(
-      Array.from({ length: 5 }, () => enqueue(queue, newJob({ type: "heavy", queue: "heavy" }))),
+      Array.from({ length: 5 }, () => enqueue(ports, newJob({ type: "heavy", queue: "heavy" }))),
     );
-    const light = await enqueue(queue, newJob());
-    const round = drainAll(queue, options);
+    const light = await enqueue(ports, newJob());
+    const round = drainAll(ports, options);
     await expect.poll(async () => (await lookAt(db, light.id)).status).toBe("completed");
     expect(gates).toHaveLength(5);
     for (const open of gates) open();
@@ -84,9 +84,9 @@ describe("a drain round (S3)", () => {
   });
 
   test("records how long its claims took, if it made any", async () => {
-    await drainAll(queue, options);
-    await enqueue(queue, newJob());
-    await drainAll(queue, options);
+    await drainAll(ports, options);
+    await enqueue(ports, newJob());
+    await drainAll(ports, options);
     const { rows } = await db.pool.query(
       "select claim_ms between 0 and 60000 as known from sluice.round order by id",
     );
@@ -94,30 +94,30 @@ describe("a drain round (S3)", () => {
   });
 
   test("with nothing to do is recorded too: it is the sign that the cron lives", async () => {
-    await drainAll(queue, options);
+    await drainAll(ports, options);
     expect(await rounds()).toMatchObject([{ kind: "drain", queue: null, claimed: 0, reason: "empty" }]);
   });
 
   test("fails as a whole when a drain could not be started, after the others ended", async () => {
-    await enqueue(queue, newJob());
+    await enqueue(ports, newJob());
     const startDrain = () => Promise.reject(new Error("no invocation"));
-    await expect(drainAll(queue, { ...options, startDrain })).rejects.toThrow("1 of 1 drains failed");
+    await expect(drainAll(ports, { ...options, startDrain })).rejects.toThrow("1 of 1 drains failed");
   });
 });
 
 describe("the other rounds", () => {
   test("reaping brings back what a dead drain held, and is recorded", async () => {
-    await enqueue(queue, newJob());
+    await enqueue(ports, newJob());
     await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: 0 }));
-    expect(await recorded(queue, "reap", () => reap(queue))).toMatchObject({
+    expect(await recorded(ports, "reap", () => reap(ports))).toMatchObject({
       steps: { leases: { did: [{ returned: 1, buried: 0 }] } },
     });
-    expect(await reap(queue)).toMatchObject({ steps: { leases: { did: [{ returned: 0, buried: 0 }] } } });
+    expect(await reap(ports)).toMatchObject({ steps: { leases: { did: [{ returned: 0, buried: 0 }] } } });
     expect(await rounds()).toMatchObject([{ kind: "reap", reason: "done" }]);
   });
 
   test("a round that fails is recorded as failed", async () => {
-    await expect(recorded(queue, "watch", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+    await expect(recorded(ports, "watch", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
     expect(await rounds()).toMatchObject([{ kind: "watch", reason: "error" }]);
   });
 });

@@ -1,22 +1,22 @@
 // The watch round on a real Postgres, with notices over real HTTP: who is told of what, how often and in which shape.
 import { beforeEach, describe, expect, inject, test } from "vitest";
 import { noticeBody } from "../../src/contract/alarms.ts";
-import type { AlarmRule } from "../../src/core/alarm.ts";
-import { alarmRules } from "../../src/core/policy/alarm-defaults.ts";
+import type { AlarmRule } from "../../src/core/alarms/alarm.ts";
+import { alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
 import { claim, silenceAlarmAs } from "../../src/core/sql/index.ts";
 import { createSender } from "../../src/edge/webhook-sender.ts";
+import type { AlarmTarget } from "../../src/queue/alarms/notify.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
-import type { AlarmTarget } from "../../src/queue/notify.ts";
 import type { Sender } from "../../src/queue/ports.ts";
 import { reap } from "../../src/queue/reap.ts";
 import { type WatchOptions, watch } from "../../src/queue/watch.ts";
 import { type Inbox, openInbox } from "../support/inbox.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestQueue } from "../support/queue.ts";
+import { createTestPorts } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
-const queue = createTestQueue(db, []);
+const ports = createTestPorts(db, []);
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const nextSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const sender = createSender({ allowPrivate: true });
@@ -27,7 +27,7 @@ let other: Inbox;
 
 beforeEach(async () => {
   await emptyQueue(db.pool);
-  queue.events.length = 0;
+  ports.events.length = 0;
   ops = openInbox(inject("receiverUrl"), "ops");
   other = openInbox(inject("receiverUrl"), "other");
 });
@@ -46,7 +46,7 @@ const deployment = {
   runbookUrl: "https://git.example/sluice/docs/alarms.md",
 };
 const watchBy = (options: Partial<WatchOptions> = {}) =>
-  watch(queue, {
+  watch(ports, {
     rules: alarmRules(tooLong),
     targets: [targetAt(ops)],
     sender,
@@ -54,7 +54,7 @@ const watchBy = (options: Partial<WatchOptions> = {}) =>
     plan: "paid",
     ...options,
   });
-const makeItTooLong = () => enqueue(queue, newJob());
+const makeItTooLong = () => enqueue(ports, newJob());
 const makeItEmpty = () =>
   db.pool.query(
     "with gone as (delete from sluice.ready returning lane) insert into sluice.ledger (lane, pending, cancelled) select lane, -1, 1 from gone",
@@ -117,7 +117,7 @@ describe("a notice", () => {
         runbook: "https://git.example/sluice/docs/alarms.md#queue_length_high",
       },
     });
-    expect(queue.events).toMatchObject([{ level: "error", event: "alarm firing" }]);
+    expect(ports.events).toMatchObject([{ level: "error", event: "alarm firing" }]);
   });
 
   test("is sent once for a change, by two watchers at once too, and the resolution once", async () => {
@@ -143,7 +143,7 @@ describe("a notice", () => {
   test("that nobody gets is in the log", async () => {
     await makeItTooLong();
     await watchBy({ targets: [] });
-    expect(queue.events).toMatchObject([
+    expect(ports.events).toMatchObject([
       { level: "error", event: "alarm firing", fields: { alarm: "queue_length_high", queue: "default" } },
     ]);
   });
@@ -240,7 +240,7 @@ describe("a target", () => {
     expect(await ops.requests()).toHaveLength(1);
     expect(await told(other)).toEqual(["alarm.firing queue_length_high", "alarm.firing target_failing"]);
     expect((await bodies(other))[1]?.data.summary).toContain("ops answered 410 and is switched off");
-    expect(queue.events).toContainEqual({
+    expect(ports.events).toContainEqual({
       level: "error",
       event: "notice not delivered",
       fields: { target: "ops", outcome: "off", error: "answered 410" },
@@ -282,7 +282,7 @@ describe("a watcher that dies", () => {
   test("a round whose canary cannot be sent still raises and delivers, and fails at its end", async () => {
     await makeItTooLong();
     const broken = {
-      ...queue,
+      ...ports,
       db: {
         run: ((statement) =>
           statement.name === "enqueue"
@@ -298,7 +298,7 @@ describe("a watcher that dies", () => {
 });
 
 test("leases that ran out and are not reaped are an overdue round", async () => {
-  await enqueue(queue, newJob());
+  await enqueue(ports, newJob());
   await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: -600 }));
   await watchBy({ rules: alarmRules({ round_overdue: [{ forRounds: 1 }] }) });
   expect((await bodies())[0]?.data).toMatchObject({
@@ -309,10 +309,10 @@ test("leases that ran out and are not reaped are an overdue round", async () => 
 });
 
 test("a state that the reaper's inspection finds impossible is told of, and so is its repair", async () => {
-  const { id } = await enqueue(queue, newJob());
+  const { id } = await enqueue(ports, newJob());
   const rules = alarmRules({ books_unbalanced: [{ forRounds: 1 }] });
   const round = async () => {
-    await reap(queue);
+    await reap(ports);
     await watchBy({ rules });
   };
   await round();
@@ -344,7 +344,7 @@ describe("a queue that grows", () => {
 
   test("does so by jobs that are due: 1,100 that are put off and a single due one are no growth", async () => {
     await delayed();
-    await enqueue(queue, newJob());
+    await enqueue(ports, newJob());
     await watchGrowth();
     expect(await told()).toEqual([]);
   });

@@ -24,7 +24,7 @@ async function commit({ client }: { client: pg.PoolClient }): Promise<void> {
 /** How many seqs were given out that the cursor of the one lane in use has not passed yet. */
 async function lag(): Promise<number> {
   const rows = await queue.query<{ lag: number }>(`
-    select min((select last_value from sluice.ready_seq) - lows[lane])::int as lag
+    select min((select last_value from sluice.ready_seq) - cursor_seqs[lane])::int as lag
     from sluice.lane cross join sluice.cursors`);
   return only(rows).lag;
 }

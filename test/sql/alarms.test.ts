@@ -1,7 +1,7 @@
 // Alarms and their deliveries in Postgres: what holds when two watchers or two deliverers meet.
 import type pg from "pg";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { AlarmState } from "../../src/core/alarm.ts";
+import type { AlarmState } from "../../src/core/alarms/alarm.ts";
 import type { DeliveryResult } from "../../src/core/sql/deliver.ts";
 import {
   changeAlarms,

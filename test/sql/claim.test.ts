@@ -153,7 +153,7 @@ describe("what comes with a job", () => {
       type: "echo",
       attempt: 1,
       maxAttempts: 3,
-      strikes: 0,
+      abandonments: 0,
       errors: [],
     });
     expect(secondsFromNow(job.leaseExpiresAt)).toBeCloseTo(120, -1);

@@ -22,7 +22,7 @@ async function stepBack(seconds: number): Promise<void> {
   for (let n = 0; n < 3; n++) await advance();
   await queue.query(
     `update sluice.cursors set at = at + make_interval(secs => $1), passable_at = passable_at + make_interval(secs => $1),
-       scheduled_low = scheduled_low + make_interval(secs => $1)`,
+       scheduled_cursor = scheduled_cursor + make_interval(secs => $1)`,
     [seconds],
   );
 }
@@ -30,7 +30,7 @@ const untilDue = () =>
   until(db.pool, "select count(*) = 0 as reached from sluice.scheduled where run_at > clock_timestamp()");
 const catchUp = () =>
   queue.query(`
-    update sluice.cursors set at = clock_timestamp(), passable_at = clock_timestamp(), scheduled_low = clock_timestamp()`);
+    update sluice.cursors set at = clock_timestamp(), passable_at = clock_timestamp(), scheduled_cursor = clock_timestamp()`);
 
 describe("after the clock has stepped back", () => {
   test.each([10, 3600])(

@@ -74,7 +74,7 @@ describe("replay", () => {
       errors: [{ attempt: 1, message: "no use" }],
     });
     const job = await queue.claimOne();
-    expect(job).toMatchObject({ id, attempt: 1, strikes: 0 });
+    expect(job).toMatchObject({ id, attempt: 1, abandonments: 0 });
     await queue.settle([job], complete);
     expect(await queue.find(id)).toMatchObject({ status: "completed", attempts: 1 });
   });

@@ -141,7 +141,7 @@ describe("a transaction that stays open while others come and go", () => {
       await churn();
       await churn();
       const passed = await queue.query(
-        "select lows[lane] > $1::bigint as passed from sluice.lane cross join sluice.cursors",
+        "select cursor_seqs[lane] > $1::bigint as passed from sluice.lane cross join sluice.cursors",
         [rows[0].seq],
       );
       expect(passed).toEqual([{ passed: true }]);
@@ -161,7 +161,7 @@ describe("a transaction that stays open while others come and go", () => {
       await churn();
       await churn();
       const passed = await queue.query(
-        "select scheduled_low > $1::timestamptz as passed from sluice.cursors",
+        "select scheduled_cursor > $1::timestamptz as passed from sluice.cursors",
         [rows[0].due],
       );
       expect(passed).toEqual([{ passed: true }]);

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NewJob, Payload } from "../../src/core/job.ts";
 import { enqueue } from "../../src/core/sql/index.ts";
-import { payloadBytes } from "../../src/edge/http/payload.ts";
+import { payloadBytes } from "../../src/edge/http/codec/payload.ts";
 import { newJob } from "../support/jobs.ts";
 import { inSession, sqlState } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";

@@ -55,7 +55,7 @@ test("the part that was not extended runs out, the other stays held", async () =
   expect(await queue.find(kept?.id ?? "")).toMatchObject({ status: "completed" });
 });
 
-test("attempts and strikes stay with their jobs when a lease is split", async () => {
+test("attempts and abandonments stay with their jobs when a lease is split", async () => {
   const jobs = await claimNew(3);
   await queue.settle(jobs.slice(0, 1), { kind: "retry", message: "", retryInSeconds: 0 });
   await queue.settle(jobs.slice(1), { kind: "release" });

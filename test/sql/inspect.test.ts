@@ -89,7 +89,7 @@ describe("a packed row is wrong", () => {
   const strangeIds = "array(select unnest(ids) as id order by id desc)";
   test.each([
     ["lease", "attempts = '{1}'", "attempts = null", "has 3 jobs and 1 attempts"],
-    ["lease", "strikes = '{1,1}'", "strikes = null", "has 3 jobs and 2 strikes"],
+    ["lease", "abandonments = '{1,1}'", "abandonments = null", "has 3 jobs and 2 abandonments"],
     ["lease", `ids = ${strangeIds}`, "ids = $1", "has jobs that are not in the order of their ids"],
     ["done", "attempts = '{1,2}'", "attempts = null", "has 3 jobs and 2 attempts"],
     ["done", "lo_id = hi_id", "lo_id = ids[1]", "has a lowest or highest id that is not its own"],

@@ -4,49 +4,49 @@ import { advanceCursors, checkReach } from "../../src/core/sql/index.ts";
 import { reap } from "../../src/queue/reap.ts";
 import { recorded } from "../../src/queue/rounds.ts";
 import { differences } from "../support/balance.ts";
-import { createTestQueue } from "../support/queue.ts";
+import { createTestPorts } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, only, times, verbsOf } from "../support/verbs.ts";
 
 const db = useTestDatabase();
-const queue = verbsOf(db);
+const ports = verbsOf(db);
 beforeEach(async () => {
   await emptyQueue(db.pool);
-  await queue.enqueue(...times(50, () => ({})));
-  await queue.settle(await queue.claim(), complete);
+  await ports.enqueue(...times(50, () => ({})));
+  await ports.settle(await ports.claim(), complete);
   for (let n = 0; n < 3; n++) await db.run(advanceCursors());
 });
 
 const check = async () => only(await db.run(checkReach()));
 const hide = async (delaySeconds?: number) => {
-  const id = await queue.enqueueOne(delaySeconds ? { delaySeconds } : {});
-  await queue.query("update sluice.ready set seq = 1 where id = $1", [id]);
-  await queue.query("update sluice.scheduled set run_at = now() - interval '1 day' where id = $1", [id]);
+  const id = await ports.enqueueOne(delaySeconds ? { delaySeconds } : {});
+  await ports.query("update sluice.ready set seq = 1 where id = $1", [id]);
+  await ports.query("update sluice.scheduled set run_at = now() - interval '1 day' where id = $1", [id]);
   return id;
 };
 
 test("a queue in order has none", async () => {
-  await queue.enqueue({}, { delaySeconds: 60 });
+  await ports.enqueue({}, { delaySeconds: 60 });
   expect(await check()).toBe(0);
 });
 
 test("a ready job left of its lane's cursor is found and gets a new place", async () => {
   const id = await hide();
-  expect(await queue.claim()).toEqual([]);
+  expect(await ports.claim()).toEqual([]);
   expect(await check()).toBe(1);
   expect(await check()).toBe(0);
-  expect(await queue.claim()).toMatchObject([{ id }]);
-  expect(await differences(queue)).toEqual([]);
+  expect(await ports.claim()).toMatchObject([{ id }]);
+  expect(await differences(ports)).toEqual([]);
 });
 
 test("a scheduled job left of the cursor is found and made ready by the next advance", async () => {
   const id = await hide(60);
-  expect(await queue.claim()).toEqual([]);
+  expect(await ports.claim()).toEqual([]);
   expect(await check()).toBe(1);
   expect(await check()).toBe(0); // a gap explains it
   await db.run(advanceCursors());
-  expect(await queue.claim()).toMatchObject([{ id }]);
-  expect(await differences(queue)).toEqual([]);
+  expect(await ports.claim()).toMatchObject([{ id }]);
+  expect(await differences(ports)).toEqual([]);
 });
 
 test("rows that a gap explains are left to it", async () => {
@@ -54,37 +54,37 @@ test("rows that a gap explains are left to it", async () => {
   await client.query("begin");
   await client.query("select sluice.enqueue('echo')");
   for (let n = 0; n < 3; n++) {
-    await queue.enqueue(...times(5, () => ({})));
-    await queue.settle(await queue.claim(), complete);
+    await ports.enqueue(...times(5, () => ({})));
+    await ports.settle(await ports.claim(), complete);
     await db.run(advanceCursors());
   }
   await client.query("commit");
   client.release();
-  expect(await queue.claim()).toEqual([]);
+  expect(await ports.claim()).toEqual([]);
   expect(await check()).toBe(0);
   await db.run(advanceCursors());
-  expect(await queue.claim()).toHaveLength(1);
+  expect(await ports.claim()).toHaveLength(1);
 });
 
 test("a check looks at some pages, and the next at those that follow", async () => {
-  await queue.query(
+  await ports.query(
     "select count(*) from sluice.enqueue_many('other', array_fill('{}'::jsonb, array[2000]))",
   );
   const id = await hide();
   const found: number[] = [];
   for (let n = 0; n < 40; n++)
-    found.push(only(await queue.query<{ n: number }>("select sluice.check_reach(1) as n")).n);
+    found.push(only(await ports.query<{ n: number }>("select sluice.check_reach(1) as n")).n);
   expect(found.filter((n) => n > 0)).toEqual([1]);
-  expect(await queue.claim()).toMatchObject([{ id }]);
+  expect(await ports.claim()).toMatchObject([{ id }]);
 });
 
 test("a reap round brings them back and says how many", async () => {
   const ids = [await hide(), await hide(60)];
-  const reaper = createTestQueue(db, []);
+  const reaper = createTestPorts(db, []);
   await recorded(reaper, "reap", () => reap(reaper));
   const { steps } = only(
-    await queue.query<{ steps: object }>("select steps from sluice.round where kind = 'reap'"),
+    await ports.query<{ steps: object }>("select steps from sluice.round where kind = 'reap'"),
   );
   expect(steps).toMatchObject({ unreachable: { did: [2] } });
-  expect((await queue.claim()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+  expect((await ports.claim()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 });

@@ -99,7 +99,7 @@ describe("a lease that ran out (R1)", () => {
     await queue.settle([await next()], { kind: "retry", message: "busy", retryInSeconds: 1 });
     await next();
     await db.run(reapLeases({ limit: 10 }));
-    expect(await next()).toMatchObject({ attempt: 4, strikes: 2 });
+    expect(await next()).toMatchObject({ attempt: 4, abandonments: 2 });
   });
 
   test("is reaped once by many reapers at once", async () => {

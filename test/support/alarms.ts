@@ -1,5 +1,5 @@
 // An alarm that fires, with nothing special about it.
-import type { AlarmState } from "../../src/core/alarm.ts";
+import type { AlarmState } from "../../src/core/alarms/alarm.ts";
 
 const at = new Date("2026-03-04T10:00:00Z");
 

@@ -139,7 +139,7 @@ async function fillFinished(client: pg.ClientBase, count: number): Promise<void>
 async function fillDead(client: pg.ClientBase, count: number): Promise<void> {
   await fillJobs(client, { count, fromMinutesAgo: finishedMinutes, toMinutesAgo: waitingMinutes });
   await client.query(
-    `insert into closed (id, status, reason, closed_at, started_at, lane, attempt, strikes)
+    `insert into closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments)
      select id, 'dead', 'fatal', now(), time_of_id(id), lane, 1, 0 from filled_job order by n`,
   );
   await client.query(

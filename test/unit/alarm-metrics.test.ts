@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { alarmFamilies } from "../../src/core/alarm-metrics.ts";
-import { toText } from "../../src/core/prometheus-text.ts";
+import { alarmFamilies } from "../../src/core/metrics/alarm-metrics.ts";
+import { toText } from "../../src/core/metrics/prometheus-text.ts";
 import { firing } from "../support/alarms.ts";
 import { parseMetrics } from "../support/prometheus-lint.ts";
 

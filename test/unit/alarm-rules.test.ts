@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { AlarmName, TargetHealth } from "../../src/core/alarm.ts";
-import type { ActiveHours } from "../../src/core/policy/active-hours.ts";
-import { type AlarmOverrides, alarmRules } from "../../src/core/policy/alarm-defaults.ts";
-import { observe } from "../../src/core/policy/alarm-rules.ts";
+import type { ActiveHours } from "../../src/core/alarms/active-hours.ts";
+import type { AlarmName, TargetHealth } from "../../src/core/alarms/alarm.ts";
+import { type AlarmOverrides, alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
+import { observe } from "../../src/core/alarms/alarm-rules.ts";
 import type { Snapshot } from "../../src/core/snapshot.ts";
 import { at, groupOf, minuteOf, minutesAgo, snapshotOf } from "../support/snapshots.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { SluiceError } from "../../src/core/errors.ts";
-import { parseSettings } from "../../src/edge/env.ts";
+import { parseSettings } from "../../src/edge/settings/env.ts";
 
 const good = { DATABASE_URL: "postgresql://u:p@db.example.com/app", SLUICE_ADMIN_KEY: "sk_0123456789abcdef" };
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

@@ -1,10 +1,10 @@
 // The laws of an alarm's state machine, under any sequence of rounds.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { AlarmRule, AlarmState, Notice, Observation } from "../../src/core/alarm.ts";
-import { alarmRules } from "../../src/core/policy/alarm-defaults.ts";
-import { advance } from "../../src/core/policy/alarm-state.ts";
-import { tooHigh } from "../../src/core/policy/reading.ts";
+import type { AlarmRule, AlarmState, Notice, Observation } from "../../src/core/alarms/alarm.ts";
+import { alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
+import { advance } from "../../src/core/alarms/alarm-state.ts";
+import { tooHigh } from "../../src/core/alarms/reading.ts";
 
 const threshold = 100;
 const minute = (n: number) => new Date(Date.UTC(2026, 0, 1) + n * 60_000);

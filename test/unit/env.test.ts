@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
 import { SluiceError } from "../../src/core/errors.ts";
-import { alarmRules } from "../../src/core/policy/alarm-defaults.ts";
-import { parseSettings, settingsOf } from "../../src/edge/env.ts";
+import { parseSettings, settingsOf } from "../../src/edge/settings/env.ts";
 
 const good = { DATABASE_URL: "postgresql://u:p@db.example.com/app", SLUICE_ADMIN_KEY: "sk_0123456789abcdef" };
 

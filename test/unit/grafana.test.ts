@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { AlarmName, AlarmRule } from "../../src/core/alarm.ts";
-import { alarmFamilies } from "../../src/core/alarm-metrics.ts";
-import { metricsOf } from "../../src/core/metrics.ts";
-import { alarmRules } from "../../src/core/policy/alarm-defaults.ts";
+import type { AlarmName, AlarmRule } from "../../src/core/alarms/alarm.ts";
+import { alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
+import { alarmFamilies } from "../../src/core/metrics/alarm-metrics.ts";
+import { metricsOf } from "../../src/core/metrics/metrics.ts";
 import { fullDurations, fullSnapshot } from "../support/full-snapshot.ts";
 
 const folder = join(import.meta.dirname, "../../infra/grafana");

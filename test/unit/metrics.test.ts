@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { maxPairs, metricsOf } from "../../src/core/metrics.ts";
-import { toText } from "../../src/core/prometheus-text.ts";
+import { maxPairs, metricsOf } from "../../src/core/metrics/metrics.ts";
+import { toText } from "../../src/core/metrics/prometheus-text.ts";
 import type { Durations, Snapshot } from "../../src/core/snapshot.ts";
 import { fullSnapshot as full, fullDurations } from "../support/full-snapshot.ts";
 import { parseMetrics } from "../support/prometheus-lint.ts";

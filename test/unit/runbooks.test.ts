@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { alarmNames } from "../../src/core/alarm.ts";
-import { runbookOf } from "../../src/core/notice.ts";
+import { alarmNames } from "../../src/core/alarms/alarm.ts";
+import { runbookOf } from "../../src/core/alarms/notice.ts";
 
 const deployment = {
   name: "staging",

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
-import { retryAfterSeconds } from "../../src/queue/answer.ts";
-import { signWebhook } from "../../src/queue/webhook.ts";
+import { retryAfterSeconds } from "../../src/queue/outgoing/answer.ts";
+import { signWebhook } from "../../src/queue/outgoing/sign-webhook.ts";
 
 const secretOf = (text: string) => `whsec_${Buffer.from(text).toString("base64")}`;
 

@@ -8,7 +8,7 @@ import {
   type TestNoticeResponse,
   testNoticeResponse,
 } from "../../src/contract/alarms.ts";
-import { alarmNames } from "../../src/core/alarm.ts";
+import { alarmNames } from "../../src/core/alarms/alarm.ts";
 import { defineJob, FatalError } from "../../src/index.ts";
 import { type Inbox, openInbox } from "../support/inbox.ts";
 import { adminCallsOf, refusal } from "./admin-calls.ts";

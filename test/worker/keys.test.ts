@@ -4,7 +4,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vi
 import * as z from "zod";
 import { keyResponse, keysResponse } from "../../src/contract/admin.ts";
 import { type Role, roles } from "../../src/core/key.ts";
-import { revokedWithinMs } from "../../src/edge/http/key-cache.ts";
+import { revokedWithinMs } from "../../src/edge/http/guards/key-cache.ts";
 import { defineJob } from "../../src/index.ts";
 import { adminCallsOf, refusal } from "./admin-calls.ts";
 import { adminKey, bindings, useDeployment } from "./deployment.ts";

@@ -1,6 +1,6 @@
 // What a rule is about, and the rows that are within it. There may be thousands of queues, each with a look of its own:
 // so the rows are sorted once, and a look reads no row but its own.
-import { isCanary } from "../alarm.ts";
+import { isCanary } from "../alarms/alarm.ts";
 
 /** Null: all of them. */
 export interface Scope {

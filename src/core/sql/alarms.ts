@@ -1,6 +1,6 @@
 // read alarms, change alarms, silence alarm. See migrations/functions/alarms.sql.
 import { sql } from "drizzle-orm";
-import type { AlarmKey, AlarmName, AlarmState, Severity, TargetHealth } from "../alarm.ts";
+import type { AlarmKey, AlarmName, AlarmState, Severity, TargetHealth } from "../alarms/alarm.ts";
 import type { Statement } from "./statement.ts";
 
 /** An alarm as it was read: a change applies to this version alone. */

@@ -21,7 +21,7 @@ export interface Claim {
   /** Of payloads; the first job is claimed whatever its size. */
   maxBytes?: number;
   /** Whether a group of jobs that were abandoned may be claimed: who has one claims nothing else meanwhile. Default true. */
-  suspects?: boolean;
+  takeIsolated?: boolean;
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -36,7 +36,7 @@ export interface Claimed {
 
 /** What has become of earlier jobs can come along: it is settled before the claim, in the same round trip. */
 export function claim(
-  { queue, limit, leaseSeconds, worker, maxBytes, suspects = true, ...asked }: Claim,
+  { queue, limit, leaseSeconds, worker, maxBytes, takeIsolated = true, ...asked }: Claim,
   settlements: readonly Settlement[] = [],
 ): Statement<Claimed> {
   const types = asked.types.map((type) => (typeof type === "string" ? { type } : type));
@@ -58,7 +58,7 @@ export function claim(
         ${sql.param(packed?.ids ?? null)}::uuid[],
         ${sql.param(packed?.keys ?? null)}::uuid[],
         ${packed?.outcomes ?? null}::jsonb,
-        ${suspects}::boolean
+        ${takeIsolated}::boolean
       ) as claimed`,
     decode({ claimed }) {
       const answer = claimed as Answer;
@@ -87,7 +87,7 @@ interface Lease {
   /** Null: the first of each. */
   attempts: number[] | null;
   /** Null: none. */
-  strikes: number[] | null;
+  abandonments: number[] | null;
   seqs: number[];
   jobs: [
     id: string,
@@ -112,7 +112,7 @@ function jobsOf({ key, is_probe: isProbe, is_trial: isTrial, leases }: Answer): 
         payload,
         attempt: lease.attempts?.[index] ?? 1,
         maxAttempts,
-        strikes: lease.strikes?.[index] ?? 0,
+        abandonments: lease.abandonments?.[index] ?? 0,
         leaseExpiresAt,
         priority: lease.priority,
         createdAt: timeOfId(id),

@@ -2,32 +2,18 @@
 // the routes are built once and nothing of one request outlives it.
 import { Hono } from "hono";
 import { SluiceError } from "../../core/errors.ts";
-import type { JobRegistry } from "../../jobs/registry.ts";
-import type { Queue, Sender } from "../../queue/ports.ts";
-import type { Settings } from "../env.ts";
-import { admin } from "./admin.ts";
-import type { Caller } from "./auth.ts";
-import { docs } from "./docs.ts";
-import { drains } from "./drains.ts";
-import { countEnqueueErrors } from "./enqueue-errors.ts";
-import { guardAnswer } from "./guard-answer.ts";
-import { health } from "./health.ts";
-import { jobs } from "./jobs.ts";
-import { metrics } from "./metrics.ts";
-import { onError, problemResponse } from "./problem.ts";
-import { stats } from "./stats.ts";
-import { claims, held, settlements } from "./work.ts";
-
-export interface AppEnv {
-  Variables: { caller: Caller };
-  Bindings: {
-    settings: Settings;
-    queue: Queue;
-    sender: Sender;
-    registry: JobRegistry;
-    nudge(queueName: string): void;
-  };
-}
+import type { AppEnv } from "./app-env.ts";
+import { onError, problemResponse } from "./codec/problem.ts";
+import { countEnqueueErrors } from "./guards/enqueue-errors.ts";
+import { guardAnswer } from "./guards/guard-answer.ts";
+import { admin } from "./routes/admin.ts";
+import { docs } from "./routes/docs.ts";
+import { drains } from "./routes/drains.ts";
+import { health } from "./routes/health.ts";
+import { jobs } from "./routes/jobs.ts";
+import { metrics } from "./routes/metrics.ts";
+import { claims, held, settlements } from "./routes/pull.ts";
+import { stats } from "./routes/stats.ts";
 
 export const app = new Hono<AppEnv>()
   .use(guardAnswer)

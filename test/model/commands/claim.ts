@@ -3,7 +3,7 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import fc from "fast-check";
 import { claim } from "../../../src/core/sql/index.ts";
 import type { TestDatabase } from "../../support/test-database.ts";
-import { isSuspect, type ModelJob, priorities, type QueueModel, tickSeconds } from "../queue-model.ts";
+import { isIsolated, type ModelJob, priorities, type QueueModel, tickSeconds } from "../queue-model.ts";
 import { command, queue, types } from "./command.ts";
 
 export const claims = fc
@@ -28,7 +28,7 @@ export async function claimSome(
     const known = claimable.find(({ id }) => id === job.id);
     ok(known, "a job was claimed that is not to be claimed");
     ok(known.expiresAt > model.now, "an expired job was claimed");
-    deepStrictEqual([job.attempt, job.strikes], [known.attempts + 1, known.strikes]);
+    deepStrictEqual([job.attempt, job.abandonments], [known.attempts + 1, known.abandonments]);
     return { known, leaseKey: job.leaseKey };
   });
   const refused = await refusedIn(claimable, model, db);
@@ -49,7 +49,7 @@ async function refusedIn(claimable: ModelJob[], model: QueueModel, db: TestDatab
 }
 
 /**
- * As many as wanted if there are as many, best priority first; suspects come in a group of one type, or alone. Where all
+ * As many as wanted if there are as many, best priority first; isolated jobs come in a group of one type, or alone. Where all
  * that were met had expired, the claim goes on to the next, so that these come on top.
  */
 function checkChoice(
@@ -60,19 +60,19 @@ function checkChoice(
   const taken = [...claimed, ...refused];
   const certain = claimable.filter((job) => !job.isLate);
   ok(claimed.length <= wanted, "more than wanted");
-  if (claimed.some(isSuspect)) {
-    ok(claimed.every(isSuspect), "a suspect in company");
-    deepStrictEqual(new Set(claimed.map(({ type }) => type)).size, 1, "suspects of two types");
-    if (claimed.some((job) => job.strikes > 2))
+  if (claimed.some(isIsolated)) {
+    ok(claimed.every(isIsolated), "an isolated job in company");
+    deepStrictEqual(new Set(claimed.map(({ type }) => type)).size, 1, "isolated jobs of two types");
+    if (claimed.some((job) => job.abandonments > 2))
       deepStrictEqual(claimed.length, 1, "not alone the third time");
   } else if (claimed.length === 0)
     ok(
       certain.every((job) => refused.includes(job)),
       "a good job was passed over",
     );
-  else if (certain.some(isSuspect)) ok(taken.length > 0, "nothing found");
+  else if (certain.some(isIsolated)) ok(taken.length > 0, "nothing found");
   else ok(taken.length >= Math.min(wanted, certain.length), "less than there is");
-  if (claimable.some(isSuspect)) return;
+  if (claimable.some(isIsolated)) return;
   const left = certain.filter((job) => !taken.includes(job));
   const lowest = Math.min(...taken.map(({ type }) => priorities[type] ?? 0));
   ok(

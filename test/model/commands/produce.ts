@@ -3,7 +3,7 @@ import { deepStrictEqual, ok, rejects } from "node:assert/strict";
 import fc from "fast-check";
 import type { NewJob } from "../../../src/core/job.ts";
 import { enqueue } from "../../../src/core/sql/index.ts";
-import { runOn } from "../../support/gate-sql.ts";
+import { runOn } from "../gate/gate-sql.ts";
 import { type Asked, priorities, tickSeconds } from "../queue-model.ts";
 import { anyPick, command, types } from "./command.ts";
 

@@ -1,0 +1,37 @@
+// The lease as a puller holds it: a token that carries its key, and what is needed to judge a failure. The database
+// compares the key, half of which is random: a token that was made up settles nothing. Whoever holds a job can change the
+// rest of its token: that changes the backoff, which they may choose anyway, and nothing of the breaker.
+import * as z from "zod";
+import { SluiceError } from "../../../core/errors.ts";
+import { decodeCursor, encodeCursor } from "./cursor.ts";
+
+const token = z.tuple([z.guid(), z.string().max(63), z.int().min(1).max(20), z.boolean()]);
+
+export interface Lease {
+  key: string;
+  type: string;
+  attempt: number;
+  isProbe: boolean;
+}
+
+export function encodeLease({ key, type, attempt, isProbe }: Lease): string {
+  return encodeCursor(JSON.stringify([key, type, attempt, isProbe]));
+}
+
+export function decodeLease(lease: string): Lease {
+  const parsed = token.safeParse(parse(lease));
+  if (!parsed.success) {
+    const faults = [{ path: "lease", message: "not a lease that this API gave out" }];
+    throw new SluiceError("request_invalid", "the lease is not one of this API's", { faults });
+  }
+  const [key, type, attempt, isProbe] = parsed.data;
+  return { key, type, attempt, isProbe };
+}
+
+function parse(lease: string): unknown {
+  try {
+    return JSON.parse(decodeCursor(lease, z.string()));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,45 @@
+// A payload as a caller sends it: only so large, and what its type's schema allows.
+import { SluiceError } from "../../../core/errors.ts";
+import type { Payload } from "../../../core/job.ts";
+import type { JobDefinition } from "../../../jobs/define.ts";
+
+export const maxPayloadBytes = 64 * 1024;
+/** The payload's limit and room for the other fields. */
+export const maxBodyBytes = maxPayloadBytes + 16 * 1024;
+
+/** `path` is where the payload stands in the body. */
+export function checkPayload(definition: JobDefinition, payload: Payload, path: readonly string[]): void {
+  const bytes = payloadBytes(payload);
+  if (bytes > maxPayloadBytes) {
+    const fault = { path: path.join("."), message: `${bytes} bytes of JSON, ${maxPayloadBytes} are allowed` };
+    throw new SluiceError("body_too_large", `${fault.path} has ${fault.message}`, { faults: [fault] });
+  }
+  const faults = definition
+    .faultsOf(payload)
+    .map((fault) => ({ ...fault, path: [...path, fault.path].filter(Boolean).join(".") }));
+  if (faults.length > 0) {
+    throw new SluiceError("request_invalid", `the payload does not fit the type "${definition.type}"`, {
+      faults,
+    });
+  }
+}
+
+/** As the database measures it (migrations/functions/check.sql): JSON in UTF-8, its numbers written out. */
+export function payloadBytes(payload: Payload): number {
+  const text = JSON.stringify(payload);
+  const bytes = new TextEncoder().encode(text).byteLength;
+  if (bytes > maxPayloadBytes || !/\de[+-]\d/.test(text)) return bytes;
+  const withExponent = text
+    .replace(/"(?:[^"\\]|\\.)*"/g, "") // what looks like a number in a string is none
+    .matchAll(/(\d)(?:\.(\d+))?e([+-]\d+)/g);
+  return [...withExponent].reduce(
+    (sum, [number, ...parts]) => sum + writtenOut(parts) - number.length,
+    bytes,
+  );
+}
+
+/** The digits of 1.5e+21 are 1500000000000000000000, those of 1.5e-7 are 0.00000015. */
+function writtenOut([first = "", rest = "", exponent]: (string | undefined)[]): number {
+  const places = Number(exponent);
+  return places > 0 ? places + 1 : "0.".length - places - 1 + first.length + rest.length;
+}

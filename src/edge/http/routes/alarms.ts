@@ -1,0 +1,118 @@
+// The alarms (A9): their states, rules and silences, how the targets fare, and a test notice on demand.
+import { type Context, Hono } from "hono";
+import {
+  type AlarmsResponse,
+  silenceRequest,
+  type TestNoticeResponse,
+  testNoticeRequest,
+} from "../../../contract/alarms.ts";
+import type { AlarmRule, AlarmState } from "../../../core/alarms/alarm.ts";
+import { type Deployment, linkOf, noticeBody, runbookOf } from "../../../core/alarms/notice.ts";
+import { SluiceError } from "../../../core/errors.ts";
+import { auditTestNotice, readAlarms, settleDeliveries, silenceAlarmAs } from "../../../core/sql/index.ts";
+import { type KeyedTarget, keyTargets, notify } from "../../../queue/alarms/notify.ts";
+import { type TargetState, targetStates } from "../../../queue/alarms/targets.ts";
+import type { AppEnv } from "../app-env.ts";
+import { readBody } from "../codec/body.ts";
+import { readOptionalBody } from "../codec/optional-body.ts";
+
+const maxBytes = 4096;
+
+export const alarms = new Hono<AppEnv>();
+
+alarms.get("/", async (context) => {
+  const { ports, settings } = context.env;
+  const [known] = await ports.db.run(readAlarms());
+  const targets = targetStates(await keyTargets(settings.alarmTargets), known?.targets ?? []);
+  const body: AlarmsResponse = {
+    alarms: (known?.alarms ?? []).map(({ state }) => alarmResponse(state, settings.deployment)),
+    rules: settings.alarmRules.map(ruleResponse),
+    silences: (known?.silences ?? []).map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
+    targets: targets.map(targetResponse),
+  };
+  return context.json(body);
+});
+
+/** The answers of the targets are its result, and what they say of the targets is kept. */
+alarms.post("/test", async (context) => {
+  const { ports, settings } = context.env;
+  const { target: wanted } = await readOptionalBody(context, testNoticeRequest, { maxBytes });
+  const targets = (await keyTargets(settings.alarmTargets)).filter(({ name }) => !wanted || name === wanted);
+  if (wanted && targets.length === 0) throw new SluiceError("not_found", `there is no target "${wanted}"`);
+  const results = await Promise.all(targets.map((target) => sendTest(context, target)));
+  await ports.db.run(settleDeliveries(results.map(({ settled }) => settled)));
+  const body: TestNoticeResponse = { targets: results.map(({ answer }) => answer) };
+  await ports.db.run(auditTestNotice(context.get("caller").actor, body.targets));
+  return context.json(body);
+});
+
+alarms.post("/silences", async (context) => {
+  const { alarm, until } = await readBody(context, silenceRequest, { maxBytes });
+  const silence = { alarm, until: new Date(until) };
+  await context.env.ports.db.run(silenceAlarmAs(context.get("caller").actor, silence));
+  return context.json({ alarm, until: silence.until.toISOString() });
+});
+
+async function sendTest(context: Context<AppEnv>, target: KeyedTarget) {
+  const { ports, sender, settings } = context.env;
+  const startedMs = ports.clock.nowMs();
+  const at = new Date(startedMs);
+  const summary = `a test notice for the target ${target.name}: nothing is wrong`;
+  const about = {
+    alarm: "test",
+    queue: null,
+    jobType: null,
+    severity: "info",
+    value: null,
+    threshold: null,
+  } as const;
+  const notice = noticeBody({ ...about, kind: "test", at, since: at, summary }, settings.deployment);
+  const { outcome, status, error } = await notify(ports, target, { id: crypto.randomUUID(), notice, sender });
+  const { name, urlHash } = target;
+  return {
+    settled: { delivery: null, target: name, urlHash, outcome, status, error, retryInSeconds: null },
+    answer: {
+      ...{ target: name, delivered: outcome === "delivered", status, error },
+      ms: ports.clock.nowMs() - startedMs,
+    },
+  };
+}
+
+function alarmResponse(state: AlarmState, deployment: Deployment): AlarmsResponse["alarms"][number] {
+  const { alarm, queue, jobType, phase, severity, value, threshold, since, changedAt, summary } = state;
+  return {
+    ...{ alarm, queue, job_type: jobType, state: phase, severity, value, threshold, summary },
+    since: since.toISOString(),
+    changed_at: changedAt.toISOString(),
+    link: linkOf(state, deployment),
+    runbook: runbookOf(state, deployment),
+  };
+}
+
+function ruleResponse(rule: AlarmRule): AlarmsResponse["rules"][number] {
+  return {
+    ...{ alarm: rule.alarm, queue: rule.queue, job_type: rule.jobType, enabled: rule.isEnabled },
+    threshold: rule.threshold,
+    window_minutes: rule.windowMinutes,
+    for_rounds: rule.forRounds,
+    of_rounds: rule.ofRounds,
+    clear_rounds: rule.clearRounds,
+    severity: rule.severity,
+    repeat_minutes: rule.repeatMinutes,
+    silenced_until: rule.silencedUntil?.toISOString() ?? null,
+  };
+}
+
+function targetResponse(target: TargetState): AlarmsResponse["targets"][number] {
+  return {
+    name: target.name,
+    format: target.format,
+    state: target.offSince ? "off" : target.failingSince ? "failing" : "ok",
+    off_since: target.offSince?.toISOString() ?? null,
+    failing_since: target.failingSince?.toISOString() ?? null,
+    delivered_at: target.deliveredAt?.toISOString() ?? null,
+    status: target.status,
+    error: target.error,
+    pending_deliveries: target.pending,
+  };
+}

@@ -1,0 +1,63 @@
+// GET /health: is the queue able to work. Open to all, so it says what is wrong in a word and nothing else; and it answers
+// in two seconds, whatever the database does.
+import { Hono } from "hono";
+import type { HealthResponse } from "../../../contract/operations.ts";
+import { sqlstateOf } from "../../../core/database-errors.ts";
+import { SluiceError } from "../../../core/errors.ts";
+import { checkRounds } from "../../../core/policy/health.ts";
+import type { Alarms } from "../../../core/sql/alarms.ts";
+import { ping, readAlarms } from "../../../core/sql/index.ts";
+import { keyTargets } from "../../../queue/alarms/notify.ts";
+import { targetStates } from "../../../queue/alarms/targets.ts";
+import { refusalOfWrites } from "../../neon/refused-writes.ts";
+import type { Settings } from "../../settings/env.ts";
+import type { AppEnv } from "../app-env.ts";
+import { causeText } from "../codec/problem.ts";
+
+const answerWithinMs = 1_500;
+const well: readonly string[] = ["ok", "starting"];
+
+export const health = new Hono<AppEnv>();
+
+health.get("/", async (context) => {
+  const checks = await checksOf(context.env);
+  // A target of alarms that fails is shown, and is no reason to restart or to leave this deployment.
+  const { targets: _, ...decisive } = checks;
+  const isWell = Object.values(decisive).every((check) => well.includes(check));
+  const status = isWell ? "ok" : checks.database === "ok" ? "failing" : "unavailable";
+  return context.json({ status, checks } satisfies HealthResponse, isWell ? 200 : 503);
+});
+
+/** Each is "ok", "starting", or a word for what is wrong. */
+async function checksOf({ ports, settings }: AppEnv["Bindings"]): Promise<HealthResponse["checks"]> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("no answer in time")), answerWithinMs);
+  try {
+    const looked = Promise.all([ports.db.run(ping()), ports.db.run(readAlarms())]);
+    const [[seen], [alarms]] = await Promise.race([looked, late]);
+    if (!seen || !alarms) throw new Error("the database answered without a row");
+    return {
+      database: seen.isReadOnly ? "read_only" : wordOf(refusalOfWrites(settings.databaseUrl) ?? "ok"),
+      ...checkRounds(seen),
+      ...(await alarmChecks(alarms, settings)),
+    };
+  } catch (error) {
+    const cause = error as Error;
+    ports.log.error("health check failed", { sqlstate: sqlstateOf(cause), cause: causeText(cause) });
+    return { database: wordOf(error instanceof SluiceError ? error.code : "database_unavailable") };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function alarmChecks({ alarms, targets }: Alarms, { alarmTargets }: Settings) {
+  const isCritical = alarms.some(({ state }) => state.phase === "firing" && state.severity === "critical");
+  const states = targetStates(await keyTargets(alarmTargets), targets);
+  const isFailing = states.some(({ offSince, failingSince }) => offSince ?? failingSince);
+  return { alarms: isCritical ? "critical" : "ok", targets: isFailing ? "failing" : "ok" };
+}
+
+/** database_read_only: read_only. */
+function wordOf(code: string): string {
+  return code.replace(/^database_/, "");
+}

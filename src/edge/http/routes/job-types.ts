@@ -1,0 +1,78 @@
+// The registered job types: how each is set and how it is doing; pause and resume (D7).
+import { type Context, Hono } from "hono";
+import type { JobTypeResponse, PausedTypeResponse } from "../../../contract/admin.ts";
+import { isCanary } from "../../../core/alarms/alarm.ts";
+import { SluiceError } from "../../../core/errors.ts";
+import { books, listBreakers, listPauses, pauseAs, resumeAs } from "../../../core/sql/index.ts";
+import type { OpenBreaker } from "../../../core/sql/place.ts";
+import type { JobType } from "../../../queue/ports.ts";
+import type { AppEnv } from "../app-env.ts";
+import { pauseOf, totalOf } from "../codec/books-response.ts";
+
+export const jobTypes = new Hono<AppEnv>();
+
+jobTypes.get("/", async (context) => {
+  const { ports, registry } = context.env;
+  const [rows, pauses, breakers] = await Promise.all([
+    ports.db.run(books()),
+    ports.db.run(listPauses()),
+    ports.db.run(listBreakers()),
+  ]);
+  const own = registry.all().filter((definition) => !isCanary(definition));
+  const job_types = own.map((definition): JobTypeResponse => {
+    const { type } = definition;
+    return {
+      ...optionsOf(definition),
+      ...pauseOf(pauses, { kind: "type", name: type }),
+      breaker: breakerOf(breakers, type),
+      books: totalOf(rows.filter((row) => row.type === type)),
+    };
+  });
+  return context.json({ job_types });
+});
+
+jobTypes.post("/:type/pause", async (context) => {
+  const { type } = definitionOf(context);
+  await context.env.ports.db.run(pauseAs(context.get("caller").actor, { type }));
+  return context.json({ type, paused: true } satisfies PausedTypeResponse);
+});
+
+jobTypes.post("/:type/resume", async (context) => {
+  const { type, queue } = definitionOf(context);
+  await context.env.ports.db.run(resumeAs(context.get("caller").actor, { type }));
+  context.env.nudge(queue);
+  return context.json({ type, paused: false } satisfies PausedTypeResponse);
+});
+
+function definitionOf(context: Context<AppEnv>): JobType {
+  const type = context.req.param("type") ?? "";
+  const definition = context.env.registry.find(type);
+  if (!definition) throw new SluiceError("not_found", `the type "${type}" is not registered`);
+  return definition;
+}
+
+function optionsOf(definition: JobType) {
+  const { backoff, limits } = definition;
+  return {
+    type: definition.type,
+    queue: definition.queue,
+    work: definition.work.kind,
+    max_attempts: definition.maxAttempts,
+    backoff: {
+      base_seconds: backoff.baseSeconds,
+      max_seconds: backoff.maxSeconds,
+      jitter_seconds: backoff.jitterSeconds,
+    },
+    timeout_seconds: definition.timeoutSeconds,
+    lease_seconds: definition.leaseSeconds,
+    concurrency: limits.concurrency ?? null,
+    rate: limits.rate ? { limit: limits.rate.limit, per_seconds: limits.rate.perSeconds } : null,
+  };
+}
+
+function breakerOf(breakers: readonly OpenBreaker[], type: string): JobTypeResponse["breaker"] {
+  const open = breakers.find((breaker) => breaker.type === type);
+  return open
+    ? { state: "open", opened_at: open.openedAt.toISOString() }
+    : { state: "closed", opened_at: null };
+}

@@ -1,0 +1,168 @@
+// The producers' routes: enqueue one job or many, look at them, cancel one.
+import { type Context, Hono } from "hono";
+import * as z from "zod";
+import {
+  type BatchResponse,
+  batchRequest,
+  type EnqueueRequest,
+  type EnqueueResponse,
+  enqueueRequest,
+  type ListResponse,
+  listQuery,
+  maxDelaySeconds,
+} from "../../../contract/jobs.ts";
+import { SluiceError } from "../../../core/errors.ts";
+import type { Job, NewJob } from "../../../core/job.ts";
+import type { EnqueuedJob } from "../../../core/sql/enqueue.ts";
+import { cancel, findJob, listJobs } from "../../../core/sql/index.ts";
+import { enqueueAll } from "../../../queue/enqueue.ts";
+import type { AppEnv } from "../app-env.ts";
+import { parseQuery, readBody } from "../codec/body.ts";
+import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
+import { jobResponseOf } from "../codec/job-response.ts";
+import { checkPayload, maxBodyBytes } from "../codec/payload.ts";
+import { checkMayEnqueue, checkMayUse, mayUse, refuseOwnType, requireRole } from "../guards/auth.ts";
+import { checkDepth } from "../guards/depth-limit.ts";
+
+/** What Neon takes in one request, less what the statement adds. */
+const maxBatchBytes = 8 * 1024 * 1024;
+
+/** Drains that one request starts; the cron finds the other queues. */
+const maxNudges = 5;
+
+const produce = requireRole("producer");
+const look = requireRole("producer", "worker", "viewer");
+
+export const jobs = new Hono<AppEnv>();
+
+jobs.post("/", produce, async (context) => {
+  const request = await readBody(context, enqueueRequest, { maxBytes: maxBodyBytes });
+  const idempotencyKey = keyOf(context, request);
+  const [job] = await accept(context, [{ ...newJob(context, request, []), idempotencyKey }]);
+  if (!job) throw new SluiceError("internal", "the enqueue returned no job");
+  return context.json(enqueueResponseOf(job), job.deduplicated ? 200 : 201, {
+    location: `/v1/jobs/${job.id}`,
+  });
+});
+
+jobs.post("/batch", produce, async (context) => {
+  const request = await readBody(context, batchRequest, { maxBytes: maxBatchBytes });
+  const asked = request.jobs.map((job, index) => newJob(context, job, ["jobs", String(index)]));
+  const body: BatchResponse = { jobs: (await accept(context, asked)).map(enqueueResponseOf) };
+  return context.json(body, 201);
+});
+jobs.all("/batch", (context) => context.notFound()); // and not a job of that id
+
+jobs.get("/", look, async (context) => {
+  const { cursor, type, ...filter } = parseQuery(context, listQuery);
+  if (type) checkMayUse(context, type);
+  const before = cursor === undefined ? undefined : decodeCursor(cursor, z.uuid());
+  const found = await context.env.ports.db.run(
+    listJobs({ ...filter, types: type ? [type] : context.get("caller").types, before }),
+  );
+  const last = found.length === filter.limit ? found.at(-1) : undefined;
+  const body: ListResponse = {
+    jobs: found.map(jobResponseOf),
+    next_cursor: last ? encodeCursor(last.id) : null,
+  };
+  return context.json(body);
+});
+
+jobs.get("/:id", look, async (context) => context.json(jobResponseOf(await jobOf(context))));
+
+jobs.post("/:id/cancel", produce, async (context) => {
+  const { id, type } = await jobOf(context);
+  refuseOwnType(type);
+  const [isCancelled] = await context.env.ports.db.run(cancel(id));
+  const job = await jobOf(context);
+  if (!isCancelled)
+    throw new SluiceError("conflict", `the job is ${job.status}, only a pending one can be cancelled`);
+  return context.json(jobResponseOf(job));
+});
+
+/** The job that the path names, if the caller's key may use its type. */
+export async function jobOf(context: Context<AppEnv>): Promise<Job> {
+  const given = context.req.param("id") ?? "";
+  const id = z.uuid().safeParse(given);
+  const [job] = id.success ? await context.env.ports.db.run(findJob(id.data)) : [];
+  if (!job || !mayUse(context, job.type)) throw new SluiceError("not_found", `there is no job ${given}`);
+  return job;
+}
+
+/** One statement, all or none; then a drain for each queue that got something to do now. */
+async function accept(context: Context<AppEnv>, asked: readonly NewJob[]): Promise<EnqueuedJob[]> {
+  const traceparent = context.req.header("traceparent") ?? null; // the database keeps it if it is one
+  const waitUntil = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
+  checkDepth({ ...context.env, waitUntil }, new Set(asked.map((job) => job.queue ?? "default")));
+  const enqueued = await enqueueAll(
+    context.env.ports,
+    asked.map((job) => ({ ...job, traceparent })),
+  );
+  const dueNow = asked.filter((job) => !job.delaySeconds && !job.scheduledAt);
+  const names = new Set(dueNow.map((job) => job.queue ?? "default"));
+  for (const name of [...names].slice(0, maxNudges)) context.env.nudge(name);
+  return enqueued;
+}
+
+/** What the API allows and the type wants, as a new job. `path` is where the request stands in the body. */
+function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): NewJob {
+  checkMayEnqueue(context, request.type);
+  const definition = context.env.registry.find(request.type);
+  if (!definition) throw unknownType(request.type);
+  checkPayload(definition, request.payload, [...path, "payload"]);
+  checkTimes(context, request, path);
+  return {
+    type: request.type,
+    payload: request.payload,
+    queue: request.queue ?? definition.queue,
+    priority: request.priority,
+    maxAttempts: request.max_attempts ?? definition.maxAttempts,
+    delaySeconds: request.delay_seconds,
+    scheduledAt: request.scheduled_at ? new Date(request.scheduled_at) : null,
+    expiresAt: request.expires_at ? new Date(request.expires_at) : null,
+    idempotencyKey: request.idempotency_key,
+    partitionKey: request.partition_key,
+    tags: request.tags,
+  };
+}
+
+function unknownType(type: string): SluiceError {
+  const cure = "add it to sluice({ jobs }), deploy, and look for it at GET /v1/admin/job-types";
+  return new SluiceError("type_unknown", `this deployment has no type "${type}": ${cure}`);
+}
+
+/** The header does the same as the field. Its draft wants a quoted string; a bare one is taken too. */
+function keyOf(context: Context<AppEnv>, { idempotency_key: field }: EnqueueRequest): string | null {
+  const key = context.req.header("idempotency-key")?.replace(/^"(.*)"$/, "$1");
+  if (key === undefined) return field;
+  // Other bytes are decoded in more ways than one, so that different keys could become the same.
+  if (!/^[ -~]{1,255}$/.test(key)) throw badField("idempotency-key", "not 1 to 255 characters of ASCII");
+  if (field !== null && field !== key)
+    throw badField("idempotency_key", "not that of the header Idempotency-Key");
+  return key;
+}
+
+/** The database has the last word, by its own clock; here the field's place in the body is known. */
+function checkTimes(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): void {
+  const nowMs = context.env.ports.clock.nowMs();
+  const { expires_at, scheduled_at } = request;
+  if (expires_at && Date.parse(expires_at) <= nowMs)
+    throw badField([...path, "expires_at"].join("."), "not in the future");
+  if (scheduled_at && Date.parse(scheduled_at) > nowMs + maxDelaySeconds * 1000)
+    throw badField([...path, "scheduled_at"].join("."), "in more than 100 years");
+}
+
+function badField(path: string, message: string): SluiceError {
+  return new SluiceError("request_invalid", `${path}: ${message}`, { faults: [{ path, message }] });
+}
+
+function enqueueResponseOf(job: EnqueuedJob): EnqueueResponse {
+  return {
+    job_id: job.id,
+    status: job.status,
+    type: job.type,
+    queue: job.queue,
+    scheduled_at: job.scheduledAt.toISOString(),
+    deduplicated: job.deduplicated,
+  };
+}

@@ -1,0 +1,62 @@
+// The keys of the API (X1): list, add, revoke.
+import { Hono } from "hono";
+import * as z from "zod";
+import { type KeyResponse, keyRequest, type NewKeyResponse } from "../../../contract/admin.ts";
+import { SluiceError } from "../../../core/errors.ts";
+import type { ApiKey } from "../../../core/key.ts";
+import { addKey, listKeys, revokeKey } from "../../../core/sql/index.ts";
+import type { AppEnv } from "../app-env.ts";
+import { readBody } from "../codec/body.ts";
+import { digestOf, hexOf, newKey } from "../guards/api-key.ts";
+import { forgetKey } from "../guards/key-cache.ts";
+
+const maxListed = 1000;
+const maxBytes = 128 * 1024;
+
+export const keys = new Hono<AppEnv>();
+
+keys.get("/", async (context) => {
+  const found = await context.env.ports.db.run(listKeys({ limit: maxListed }));
+  return context.json({ keys: found.map(keyResponseOf) });
+});
+
+keys.post("/", async (context) => {
+  const request = await readBody(context, keyRequest, { maxBytes });
+  const key = newKey();
+  const [added] = await context.env.ports.db.run(
+    addKey(context.get("caller").actor, {
+      name: request.name,
+      role: request.role,
+      jobTypes: request.job_types,
+      rateLimitPerSecond: request.rate_limit_per_second,
+      keyHash: hexOf(await digestOf(key)),
+    }),
+  );
+  if (!added) throw new SluiceError("internal", "the key was not added");
+  const body: NewKeyResponse = { ...keyResponseOf(added), key };
+  return context.json(body, 201, { "cache-control": "no-store" });
+});
+
+keys.delete("/:id", async (context) => {
+  const given = context.req.param("id");
+  const id = z.uuid().safeParse(given);
+  const [revoked] = id.success
+    ? await context.env.ports.db.run(revokeKey(context.get("caller").actor, id.data))
+    : [];
+  if (!revoked) throw new SluiceError("not_found", `there is no key ${given}`);
+  forgetKey(revoked.id);
+  return context.json(keyResponseOf(revoked));
+});
+
+function keyResponseOf(key: ApiKey): KeyResponse {
+  return {
+    id: key.id,
+    name: key.name,
+    role: key.role,
+    job_types: key.jobTypes === null ? null : [...key.jobTypes],
+    rate_limit_per_second: key.rateLimitPerSecond,
+    created_at: key.createdAt.toISOString(),
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+  };
+}

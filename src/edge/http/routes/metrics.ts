@@ -1,0 +1,28 @@
+// GET /metrics: for Prometheus. See core/metrics/.
+import { Hono } from "hono";
+import { SluiceError } from "../../../core/errors.ts";
+import { alarmFamilies } from "../../../core/metrics/alarm-metrics.ts";
+import { maxPairs, metricsOf } from "../../../core/metrics/metrics.ts";
+import { contentType, toText } from "../../../core/metrics/prometheus-text.ts";
+import { durations, readAlarms, snapshot } from "../../../core/sql/index.ts";
+import { keyTargets } from "../../../queue/alarms/notify.ts";
+import { targetStates } from "../../../queue/alarms/targets.ts";
+import type { AppEnv } from "../app-env.ts";
+import { requireAdmin } from "../guards/auth.ts";
+
+export const metrics = new Hono<AppEnv>();
+metrics.use(requireAdmin);
+
+metrics.get("/", async (context) => {
+  const { ports, settings } = context.env;
+  const [[seen], [took], [alarms]] = await Promise.all([
+    ports.db.run(snapshot()),
+    ports.db.run(durations({ pairs: maxPairs })),
+    ports.db.run(readAlarms()),
+  ]);
+  if (!seen || !took || !alarms) throw new SluiceError("internal", "the snapshot has no row");
+  const states = alarms.alarms.map(({ state }) => state);
+  const targets = targetStates(await keyTargets(settings.alarmTargets), alarms.targets);
+  const families = [...metricsOf(seen, took), ...alarmFamilies(states, targets)];
+  return context.body(toText(families), 200, { "content-type": contentType });
+});

@@ -1,0 +1,182 @@
+// The pullers' routes: claim jobs, say what became of them. The same statements as in a drain.
+import { type Context, Hono } from "hono";
+import type * as z from "zod";
+import {
+  type ClaimResponse,
+  claimRequest,
+  completeRequest,
+  extendRequest,
+  failRequest,
+  releaseRequest,
+  type SettlementRequest,
+  type SettlementsResponse,
+  settlementsRequest,
+} from "../../../contract/work.ts";
+import { isOwnType } from "../../../core/alarms/alarm.ts";
+import { SluiceError } from "../../../core/errors.ts";
+import type { Outcome, Settlement } from "../../../core/job.ts";
+import { backoffSeconds, defaultBackoff } from "../../../core/policy/backoff.ts";
+import { claim, closeBreakerByProbe, extend, settle } from "../../../core/sql/index.ts";
+import type { AppEnv } from "../app-env.ts";
+import { readBody } from "../codec/body.ts";
+import { jobResponseOf } from "../codec/job-response.ts";
+import { decodeLease, encodeLease, type Lease } from "../codec/lease.ts";
+import { type Told, withPresentState } from "../codec/repeated-settle.ts";
+import { refuseOwnType, requireRole } from "../guards/auth.ts";
+import { jobOf } from "./jobs.ts";
+
+const maxBodyBytes = 1024 * 1024;
+const maxSettlementsBytes = 8 * 1024 * 1024;
+
+const work = requireRole("worker");
+
+export const claims = new Hono<AppEnv>();
+
+claims.post("/", work, async (context) => {
+  const request = await readBody(context, claimRequest, { maxBytes: maxBodyBytes });
+  const { registry, ports } = context.env;
+  for (const type of request.types ?? []) refuseOwnType(type);
+  const types =
+    request.types?.map((type) => registry.find(type) ?? type) ??
+    registry.all().filter(({ type }) => !isOwnType(type));
+  const [claimed] = await ports.db.run(
+    claim({
+      queue: request.queue,
+      // A puller says itself how long it wants to hold its jobs.
+      types: types.map((type) =>
+        typeof type === "string" ? type : { type: type.type, limits: type.limits },
+      ),
+      limit: request.limit,
+      leaseSeconds: request.lease_seconds,
+      worker: request.worker_id,
+    }),
+  );
+  const body: ClaimResponse = {
+    jobs: (claimed?.jobs ?? []).map((job) => ({
+      job_id: job.id,
+      type: job.type,
+      queue: request.queue,
+      payload: job.payload,
+      priority: job.priority,
+      attempt: job.attempt,
+      max_attempts: job.maxAttempts,
+      lease: encodeLease({
+        key: job.leaseKey,
+        type: job.type,
+        attempt: job.attempt,
+        isProbe: job.isProbe,
+      }),
+      lease_expires_at: job.leaseExpiresAt.toISOString(),
+      created_at: job.createdAt.toISOString(),
+      traceparent: job.traceparent,
+      partition_key: job.partitionKey,
+      tags: job.tags,
+      errors: job.errors,
+    })),
+    has_more: claimed?.hasMore ?? false,
+  };
+  return context.json(body);
+});
+
+/** What is done to one claimed job, below /v1/jobs. */
+export const held = new Hono<AppEnv>();
+
+held.post("/:id/complete", work, (context) =>
+  settleOne(context, completeRequest, (request) => ({ ...request, outcome: "complete" })),
+);
+held.post("/:id/fail", work, (context) =>
+  settleOne(context, failRequest, (request) => ({ ...request, outcome: "fail" })),
+);
+held.post("/:id/release", work, (context) =>
+  settleOne(context, releaseRequest, (request) => ({ ...request, outcome: "release" })),
+);
+
+held.post("/:id/extend", work, async (context) => {
+  const request = await readBody(context, extendRequest, { maxBytes: maxBodyBytes });
+  const { id } = await jobOf(context);
+  const { key } = decodeLease(request.lease);
+  const seconds = request.lease_seconds;
+  const [extended] = await context.env.ports.db.run(extend([{ id, leaseKey: key }], { seconds }));
+  if (!extended) throw leaseLost(id);
+  const lease_expires_at = extended.leaseExpiresAt.toISOString();
+  return context.json({ ...jobResponseOf(await jobOf(context)), lease: request.lease, lease_expires_at });
+});
+
+export const settlements = new Hono<AppEnv>();
+
+settlements.post("/", work, async (context) => {
+  const request = await readBody(context, settlementsRequest, { maxBytes: maxSettlementsBytes });
+  const settled = await settleAll(context, request.settlements);
+  const body: SettlementsResponse = {
+    settlements: settled.map(({ id, ...told }) => ({ job_id: id, ...told })),
+  };
+  return context.json(body);
+});
+
+type WithoutId<T> = T extends unknown ? Omit<T, "job_id"> : never;
+
+async function settleOne<Schema extends z.ZodType>(
+  context: Context<AppEnv>,
+  schema: Schema,
+  toSettlement: (request: z.output<Schema>) => WithoutId<SettlementRequest>,
+): Promise<Response> {
+  const request = await readBody(context, schema, { maxBytes: maxBodyBytes });
+  const { id } = await jobOf(context);
+  const [settled] = await settleAll(context, [{ ...toSettlement(request), job_id: id } as SettlementRequest]);
+  if (settled?.repeated) throw alreadySettled(id);
+  if (!settled?.applied) throw leaseLost(id);
+  return context.json(jobResponseOf(await jobOf(context)));
+}
+
+async function settleAll(context: Context<AppEnv>, asked: readonly SettlementRequest[]): Promise<Told[]> {
+  const { ports } = context.env;
+  const leases = asked.map((settlement) => decodeLease(settlement.lease));
+  const [answered = []] = await ports.db.run(
+    settle(asked.map((settlement, index) => settlementOf(context, settlement, leases[index] as Lease))),
+  );
+  const requests = asked.map((settlement, index) => ({ settlement, lease: leases[index] as Lease }));
+  const settled = await withPresentState(ports, answered, requests);
+  for (const [index, { id, applied, status }] of settled.entries()) {
+    const lease = leases[index];
+    if (lease?.isProbe && applied && status === "completed")
+      await ports.db.run(closeBreakerByProbe({ id, leaseKey: lease.key }));
+  }
+  return settled;
+}
+
+function settlementOf(context: Context<AppEnv>, asked: SettlementRequest, lease: Lease): Settlement {
+  return {
+    job: { id: asked.job_id, leaseKey: lease.key },
+    outcome: outcomeOf(context, asked, lease),
+  };
+}
+
+function outcomeOf(context: Context<AppEnv>, asked: SettlementRequest, lease: Lease): Outcome {
+  const { registry, ports } = context.env;
+  switch (asked.outcome) {
+    case "complete":
+      return { kind: "complete", output: asked.output };
+    case "release":
+      return { kind: "release" };
+    case "fail": {
+      if (asked.fatal) return { kind: "bury", message: asked.error };
+      const backoff = registry.find(lease.type)?.backoff ?? defaultBackoff;
+      const wait = backoffSeconds(backoff, { attempt: lease.attempt, random: ports.random() });
+      return { kind: "retry", message: asked.error, retryInSeconds: asked.retry_in_seconds ?? wait };
+    }
+    default:
+      return asked satisfies never;
+  }
+}
+
+function leaseLost(id: string): SluiceError {
+  return new SluiceError("lease_lost", `the lease of job ${id} is lost: it ran out, or the job was settled`);
+}
+
+function alreadySettled(id: string): SluiceError {
+  const cure = "take it for done if the answer to the first request was lost";
+  return new SluiceError(
+    "already_settled",
+    `this lease had settled job ${id} in the same way before: ${cure}`,
+  );
+}

@@ -1,0 +1,58 @@
+// The queues: those that have or had jobs, those of the registered types, and those that are paused; pause and
+// resume (D7). A queue that no type names can be paused from its first job on.
+import { type Context, Hono } from "hono";
+import type { PausedQueueResponse, QueueResponse } from "../../../contract/admin.ts";
+import { name } from "../../../contract/jobs.ts";
+import { isCanary } from "../../../core/alarms/alarm.ts";
+import { SluiceError } from "../../../core/errors.ts";
+import { books, knowsQueue, listPauses, pauseAs, resumeAs } from "../../../core/sql/index.ts";
+import type { AppEnv } from "../app-env.ts";
+import { pauseOf, totalOf } from "../codec/books-response.ts";
+
+export const queues = new Hono<AppEnv>();
+
+queues.get("/", async (context) => {
+  const { ports, registry } = context.env;
+  const [all, pauses] = await Promise.all([ports.db.run(books()), ports.db.run(listPauses())]);
+  const rows = all.filter((row) => !isCanary(row));
+  const byQueue = Map.groupBy(rows, (row) => row.queue);
+  const names = new Set([
+    ...registry
+      .all()
+      .filter((definition) => !isCanary(definition))
+      .map((definition) => definition.queue),
+    ...byQueue.keys(),
+    ...pauses.filter(({ kind }) => kind === "queue").map((pause) => pause.name),
+  ]);
+  const found = [...names].toSorted().map(
+    (known): QueueResponse => ({
+      queue: known,
+      ...pauseOf(pauses, { kind: "queue", name: known }),
+      books: totalOf(byQueue.get(known) ?? []),
+    }),
+  );
+  return context.json({ queues: found });
+});
+
+queues.post("/:queue/pause", async (context) => {
+  const queue = await queueOf(context);
+  await context.env.ports.db.run(pauseAs(context.get("caller").actor, { queue }));
+  return context.json({ queue, paused: true } satisfies PausedQueueResponse);
+});
+
+queues.post("/:queue/resume", async (context) => {
+  const queue = await queueOf(context);
+  await context.env.ports.db.run(resumeAs(context.get("caller").actor, { queue }));
+  context.env.nudge(queue);
+  return context.json({ queue, paused: false } satisfies PausedQueueResponse);
+});
+
+async function queueOf(context: Context<AppEnv>): Promise<string> {
+  const { ports, registry } = context.env;
+  const given = context.req.param("queue") ?? "";
+  const isDefault = registry.all().some((definition) => definition.queue === given);
+  const [isKnown = isDefault] =
+    isDefault || !name.safeParse(given).success ? [] : await ports.db.run(knowsQueue(given));
+  if (!isKnown) throw new SluiceError("not_found", `there is no queue "${given}": no job was ever in it`);
+  return given;
+}

@@ -1,0 +1,89 @@
+// The Database port over Neon's HTTP driver: one statement, one POST. No client outlives its request.
+import { NeonDbError, neon, neonConfig } from "@neondatabase/serverless";
+import { databaseError, isCollision, sqlstateOf } from "../../core/database-errors.ts";
+import { SluiceError } from "../../core/errors.ts";
+import { compile, type Row, type Statement } from "../../core/sql/statement.ts";
+import type { Database } from "../../queue/ports.ts";
+import type { Settings } from "../settings/env.ts";
+import { isNeonMissing } from "./neon-protocol.ts";
+import { noteFailure, noteSuccess } from "./refused-writes.ts";
+
+/** A database that fails at once may just be waking up; one that failed slowly is not asked again. */
+const quickFailureMs = 1000;
+const maxPauseMs = 250;
+
+const neonsOwnEndpoint = neonConfig.fetchEndpoint;
+
+/**
+ * Databases whose role or database has another isolation level than READ COMMITTED as its default, as far as this isolate
+ * has met them. A batch can name its level, and costs Neon two more round trips of its own, so only these get one.
+ */
+const otherIsolation = new Set<string>();
+
+/** Without a time-out a query to a database that went away can hang for ever. */
+export function createNeonDatabase(settings: Settings, { timeoutMs }: { timeoutMs: number }): Database {
+  const { databaseUrl } = settings;
+  neonConfig.fetchEndpoint = settings.neonEndpoint ?? neonsOwnEndpoint;
+  const query = neon(databaseUrl);
+
+  async function send(statement: Statement<unknown>): Promise<Row[]> {
+    const { text, values } = compile(statement, settings.schema);
+    const fetchOptions = { signal: AbortSignal.timeout(timeoutMs) };
+    try {
+      if (!otherIsolation.has(databaseUrl))
+        return (await query.query(text, values, { fetchOptions })) as Row[];
+      const batch = [query.query(text, values)];
+      const [rows] = await query.transaction(batch, { fetchOptions, isolationLevel: "ReadCommitted" });
+      return rows as Row[];
+    } catch (error) {
+      throw toSluiceError(error, settings);
+    }
+  }
+
+  /** Once more, where that does no harm. */
+  async function sendTwice(statement: Statement<unknown>): Promise<Row[]> {
+    const startedMs = Date.now();
+    try {
+      return await send(statement);
+    } catch (error) {
+      const sqlstate = sqlstateOf(error) ?? "";
+      // READ COMMITTED has no serialization failures of its own.
+      if (sqlstate === "40001") otherIsolation.add(databaseUrl);
+      if (isCollision(sqlstate)) return send(statement);
+      const isQuick = Date.now() - startedMs < quickFailureMs;
+      const isAway = error instanceof SluiceError && error.code === "database_unavailable";
+      // Its answer may have been lost after the commit.
+      if (!(statement.isRepeatable && isAway && isQuick)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * maxPauseMs));
+      return send(statement);
+    }
+  }
+
+  return {
+    async run(statement) {
+      try {
+        const rows = await sendTwice(statement);
+        noteSuccess(databaseUrl, statement.name);
+        return rows.map((row) => statement.decode(row));
+      } catch (error) {
+        noteFailure(databaseUrl, statement.name, error);
+        throw error;
+      }
+    },
+  };
+}
+
+function toSluiceError(cause: unknown, settings: Settings): unknown {
+  if (isNeonMissing(cause, settings)) {
+    // The host is for the log alone.
+    const { host } = new URL(settings.neonEndpoint ?? settings.databaseUrl);
+    const told = new Error(`${host} does not answer as Neon does`, { cause });
+    return new SluiceError("database_not_neon", notNeonText, { cause: told });
+  }
+  const sqlstate = cause instanceof NeonDbError ? (cause.code ?? "") : "";
+  return databaseError(sqlstate, { message: (cause as Error).message, cause }) ?? cause;
+}
+
+const notNeonText =
+  "nothing that speaks Neon's HTTP protocol answers for DATABASE_URL: it has to be a Neon database, or one behind a " +
+  "proxy that SLUICE_NEON_ENDPOINT names";

@@ -1,0 +1,65 @@
+// One notice to one target, in its format: what became of it. Never throws: no answer is an answer too.
+import type { NoticeBody } from "../../core/alarms/notice.ts";
+import { formatNotice, type TargetFormat } from "../../core/alarms/notice-formats.ts";
+import { signWebhook } from "../outgoing/sign-webhook.ts";
+import type { Ports, Sender } from "../ports.ts";
+
+export interface AlarmTarget {
+  name: string;
+  url: string;
+  format: TargetFormat;
+  /** Generic: `whsec_…`, two while it is rotated. PagerDuty: the routing key. */
+  secrets: readonly string[];
+}
+
+/** A target with what it is known by in the database, where its URL is not kept. */
+export interface KeyedTarget extends AlarmTarget {
+  urlHash: string;
+}
+
+export interface NoticeResult {
+  outcome: "delivered" | "retry" | "off";
+  status: number | null;
+  error: string | null;
+  /** When the target wants to be asked again. */
+  retryInSeconds: number | undefined;
+}
+
+const timeoutMs = 10_000;
+const gone = 410;
+
+export async function notify(
+  ports: Ports,
+  target: AlarmTarget,
+  { id, notice, sender }: { id: string; notice: NoticeBody; sender: Sender },
+): Promise<NoticeResult> {
+  const body = JSON.stringify(formatNotice(notice, target));
+  const timestampSeconds = ports.clock.nowMs() / 1000;
+  try {
+    const signature =
+      target.format === "generic"
+        ? await signWebhook({ id, timestampSeconds, body, secrets: target.secrets })
+        : {};
+    const headers = { ...signature, "content-type": "application/json" };
+    const { status, retryInSeconds, said } = await sender.send({
+      ...{ method: "POST", url: target.url, headers, body, timeoutMs },
+    });
+    if (status >= 200 && status < 300) {
+      return { outcome: "delivered", status, error: null, retryInSeconds: undefined };
+    }
+    const error = `answered ${status}${said ? `: ${said}` : ""}`;
+    return { outcome: status === gone ? "off" : "retry", status, error, retryInSeconds };
+  } catch (error) {
+    return { outcome: "retry", status: null, error: (error as Error).message, retryInSeconds: undefined };
+  }
+}
+
+export function keyTargets(targets: readonly AlarmTarget[]): Promise<KeyedTarget[]> {
+  return Promise.all(
+    targets.map(async (target) => {
+      const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(target.url));
+      const bytes = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0"));
+      return { ...target, urlHash: bytes.join("") };
+    }),
+  );
+}

@@ -1,0 +1,112 @@
+// Runs the handler of a claimed job, or of a batch of them, and says what became of each. Never throws: whatever a
+// handler does is an outcome. Nor does it wait for a handler that ignores its signal.
+import { RetryableError } from "../../core/errors.ts";
+import { type ClaimedJob, generationOf, type Outcome } from "../../core/job.ts";
+import { backoffSeconds, defaultBackoff } from "../../core/policy/backoff.ts";
+import type { HandlerContext, JobType, Log, Ports, RunningJob } from "../ports.ts";
+import { attemptOf, outcomeOf } from "./outcome.ts";
+import { withStorableOutput } from "./storable.ts";
+
+/** Handlers in flight of one type: a single job, or a batch that shares one signal and one time-out. */
+export interface Run {
+  readonly jobs: readonly ClaimedJob[];
+  /** One for each job, in order. Resolves always. */
+  readonly outcomes: Promise<readonly Outcome[]>;
+  abort(reason: Error): void;
+}
+
+export function startRun(ports: Ports, type: JobType, jobs: readonly ClaimedJob[], hardEndMs: number): Run {
+  const abortion = new AbortController();
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => {}); // nobody may be waiting any more
+  const abort = (reason: Error) => {
+    abortion.abort(reason);
+    ended.reject(reason);
+  };
+  const timer = startTimeout(ports, type, { hardEndMs, abort });
+  const running = jobs.map((job) => ({
+    payload: job.payload,
+    errors: job.errors,
+    context: contextOf(ports, job, { signal: abortion.signal, extend: timer.restart }),
+  }));
+  const outcomes = Promise.race([runWork(type, jobs, running), ended.promise])
+    .catch((error) => jobs.map(() => outcomeOf(error)))
+    .then((outcomes) =>
+      outcomes.map((outcome, index) =>
+        withBackoff(ports, { type: type.type, attempt: 1, ...jobs[index] }, withStorableOutput(outcome)),
+      ),
+    )
+    .finally(timer.stop);
+  return { jobs, outcomes, abort };
+}
+
+/** The type's time-out, from now; from the beginning again when the handler asks, never past the hard end. */
+function startTimeout(
+  ports: Ports,
+  type: JobType,
+  { hardEndMs, abort }: { hardEndMs: number; abort(reason: Error): void },
+) {
+  let timer: ReturnType<typeof setTimeout>;
+  const restart = () => {
+    clearTimeout(timer);
+    const ms = Math.min(type.timeoutSeconds * 1000, hardEndMs - ports.clock.nowMs());
+    timer = setTimeout(() => abort(new RetryableError(`timed out after ${type.timeoutSeconds} s`)), ms);
+  };
+  restart();
+  return { restart, stop: () => clearTimeout(timer) };
+}
+
+async function runWork(
+  type: JobType,
+  jobs: readonly ClaimedJob[],
+  running: readonly RunningJob[],
+): Promise<readonly Outcome[]> {
+  const [only] = running;
+  if (type.work.kind === "single" && only) return [{ kind: "complete", output: await type.work.run(only) }];
+  if (type.work.kind !== "batch") return jobs.map(() => ({ kind: "release" }));
+  const outcomes = await type.work.run(running);
+  if (outcomes.length !== jobs.length) {
+    throw new Error(`the handler of "${type.type}" answered for ${outcomes.length} of ${jobs.length} jobs`);
+  }
+  return outcomes;
+}
+
+function contextOf(
+  ports: Ports,
+  job: ClaimedJob,
+  { signal, extend }: Pick<HandlerContext, "signal" | "extend">,
+): HandlerContext {
+  const { id: jobId, type, attempt, maxAttempts, leaseKey, traceparent } = job;
+  return {
+    jobId,
+    attempt,
+    maxAttempts,
+    leaseGeneration: generationOf(leaseKey),
+    leaseKey,
+    traceparent,
+    signal,
+    extend,
+    log: logOf(ports.log, { job_id: jobId, type, attempt }),
+    env: ports.env,
+  };
+}
+
+/** Every line of a handler says which job it is about. */
+function logOf(log: Log, job: Record<string, unknown>): Log {
+  return {
+    info: (event, fields) => log.info(event, { ...fields, ...job }),
+    warn: (event, fields) => log.warn(event, { ...fields, ...job }),
+    error: (event, fields) => log.error(event, { ...fields, ...job }),
+  };
+}
+
+export function withBackoff(
+  ports: Ports,
+  { type, attempt }: Pick<ClaimedJob, "type" | "attempt">,
+  outcome: Outcome,
+): Outcome {
+  if (outcome.kind !== "retry" || outcome.retryInSeconds !== undefined) return outcome;
+  const backoff = ports.registry.find(type)?.backoff ?? defaultBackoff;
+  const used = { attempt: attemptOf(attempt, outcome), random: ports.random() };
+  return { ...outcome, retryInSeconds: backoffSeconds(backoff, used) };
+}

@@ -1,0 +1,154 @@
+// A job whose lease ran out may have killed its worker: it is isolated, and goes on in a small group at first and
+// then alone (D8).
+import { beforeEach, describe, expect, test } from "vitest";
+import { reapLeases, replay } from "../../src/core/sql/index.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+/** Jobs that were abandoned once and are ready again. */
+async function abandon(count: number, fields = {}): Promise<string[]> {
+  const jobs = await queue.enqueue(...times(count, () => fields));
+  await abandonClaimed({ limit: count });
+  return jobs.map((job) => job.id);
+}
+
+async function abandonClaimed({ limit }: { limit: number }) {
+  const claimed = await queue.claim({ leaseSeconds: -1, limit });
+  await db.run(reapLeases({ limit: 1000 }));
+  await makeReady();
+  return claimed;
+}
+
+async function makeReady() {
+  await queue.query("update sluice.scheduled set run_at = now() - interval '1 second'");
+  await queue.query("select sluice.reset_cursors()");
+  await queue.query("select sluice.promote_due(1000, null)");
+}
+
+/** The size of each claim and its jobs' abandonments; each is settled before the next. */
+async function batches(options: { takeIsolated?: boolean } = {}) {
+  const found: [size: number, abandonments: number][] = [];
+  for (;;) {
+    const { jobs, hasMore } = await queue.claimBatch({ limit: 100, ...options });
+    if (jobs.length > 0) found.push([jobs.length, Math.max(...jobs.map((job) => job.abandonments))]);
+    if (jobs.length > 0) await queue.settle(jobs, complete);
+    if (!hasMore) return found;
+  }
+}
+
+describe("jobs that were abandoned once", () => {
+  test("are claimed in groups, and nothing else with them", async () => {
+    await queue.enqueue(...times(3, () => ({ priority: 5, type: "other" })));
+    await abandon(70);
+    await queue.enqueue(...times(4, () => ({})));
+    expect(await batches()).toEqual([
+      [32, 1],
+      [32, 1],
+      [6, 1],
+      [4, 0],
+    ]);
+  });
+
+  test("are not claimed together with older ones", async () => {
+    await queue.enqueue(...times(4, () => ({})));
+    const id = await queue.enqueueOne();
+    const claimed = await queue.claim({ leaseSeconds: -1 });
+    await queue.settle(
+      claimed.filter((job) => job.id !== id),
+      { kind: "release" },
+    );
+    await db.run(reapLeases({ limit: 10 }));
+    await makeReady();
+    expect(await batches()).toEqual([
+      [4, 0],
+      [1, 1],
+    ]);
+  });
+
+  test("of lower priority are not claimed together with better ones, nor forgotten", async () => {
+    await abandon(2, { priority: 1 });
+    await queue.enqueue(...times(4, () => ({ priority: 9 })), { priority: 0 });
+    expect(await batches()).toEqual([
+      [4, 0],
+      [2, 1],
+      [1, 0],
+    ]);
+  });
+
+  test("stay isolated when they are released or tried again", async () => {
+    await abandon(2);
+    await queue.settle(await queue.claim(), { kind: "release" });
+    await queue.enqueue({}, {});
+    expect(await batches()).toEqual([
+      [2, 1],
+      [2, 0],
+    ]);
+  });
+
+  test("are left to others by a claimer that has more in flight, who takes the rest", async () => {
+    await abandon(5);
+    await queue.enqueue(...times(3, () => ({})));
+    expect(await batches({ takeIsolated: false })).toEqual([[3, 0]]);
+    expect(await batches()).toEqual([[5, 1]]);
+  });
+
+  test("are in one hand at a time, and the others of the queue are claimed meanwhile", async () => {
+    await abandon(64);
+    await queue.enqueue(...times(10, () => ({})));
+    const claims = await Promise.all(times(6, () => queue.claimBatch({ limit: 100 })));
+    const sizes = claims
+      .map(({ jobs }) => [jobs.length, jobs[0]?.abandonments])
+      .filter(([size]) => size !== 0);
+    expect(sizes.filter(([, abandonments]) => abandonments === 1)).toEqual([[32, 1]]);
+    expect(sizes.filter(([, abandonments]) => abandonments === 0)).toEqual([[10, 0]]);
+  });
+
+  test("can be claimed again when the holder of a group has died", async () => {
+    await abandon(40);
+    await queue.claim({ leaseSeconds: -1, limit: 100 });
+    expect(await queue.claim({ limit: 100 })).toHaveLength(8);
+  });
+});
+
+describe("jobs that were abandoned again", () => {
+  test("are claimed in smaller groups, and the third time alone", async () => {
+    await abandon(8);
+    await abandonClaimed({ limit: 10 });
+    await abandonClaimed({ limit: 2 }); // two of a group of six
+    expect((await batches()).toSorted()).toEqual([
+      [1, 3],
+      [1, 3],
+      [6, 2],
+    ]);
+  });
+
+  test("and so are those whose next attempt but one would be one too many", async () => {
+    await queue.enqueue(...times(4, (n) => ({ maxAttempts: n < 2 ? 2 : 3 })));
+    await abandonClaimed({ limit: 4 });
+    expect((await batches()).toSorted()).toEqual([
+      [1, 1],
+      [1, 1],
+      [2, 1],
+    ]);
+  });
+
+  test("never die for what another did: two times with others still leave an attempt alone", async () => {
+    await abandon(4, { maxAttempts: 3 });
+    const group = await abandonClaimed({ limit: 10 });
+    expect(group.map((job) => job.attempt)).toEqual([2, 2, 2, 2]);
+    const alone = await queue.claim({ limit: 10 });
+    expect(alone.map((job) => job.attempt)).toEqual([3]);
+  });
+
+  test("run with all others again once they were replayed", async () => {
+    const [id] = await abandon(1, { maxAttempts: 2 });
+    await queue.settle([await queue.claimOne()], { kind: "retry", message: "", retryInSeconds: 0 });
+    await db.run(replay([id ?? ""]));
+    await queue.enqueue({}, {});
+    expect(await batches()).toEqual([[3, 0]]);
+  });
+});

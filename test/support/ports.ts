@@ -1,0 +1,48 @@
+// Ports for tests: real Postgres, the given job types, a log that is kept.
+import type { DrainBudget } from "../../src/core/policy/drain-budget.ts";
+import { findJob } from "../../src/core/sql/index.ts";
+import type { JobDefinition } from "../../src/jobs/define.ts";
+import { createRegistry } from "../../src/jobs/registry.ts";
+import type { Database, Ports } from "../../src/queue/ports.ts";
+
+export interface LoggedEvent {
+  level: "info" | "warn" | "error";
+  event: string;
+  fields: Record<string, unknown> | undefined;
+}
+
+export interface TestPorts extends Ports {
+  events: LoggedEvent[];
+}
+
+/** What a cron drain may spend, with nothing that a small test could run into. */
+export const roomyBudget: DrainBudget = {
+  claimForMs: 25_000,
+  hardEndMs: 840_000,
+  subrequests: 1000,
+  inFlight: 200,
+  payloadBytes: 4_000_000,
+  maxBatch: 100,
+};
+
+export function createTestPorts(db: Database, jobs: readonly JobDefinition[]): TestPorts {
+  const events: LoggedEvent[] = [];
+  const logAt = (level: LoggedEvent["level"]) => (event: string, fields?: Record<string, unknown>) => {
+    events.push({ level, event, fields });
+  };
+  return {
+    db,
+    clock: { nowMs: () => Date.now() },
+    random: () => 0.5,
+    log: { info: logAt("info"), warn: logAt("warn"), error: logAt("error") },
+    registry: createRegistry(jobs),
+    env: {},
+    events,
+  };
+}
+
+export async function lookAt(db: Database, id: string) {
+  const [job] = await db.run(findJob(id));
+  if (!job) throw new Error(`there is no job ${id}`);
+  return job;
+}
