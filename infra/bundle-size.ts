@@ -1,0 +1,10 @@
+// Fails when the Worker's bundle, as `npm run build` wrote it, is larger than it may be. A larger bundle starts slower,
+// and Cloudflare's free plan takes 3 MB at most.
+import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+
+const maxKib = 200;
+
+const kib = Math.ceil(gzipSync(readFileSync("dist/worker.js")).length / 1024);
+process.stdout.write(`The Worker's bundle is ${kib} KiB gzipped. The limit is ${maxKib} KiB.\n`);
+if (kib > maxKib) process.exitCode = 1;
