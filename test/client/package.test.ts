@@ -69,7 +69,14 @@ test("it holds the library, the migrations and the words about it, and no source
   const { stdout } = await run("tar", ["-tzf", join(project, `sluice-${manifestOf(root).version}.tgz`)]);
   const files = stdout.trim().split("\n");
   const parts = new Set(files.map((file) => file.replace(/^package\//, "").replace(/^([^/]+\/).*/, "$1")));
-  expect([...parts].sort()).toEqual(["CHANGELOG.md", "README.md", "dist/", "migrations/", "package.json"]);
+  expect([...parts].sort()).toEqual([
+    "CHANGELOG.md",
+    "LICENSE",
+    "README.md",
+    "dist/",
+    "migrations/",
+    "package.json",
+  ]);
   expect(files.filter((file) => /(?<!\.d)\.ts$/.test(file))).toEqual([]);
   expect(files).toContain("package/migrations/functions/enqueue.sql");
 });
