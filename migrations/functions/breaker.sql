@@ -1,25 +1,40 @@
--- Circuit breakers: opened and closed by the drains, which judge; enforced by the claim (quota_of).
+-- Circuit breakers. Whoever settles a failed attempt judges whether its type's breaker opens (core/policy/attempt-end.ts).
+-- The claim enforces it (quota_of).
 --
--- An open breaker lets one job a minute through, the probe. When a probe succeeds the breaker closes, but a type that has
--- just failed is not trusted with its whole backlog at once: the claims after that take 4, 16 and 64 jobs, each step when
--- all jobs of the step before have ended and the drains did not open the breaker again; then all. After five minutes
--- the steps end in any case, since a step of long handlers would hold the type up.
+-- An open breaker lets one job a minute through, the probe. A probe that completes closes the breaker. A type that has
+-- just failed does not get its whole backlog at once: the next claims take 4, 16 and 64 jobs, and then all. A step begins
+-- when all jobs of the step before have ended and the breaker was not opened again. The steps end with the window in any
+-- case, since a step of long handlers would hold the type up.
 --
--- Probes and steps take the jobs that were tried most often (take_tried). They are the likeliest to succeed: of a type
--- that works at the second try, a probe that is always some other job's first try never would.
+-- Probes and steps take the jobs that were tried most often (take_tried), because these are the likeliest to succeed. If a
+-- type works at the second try, a probe that is always some other job's first try would never complete.
 
--- How a type's attempts ended everywhere in the last five minutes, and since its breaker last closed. By the minute where
--- the books are folded: an open breaker lets hardly anything through in the minute before it closes.
-create or replace function recent_attempts(p_type text, out completed bigint, out failed bigint)
+-- How far back attempts count, and how long a breaker that has closed lets jobs through by steps.
+create or replace function breaker_window() returns interval
+language sql immutable
+return interval '5 minutes';
+
+-- A probe that lies in the future means that the clock was set back: nobody waits for it.
+create or replace function is_probe_due(p_probed_at timestamptz, p_now timestamptz) returns boolean
+language sql immutable
+return p_probed_at not between p_now - interval '60 s' and p_now;
+
+-- How a type's attempts ended everywhere within the window, and since its breaker last closed. The part of the books that
+-- is folded is only known by the minute. That is close enough: an open breaker lets hardly anything through in the minute
+-- before it closes.
+create or replace function recent_attempts(
+  p_type text, out completed bigint, out failed bigint, out is_on_trial boolean
+)
 language sql stable
 security definer
 set search_path from current
 as $$
   with since as (
-    select greatest(now() - interval '5 minutes',
+    select greatest(now() - breaker_window(),
                     (select closed_at from breaker where type = p_type)) as moment
   )
-  select coalesce(sum(entries.completed), 0), coalesce(sum(entries.failed), 0)
+  select coalesce(sum(entries.completed), 0), coalesce(sum(entries.failed), 0),
+         exists (select from breaker where type = p_type and step is not null and closed_at > now() - breaker_window())
   from lane
   join (
     select lane, tally.completed, tally.failed from tally, since where minute >= date_trunc('minute', since.moment)
@@ -29,7 +44,7 @@ as $$
   where lane.type = p_type
 $$;
 
--- True: it was closed.
+-- Answers true if the breaker was closed.
 create or replace function open_breaker(p_type text) returns boolean
 language sql
 security definer
@@ -45,7 +60,7 @@ as $$
   select exists (select from opened)
 $$;
 
--- True: it was open.
+-- Answers true if the breaker was open.
 create or replace function close_breaker(p_type text) returns boolean
 language sql
 security definer
@@ -59,8 +74,9 @@ as $$
   select exists (select from closed)
 $$;
 
--- The same for a puller, whose word that its job was a probe is not enough. The type is the job's own. Only probes are
--- claimed while a breaker is open, and the generation of a lease is the time of its claim, or up to a second before it.
+-- A probe has completed. A puller could say so of any job, so this does not trust its caller: the type is read from the
+-- job, and the lease must be younger than the opening of the breaker, since only probes are claimed while it is open. The
+-- generation of a lease is the time of its claim, or up to a second before it.
 create or replace function close_breaker_by_probe(p_id uuid, p_lease_key uuid) returns boolean
 language sql
 security definer
@@ -71,9 +87,8 @@ as $$
   where job.id = p_id and generation_of(p_lease_key) > extract(epoch from opened_at) * 1000000
 $$;
 
--- How many jobs of a type its breaker lets through now; null: as many as there are. Called under the type's advisory
--- lock, which lasts until the claim has noted what it took (note_trial): so two claims never take the same step.
--- A time in the future means that the clock was set back: nobody waits for it.
+-- How many jobs of a type its breaker lets through now. Null means no bound. It is called under the type's advisory lock,
+-- which lasts until the claim has noted what it took (note_trial), so two claims never take the same step.
 create or replace function breaker_quota(p_type text, p_now timestamptz, out quota int, out is_probe boolean)
 language plpgsql as $$
 declare
@@ -85,9 +100,9 @@ begin
     return;
   end if;
   if v_breaker.closed_at is null then
-    is_probe := v_breaker.probed_at not between p_now - interval '60 s' and p_now;
+    is_probe := is_probe_due(v_breaker.probed_at, p_now);
     quota := is_probe::int;
-  elsif v_breaker.closed_at not between p_now - interval '5 minutes' and p_now then
+  elsif v_breaker.closed_at not between p_now - breaker_window() and p_now then
     update breaker set step = null where type = p_type and closed_at is not null;
   elsif exists (select from lease where key = v_breaker.step_lease) then
     quota := 0; -- the step before has not ended
@@ -98,7 +113,7 @@ begin
   end if;
 end $$;
 
--- A claim took a probe or a step. A job that probes goes on probing until it ends, also where it is far behind others.
+-- A claim took a probe or a step. The job of a probe stays the probe until it ends, however many jobs wait before it.
 create or replace function note_trial(p_type text, p_lease_key uuid, p_probe uuid) returns void
 language sql as $$
   update breaker

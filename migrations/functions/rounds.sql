@@ -46,7 +46,7 @@ as $$
       and type <> all(array(select name from pause where kind = 'type'))
       and queue <> all(array(select name from pause where kind = 'queue'))
       and type <> all(array(
-        select type from breaker where closed_at is null and probed_at > clock_timestamp() - interval '60 s'))
+        select type from breaker where closed_at is null and not is_probe_due(probed_at, clock_timestamp())))
     offset 0
   ) as lanes
   cross join lateral (

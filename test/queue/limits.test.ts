@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { FatalError } from "../../src/core/errors.ts";
-import { claim, closeBreaker, openBreaker, settle } from "../../src/core/sql/index.ts";
+import { claim, openBreaker, settle } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
 import { drain } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
@@ -95,7 +95,10 @@ describe("limits across all drains (D5)", () => {
 });
 
 describe("a circuit breaker (D6)", () => {
-  const probeIsDue = () => db.pool.query("update sluice.breaker set probed_at = now() - interval '61 s'");
+  const probeIsDue = () =>
+    db.pool.query(`update sluice.breaker
+                   set opened_at = least(opened_at, now() - interval '61 s'), probed_at = now() - interval '61 s'`);
+  const closeBreaker = (type: string) => db.pool.query("select sluice.close_breaker($1)", [type]);
   const numberOf = async (text: string, type: string) =>
     Number((await db.pool.query<{ n: number }>(text, [type])).rows[0]?.n ?? 0);
   const completedOf = (type: string) =>
@@ -197,7 +200,7 @@ describe("a circuit breaker (D6)", () => {
       sizes.push(jobs.length);
       if (step < 4) expect(await claimProbe(200)).toEqual([]); // one step at a time
       await db.run(settle(jobs.map((job) => ({ job, outcome: { kind: "complete", output: null } }))));
-      if (step === 0) await db.run(closeBreaker("broken"));
+      if (step === 0) await closeBreaker("broken");
     }
     expect(sizes).toEqual([1, 4, 16, 64, 200]);
   });
@@ -205,10 +208,10 @@ describe("a circuit breaker (D6)", () => {
   test("that has closed opens again when its first step fails, and trusts after five minutes", async () => {
     await enqueueMany(30, "broken");
     await db.run(openBreaker("broken"));
-    await db.run(closeBreaker("broken"));
+    await closeBreaker("broken");
     await drainDefault();
     expect(await isOpen("broken")).toBe(true);
-    await db.run(closeBreaker("broken"));
+    await closeBreaker("broken");
     expect(await claimProbe(20)).toHaveLength(4);
     expect(await claimProbe(20)).toEqual([]);
     await db.pool.query(
@@ -220,7 +223,7 @@ describe("a circuit breaker (D6)", () => {
   test("steps and probes hold to the limits of the type", async () => {
     await enqueueMany(30, "narrow");
     await db.run(openBreaker("narrow"));
-    await db.run(closeBreaker("narrow"));
+    await closeBreaker("narrow");
     const types = [{ type: "narrow", limits: { concurrency: 3 } }];
     const [claimed] = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
     expect(claimed?.jobs).toHaveLength(3);

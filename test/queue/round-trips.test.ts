@@ -1,11 +1,13 @@
 // Round trips are what a queue on the edge pays for: counted where they arrive, at Neon's protocol, by its own driver.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
+import { claim } from "../../src/core/sql/index.ts";
 import { createNeonDatabase } from "../../src/edge/neon/neon-database.ts";
 import { parseSettings } from "../../src/edge/settings/env.ts";
 import { echo } from "../../src/jobs/examples/echo.ts";
 import { drain } from "../../src/queue/drain/drain.ts";
 import { enqueueAll } from "../../src/queue/enqueue.ts";
+import { settleAttempts } from "../../src/queue/settle.ts";
 import { createTestPorts, roomyBudget, type TestPorts } from "../support/ports.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 
@@ -52,3 +54,15 @@ test.each([
     expect(trips).toBe(batches + 1);
   },
 );
+
+test.each([
+  { ends: "that all completed", outcome: { kind: "complete", output: null }, trips: 1 },
+  { ends: "of which some failed", outcome: { kind: "retry", message: "jam" }, trips: 2 },
+] as const)("jobs $ends are settled in round trips: $trips", async ({ outcome, trips }) => {
+  await enqueueAll(ports, jobs(10));
+  const request = { queue: "default", types: ["echo"], limit: 10, leaseSeconds: 60 };
+  const [claimed] = await ports.db.run(claim(request));
+  const ended = (claimed?.jobs ?? []).map((job) => ({ job, outcome }));
+  expect(ended).toHaveLength(10);
+  expect(await roundTripsOf(() => settleAttempts(ports, ended))).toBe(trips);
+});

@@ -87,7 +87,6 @@ const examples = {
   claimDeliveries: [
     statements.claimDeliveries({ targets: [{ name: "ops", urlHash: "h" }], limit: 1, leaseSeconds: 60 }),
   ],
-  closeBreaker: [statements.closeBreaker("a")],
   closeBreakerByProbe: [statements.closeBreakerByProbe(held)],
   completeOne: [statements.completeOne(held, null), statements.completeOne(held, { a: [1] })],
   countDeadLetters: [

@@ -1,19 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { shouldOpen } from "../../src/core/policy/circuit-breaker.ts";
 import { drainsFor, drainsOfRound } from "../../src/core/policy/fan-out.ts";
 import { refusalOf } from "../../src/core/policy/outgoing-target.ts";
-
-describe("a breaker opens (D6)", () => {
-  test("when more than 80 % of enough attempts failed", () => {
-    expect(shouldOpen({ completed: 3, failed: 17 })).toBe(true);
-  });
-
-  test("not at 80 % sharp, and not on a small sample", () => {
-    expect(shouldOpen({ completed: 4, failed: 16 })).toBe(false);
-    expect(shouldOpen({ completed: 0, failed: 19 })).toBe(false);
-    expect(shouldOpen({ completed: 0, failed: 0 })).toBe(false);
-  });
-});
 
 test("a backlog is worth a drain for every so many jobs, up to the limit (S3)", () => {
   const fanOut = { jobsPerDrain: 500, maxDrains: 4 };

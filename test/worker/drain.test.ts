@@ -154,7 +154,9 @@ describe("a handler", () => {
 
 describe("a circuit breaker (D6)", () => {
   const breakers = () => query("select type, closed_at is null as is_open from sluice.breaker");
-  const probeIsDue = () => query("update sluice.breaker set probed_at = now() - interval '61 s'");
+  const probeIsDue = () =>
+    query(`update sluice.breaker
+           set opened_at = opened_at - interval '61 s', probed_at = now() - interval '61 s'`);
 
   test("stops a type that keeps failing, lets one job through to see, and closes when that succeeds", async () => {
     await enqueueMany(

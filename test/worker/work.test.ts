@@ -1,6 +1,7 @@
 // The pull API: workers anywhere claim jobs and say what became of them (D9c).
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { jobTypesResponse } from "../../src/contract/admin.ts";
 import { jobResponse } from "../../src/contract/jobs.ts";
 import { problem } from "../../src/contract/problem.ts";
 import { claimResponse, settlementsResponse } from "../../src/contract/work.ts";
@@ -257,7 +258,7 @@ describe("a token that a worker has changed", () => {
     expect(await look(other.job_id)).toMatchObject({ status: "processing" });
   });
 
-  test("does not close a breaker by the word that its job was a probe", async () => {
+  test("does not close a breaker by saying that its job was a probe", async () => {
     await enqueueMany("print", pages(1));
     const { job_id, lease } = await claimOne();
     await query("select sluice.open_breaker('print')");
@@ -266,7 +267,7 @@ describe("a token that a worker has changed", () => {
     expect(await isOpen()).toBe(true);
   });
 
-  test("is not needed for that by a real probe", async () => {
+  test("is not needed to close a breaker by a real probe", async () => {
     await enqueueMany("print", pages(1));
     await query("select sluice.open_breaker('print')");
     await query(
@@ -299,5 +300,58 @@ test("many settlements at once are applied each on its own", async () => {
       { job_id: c?.job_id, status: "pending", applied: true, repeated: false },
       { job_id: d?.job_id, status: "completed", applied: false, repeated: true },
     ],
+  });
+});
+
+describe("the circuit breaker of a type that is only pulled", () => {
+  type Claimed = Awaited<ReturnType<typeof claimOne>>;
+  const state = async () => {
+    const { job_types } = jobTypesResponse.parse(await (await call("/v1/admin/job-types")).json());
+    return job_types.find(({ type }) => type === "print")?.breaker.state;
+  };
+  const failAll = async (jobs: readonly Claimed[]) => {
+    const settlements = jobs.map(({ job_id, lease }) => ({ job_id, lease, outcome: "fail", error: "jam" }));
+    expect((await post("/v1/settlements", { settlements })).status).toBe(200);
+  };
+  const complete = ({ job_id, lease }: Claimed) => post(`/v1/jobs/${job_id}/complete`, { lease });
+  const fail = ({ job_id, lease }: Claimed) => post(`/v1/jobs/${job_id}/fail`, { lease, error: "jam" });
+  const passMinute = () =>
+    query(`update sluice.breaker
+           set opened_at = opened_at - interval '61 s', probed_at = probed_at - interval '61 s'`);
+
+  test("opens when its attempts keep failing, and closes by a probe that completes", async () => {
+    await enqueueMany("print", pages(40));
+    await failAll((await claim({ limit: 20 })).jobs);
+    expect(await state()).toBe("open");
+    expect((await claim()).jobs).toEqual([]);
+
+    await passMinute();
+    expect((await fail(await claimOne({ limit: 10 }))).status).toBe(200);
+    expect(await state()).toBe("open");
+    expect((await claim()).jobs).toEqual([]);
+
+    await passMinute();
+    expect((await complete(await claimOne({ limit: 10 }))).status).toBe(200);
+    expect(await state()).toBe("closed");
+  });
+
+  test("counts failures that are told one by one", async () => {
+    await enqueueMany("print", pages(20));
+    const { jobs } = await claim({ limit: 20 });
+    for (const job of jobs.slice(1)) await fail(job);
+    expect(await state()).toBe("closed");
+    for (const job of jobs.slice(0, 1)) await fail(job);
+    expect(await state()).toBe("open");
+  });
+
+  test("opens again when the few jobs after a probe fail", async () => {
+    await enqueueMany("print", pages(30));
+    await failAll((await claim({ limit: 20 })).jobs);
+    await passMinute();
+    await complete(await claimOne());
+    const { jobs } = await claim({ limit: 10 });
+    expect(jobs).toHaveLength(4);
+    await failAll(jobs);
+    expect(await state()).toBe("open");
   });
 });

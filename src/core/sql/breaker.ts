@@ -1,19 +1,24 @@
-// recent attempts, open breaker, close breaker, close breaker by probe. See migrations/functions/breaker.sql.
+// recent attempts, open breaker, close breaker by probe. See migrations/functions/breaker.sql.
 import { sql } from "drizzle-orm";
 import type { Held } from "../job.ts";
-import type { Attempts } from "../policy/circuit-breaker.ts";
+import type { RecentAttempts } from "../policy/attempt-end.ts";
 import type { Statement } from "./statement.ts";
 
-export function recentAttempts(type: string): Statement<Attempts> {
+export function recentAttempts(type: string): Statement<RecentAttempts> {
   return {
     name: "recent attempts",
     isRepeatable: true,
-    build: (schema) => sql`select completed, failed from ${schema}.recent_attempts(${type}::text)`,
-    decode: (row) => ({ completed: Number(row.completed), failed: Number(row.failed) }),
+    build: (schema) =>
+      sql`select completed, failed, is_on_trial from ${schema}.recent_attempts(${type}::text)`,
+    decode: (row) => ({
+      completed: Number(row.completed),
+      failed: Number(row.failed),
+      isOnTrial: row.is_on_trial as boolean,
+    }),
   };
 }
 
-/** Whether that changed anything. */
+/** Answers true if the breaker was closed. */
 export function openBreaker(type: string): Statement<boolean> {
   return {
     name: "open breaker",
@@ -23,17 +28,7 @@ export function openBreaker(type: string): Statement<boolean> {
   };
 }
 
-/** Whether that changed anything. */
-export function closeBreaker(type: string): Statement<boolean> {
-  return {
-    name: "close breaker",
-    isRepeatable: true,
-    build: (schema) => sql`select ${schema}.close_breaker(${type}::text) as changed`,
-    decode: (row) => row.changed as boolean,
-  };
-}
-
-/** Whether that changed anything. Only a job that was claimed while its type's breaker was open closes it. */
+/** Answers true if the breaker was open. Only a job that was claimed while it was open closes it. */
 export function closeBreakerByProbe(job: Held): Statement<boolean> {
   return {
     name: "close breaker by probe",

@@ -2,7 +2,7 @@
 export { auditTestNotice, changeAlarms, readAlarms, silenceAlarmAs } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
 export { books, depths } from "./books.ts";
-export { closeBreaker, closeBreakerByProbe, openBreaker, recentAttempts } from "./breaker.ts";
+export { closeBreakerByProbe, openBreaker, recentAttempts } from "./breaker.ts";
 export { claim } from "./claim.ts";
 export { cancel, discard, replay } from "./close.ts";
 export { countDeadLetters, discardAs, replayAs, replayManyAs } from "./dead-letters.ts";

@@ -38,12 +38,13 @@ export interface DrainOptions {
   onClaimed?(): void;
 }
 
-export async function drain(ports: Ports, options: DrainOptions): Promise<DrainReport> {
+export async function drain(uncounted: Ports, options: DrainOptions): Promise<DrainReport> {
   const { name, budget, spent = { subrequests: 0 }, onClaimed } = options;
+  const ports = countStatements(uncounted, spent);
   const startedMs = ports.clock.nowMs();
   const elapsedMs = () => ports.clock.nowMs() - startedMs;
   const flights = createFlights(ports, startedMs + budget.hardEndMs);
-  const settling = createSettling(ports, { name, spent, isOver: () => elapsedMs() >= budget.hardEndMs });
+  const settling = createSettling(ports, { name, isOver: () => elapsedMs() >= budget.hardEndMs });
   let claimed = 0;
   const claims = { count: 0, ms: 0 };
   let end: DrainEnd | null = null;
@@ -87,7 +88,6 @@ export async function drain(ports: Ports, options: DrainOptions): Promise<DrainR
     const leaseSeconds = Math.min(...types.map((type) => type.leaseSeconds));
     const riders = settling.riders();
     try {
-      spent.subrequests++;
       const [batch] = await ports.db.run(
         claim(
           {
@@ -161,7 +161,6 @@ export async function drain(ports: Ports, options: DrainOptions): Promise<DrainR
     extendAtMs = jobs.length > 0 ? ports.clock.nowMs() + (seconds * 1000) / 3 : Number.POSITIVE_INFINITY;
     if (jobs.length === 0) return;
     try {
-      spent.subrequests++;
       const held = new Set((await ports.db.run(extend(jobs, { seconds }))).map((job) => job.id));
       flights.abort(new Set(jobs.map((job) => job.id).filter((id) => !held.has(id))));
     } catch (error) {
@@ -170,6 +169,14 @@ export async function drain(ports: Ports, options: DrainOptions): Promise<DrainR
       extendAtMs = ports.clock.nowMs() + 1000;
     }
   }
+}
+
+function countStatements(ports: Ports, spent: { subrequests: number }): Ports {
+  const run: Ports["db"]["run"] = (statement) => {
+    spent.subrequests++;
+    return ports.db.run(statement);
+  };
+  return { ...ports, db: { run } };
 }
 
 function isOnTrial(job: ClaimedJob): boolean {

@@ -25,11 +25,6 @@ export function outcomeOf(error: unknown): Outcome {
   return { kind: "retry", message, detail, retryInSeconds };
 }
 
-/** The attempt that the outcome of a claim counts for: a look after a run counts for that of the run. */
-export function attemptOf(claimed: number, outcome: Outcome): number {
-  return "uses" in outcome && outcome.uses === 0 ? claimed - 1 : claimed;
-}
-
 function waitSeconds(seconds: number | undefined): number | undefined {
   const isTime = typeof seconds === "number" && !Number.isNaN(seconds);
   return isTime ? Math.min(Math.max(seconds, 0), maxWaitSeconds) : undefined;

@@ -2,9 +2,8 @@
 // handler does is an outcome. Nor does it wait for a handler that ignores its signal.
 import { RetryableError } from "../../core/errors.ts";
 import { type ClaimedJob, generationOf, type Outcome } from "../../core/job.ts";
-import { backoffSeconds, defaultBackoff } from "../../core/policy/backoff.ts";
 import type { HandlerContext, JobType, Log, Ports, RunningJob } from "../ports.ts";
-import { attemptOf, outcomeOf } from "./outcome.ts";
+import { outcomeOf } from "./outcome.ts";
 import { withStorableOutput } from "./storable.ts";
 
 /** Handlers in flight of one type: a single job, or a batch that shares one signal and one time-out. */
@@ -31,11 +30,7 @@ export function startRun(ports: Ports, type: JobType, jobs: readonly ClaimedJob[
   }));
   const outcomes = Promise.race([runWork(type, jobs, running), ended.promise])
     .catch((error) => jobs.map(() => outcomeOf(error)))
-    .then((outcomes) =>
-      outcomes.map((outcome, index) =>
-        withBackoff(ports, { type: type.type, attempt: 1, ...jobs[index] }, withStorableOutput(outcome)),
-      ),
-    )
+    .then((outcomes) => outcomes.map(withStorableOutput))
     .finally(timer.stop);
   return { jobs, outcomes, abort };
 }
@@ -98,15 +93,4 @@ function logOf(log: Log, job: Record<string, unknown>): Log {
     warn: (event, fields) => log.warn(event, { ...fields, ...job }),
     error: (event, fields) => log.error(event, { ...fields, ...job }),
   };
-}
-
-export function withBackoff(
-  ports: Ports,
-  { type, attempt }: Pick<ClaimedJob, "type" | "attempt">,
-  outcome: Outcome,
-): Outcome {
-  if (outcome.kind !== "retry" || outcome.retryInSeconds !== undefined) return outcome;
-  const backoff = ports.registry.find(type)?.backoff ?? defaultBackoff;
-  const used = { attempt: attemptOf(attempt, outcome), random: ports.random() };
-  return { ...outcome, retryInSeconds: backoffSeconds(backoff, used) };
 }

@@ -1,8 +1,8 @@
 // What became of a drain's jobs, counted for its report; each failed attempt is one line of the log.
 import type { Outcome } from "../../core/job.ts";
+import { countedAttempt, isFailure } from "../../core/policy/attempt-end.ts";
 import type { Settled } from "../../core/settlements.ts";
 import type { Ports } from "../ports.ts";
-import { attemptOf } from "./outcome.ts";
 import type { Landing } from "./running-jobs.ts";
 
 export interface SettledCounts {
@@ -37,8 +37,7 @@ export function createSettleReport(ports: Ports, name: string): SettleReport {
         const status = statuses.get(job.id) ?? null;
         if (status === null) lost.push(job.id);
         else counts[counted[outcome.kind]]++;
-        if (outcome.kind === "retry" || outcome.kind === "bury")
-          logFailure(ports, name, { job, outcome, status });
+        if (isFailure(outcome)) logFailure(ports, name, { job, outcome, status });
       }
       counts.lost += lost.length;
       if (lost.length > 0) ports.log.warn("lease lost", { queue: name, jobs: lost });
@@ -60,7 +59,7 @@ function logFailure(
     job_id: job.id,
     type: job.type,
     queue: name,
-    attempt: attemptOf(job.attempt, outcome),
+    attempt: countedAttempt(job.attempt, outcome),
     max_attempts: job.maxAttempts,
     message: outcome.message,
     /** Dead; pending: it will be tried again; null: the lease was lost, and this outcome with it. */

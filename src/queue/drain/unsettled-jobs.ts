@@ -3,10 +3,8 @@
 // halves, so that one row holds no other back.
 import { SluiceError } from "../../core/errors.ts";
 import type { Settled } from "../../core/settlements.ts";
-import { settle } from "../../core/sql/index.ts";
 import type { Ports } from "../ports.ts";
-import { createBreakers } from "./breakers.ts";
-import { withBackoff } from "./run-job.ts";
+import { type JudgedTypes, settleAttempts } from "../settle.ts";
 import type { Landing } from "./running-jobs.ts";
 import { createSettleReport, type SettledCounts } from "./settle-report.ts";
 import { storableText, textOf } from "./storable.ts";
@@ -37,10 +35,10 @@ export interface Settling {
 
 export function createSettling(
   ports: Ports,
-  { name, spent, isOver }: { name: string; spent: { subrequests: number }; isOver(): boolean },
+  { name, isOver }: { name: string; isOver(): boolean },
 ): Settling {
   const report = createSettleReport(ports, name);
-  const breakers = createBreakers(ports);
+  const judgedAtMs: JudgedTypes = new Map();
   let waiting: Landing[] = [];
   let failures = 0;
   let refusals = 0;
@@ -81,9 +79,7 @@ export function createSettling(
   /** Its own row was refused: that is a failed attempt. If even that is refused, its lease runs out. */
   async function settleRefused(landing: Landing, refusal: Error): Promise<boolean> {
     const message = storableText(`its outcome was refused: ${textOf(refusal)}`, 1000);
-    const error = await send([
-      { ...landing, outcome: withBackoff(ports, landing.job, { kind: "retry", message }) },
-    ]);
+    const error = await send([{ ...landing, outcome: { kind: "retry", message } }]);
     if (!error) return true;
     if (!isRefusal(error) || ++refusals >= refusalsInARow) return tryLater([landing], error);
     ports.log.error("outcome refused", { queue: name, job_id: landing.job.id, message: textOf(error) });
@@ -93,17 +89,15 @@ export function createSettling(
 
   /** The error, if it did not get through. */
   async function send(batch: readonly Landing[]): Promise<Error | undefined> {
-    spent.subrequests++;
     try {
-      const [settled = []] = await ports.db.run(settle(batch));
+      const settled = await settleAttempts(ports, batch, judgedAtMs);
       failures = 0;
       refusals = 0;
       arrived(batch, settled);
+      return undefined;
     } catch (error) {
       return error as Error;
     }
-    spent.subrequests += await breakers.judge(batch);
-    return undefined;
   }
 
   async function tryLater(batch: readonly Landing[], error: Error): Promise<boolean> {

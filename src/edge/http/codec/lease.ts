@@ -1,6 +1,7 @@
-// The lease as a puller holds it: a token that carries its key, and what is needed to judge a failure. The database
-// compares the key, half of which is random: a token that was made up settles nothing. Whoever holds a job can change the
-// rest of its token: that changes the backoff, which they may choose anyway, and nothing of the breaker.
+// The lease as a puller holds it: a token with the lease's key, and what settling a failure needs. The database compares
+// the key, half of which is random, so a made-up token settles nothing. Whoever holds a job can change the rest of its
+// token. That changes the backoff, which a puller may choose anyway. It does not change a breaker: the database checks
+// probes by itself, and a breaker opens only by the attempts that the books have of its type.
 import * as z from "zod";
 import { SluiceError } from "../../../core/errors.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";

@@ -14,13 +14,13 @@ import {
 } from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import type { Outcome, Settlement } from "../../../core/job.ts";
-import { backoffSeconds, defaultBackoff } from "../../../core/policy/backoff.ts";
-import { claim, closeBreakerByProbe, extend, settle } from "../../../core/sql/index.ts";
+import type { Outcome } from "../../../core/job.ts";
+import { claim, extend } from "../../../core/sql/index.ts";
+import { settleAttempts } from "../../../queue/settle.ts";
 import type { AppEnv } from "../app-env.ts";
 import { readBody } from "../codec/body.ts";
 import { jobResponseOf } from "../codec/job-response.ts";
-import { decodeLease, encodeLease, type Lease } from "../codec/lease.ts";
+import { decodeLease, encodeLease } from "../codec/lease.ts";
 import { type Told, withPresentState } from "../codec/repeated-settle.ts";
 import { refuseOwnType, requireRole } from "../guards/auth.ts";
 import { jobOf } from "./jobs.ts";
@@ -128,44 +128,28 @@ async function settleOne<Schema extends z.ZodType>(
   return context.json(jobResponseOf(await jobOf(context)));
 }
 
-async function settleAll(context: Context<AppEnv>, asked: readonly SettlementRequest[]): Promise<Told[]> {
+async function settleAll(context: Context<AppEnv>, requests: readonly SettlementRequest[]): Promise<Told[]> {
   const { ports } = context.env;
-  const leases = asked.map((settlement) => decodeLease(settlement.lease));
-  const [answered = []] = await ports.db.run(
-    settle(asked.map((settlement, index) => settlementOf(context, settlement, leases[index] as Lease))),
-  );
-  const requests = asked.map((settlement, index) => ({ settlement, lease: leases[index] as Lease }));
-  const settled = await withPresentState(ports, answered, requests);
-  for (const [index, { id, applied, status }] of settled.entries()) {
-    const lease = leases[index];
-    if (lease?.isProbe && applied && status === "completed")
-      await ports.db.run(closeBreakerByProbe({ id, leaseKey: lease.key }));
-  }
-  return settled;
+  const leased = requests.map((settlement) => ({ settlement, lease: decodeLease(settlement.lease) }));
+  const ended = leased.map(({ settlement, lease: { key, ...lease } }) => ({
+    job: { ...lease, id: settlement.job_id, leaseKey: key },
+    outcome: toOutcome(settlement),
+  }));
+  return withPresentState(ports, await settleAttempts(ports, ended), leased);
 }
 
-function settlementOf(context: Context<AppEnv>, asked: SettlementRequest, lease: Lease): Settlement {
-  return {
-    job: { id: asked.job_id, leaseKey: lease.key },
-    outcome: outcomeOf(context, asked, lease),
-  };
-}
-
-function outcomeOf(context: Context<AppEnv>, asked: SettlementRequest, lease: Lease): Outcome {
-  const { registry, ports } = context.env;
-  switch (asked.outcome) {
+function toOutcome(request: SettlementRequest): Outcome {
+  switch (request.outcome) {
     case "complete":
-      return { kind: "complete", output: asked.output };
+      return { kind: "complete", output: request.output };
     case "release":
       return { kind: "release" };
-    case "fail": {
-      if (asked.fatal) return { kind: "bury", message: asked.error };
-      const backoff = registry.find(lease.type)?.backoff ?? defaultBackoff;
-      const wait = backoffSeconds(backoff, { attempt: lease.attempt, random: ports.random() });
-      return { kind: "retry", message: asked.error, retryInSeconds: asked.retry_in_seconds ?? wait };
-    }
+    case "fail":
+      return request.fatal
+        ? { kind: "bury", message: request.error }
+        : { kind: "retry", message: request.error, retryInSeconds: request.retry_in_seconds };
     default:
-      return asked satisfies never;
+      return request satisfies never;
   }
 }
 
