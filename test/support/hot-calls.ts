@@ -78,7 +78,7 @@ export const hotCalls: readonly HotCall[] = [
     "scheduled_by_id",
   ]),
   of("reap 100 expired", "select sluice.reap_expired(100)", expire, 2_500, ["expiry_in_order", "job_pkey"]),
-  of("inspect", "select * from sluice.inspect()", () => [], 4_000, [
+  of("inspect", "select * from sluice.inspect()", () => [], 2_500, [
     "job_pkey",
     "lease_by_deadline",
     "ready_by_id",
