@@ -1,7 +1,8 @@
 -- The books: enqueued = completed + dead + discarded + cancelled + pending + leased, for each type, in every snapshot.
 
--- Folds what the statements appended into a row for each minute and lane, and into the lane's total. One at a time;
--- whatever it does not see yet stays for the next, so the sum of totals and ledger is exact at any moment.
+-- Adds entries of the ledger to a row for each minute and lane, and to the lane's total. An advisory lock lets one fold
+-- run at a time. Entries that are not committed yet stay for the next fold, so totals plus ledger are exact in every
+-- snapshot.
 create or replace function fold_ledger(p_limit int) returns int
 language plpgsql
 security definer
@@ -37,7 +38,7 @@ begin
                coalesce(sum(scheduled), 0), coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
                coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0), coalesce(sum(expired), 0))::tally as entry
     from (
-      -- not after this one: the clock may have stepped back
+      -- The clock may have stepped back. A minute must not lie ahead of it.
       select date_bin('1 minute', least(at, clock_timestamp()), '2000-01-01 00:00+00') as minute, * from removed
     ) as entries
     group by grouping sets ((minute, lane), (lane))
@@ -47,8 +48,8 @@ begin
   return v_rows;
 end $$;
 
--- After the clock has stepped back: the minutes that lie ahead of it become part of the running one, or they would count
--- as recent until the clock has passed them.
+-- After the clock has stepped back, minutes that lie ahead of it are added to the current one. Otherwise they would
+-- count as recent until the clock has passed them.
 create or replace function bring_back_minutes(p_ahead timestamptz) returns int
 language plpgsql as $$
 declare
@@ -71,7 +72,7 @@ begin
   return coalesce(cardinality(v_folded), 0);
 end $$;
 
--- The upper ends of the buckets that durations are counted in, in seconds; one more bucket holds whatever is longer.
+-- The upper bounds of the histogram buckets, in seconds. One more bucket holds everything longer.
 create or replace function duration_bounds() returns float8[]
 language sql immutable parallel safe
 return array[0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400];

@@ -1,9 +1,9 @@
--- mend_stamps: what has happened cannot lie in the future. After the clock has stepped back, stamps that were written
--- before lie ahead of it, and whatever waits for the clock to pass them would wait for as long as the step was. They are
--- put to now. docs/engine.md, "When the clock steps", has the whole table.
+-- mend_stamps: sets timestamps that lie in the future to now. After the clock has stepped back, timestamps written
+-- before the step lie ahead of it. Whoever waits for the clock to pass them would wait for the length of the step.
+-- docs/engine.md, "When the clock steps", has the whole table.
 --
--- Each table here is small, or is read by an index from the right. Steps of less than a second are left alone: a row
--- that was written while this runs may be ahead by that much.
+-- Each table here is small, or is read from the right end of an index. Steps of less than a second are ignored, because
+-- a row that is written while this runs may be ahead by that much.
 create or replace function mend_stamps(p_limit int default 1000) returns int
 language plpgsql
 security definer
@@ -20,7 +20,7 @@ declare
   v_rows          int;
   v_mended        int;
 begin
-  -- A lease lasts as long as it was given for; a worker that is alive settles or extends as before.
+  -- A lease keeps its length. A live worker settles or extends as before.
   update lease
   set deadline = least(v_now + (deadline - greatest(started_at, v_now)), v_now + c_longest_lease),
       started_at = least(started_at, v_now)
@@ -31,14 +31,14 @@ begin
     for update skip locked));
   get diagnostics v_mended = row_count;
 
-  -- A breaker is probed a minute after now, and attempts are counted from now on.
+  -- The next probe runs in a minute. Attempts count from now on.
   update breaker
   set opened_at = least(opened_at, v_now), probed_at = least(probed_at, v_now), closed_at = least(closed_at, v_now)
   where greatest(opened_at, probed_at, closed_at) > v_ahead;
   get diagnostics v_rows = row_count;
   v_mended := v_mended + v_rows;
 
-  -- By these the alarms and /health see whether rounds, completions and errors are recent.
+  -- Alarms and /health decide by these times whether rounds, completions and errors are recent.
   update round set ended_at = v_now, started_at = least(started_at, v_now)
   where id = any(array(select id from round order by id desc limit c_rounds)) and ended_at > v_ahead;
   get diagnostics v_rows = row_count;
@@ -48,7 +48,7 @@ begin
   get diagnostics v_rows = row_count;
   v_mended := v_mended + v_rows + bring_back_minutes(v_ahead);
 
-  -- Alarms are repeated, and notices tried again, from now on.
+  -- The times until an alarm is repeated, or a notice retried, start now.
   update alarm
   set since = least(since, v_now), changed_at = least(changed_at, v_now), told_at = least(told_at, v_now)
   where greatest(since, changed_at, told_at) > v_ahead;

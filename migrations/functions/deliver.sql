@@ -1,7 +1,8 @@
--- deliver: notices on their way to their targets.
+-- deliver: sends notices to their targets.
 
--- Deliveries that are due, of targets that are on. Each is held for a time: whoever took it and died leaves it to the
--- next. Of several about one thing the target gets the oldest first, or a "resolved" could overtake its "firing".
+-- Takes due deliveries of targets that are switched on, and holds them for some seconds. If the deliverer dies, the next
+-- one takes them after that. A target gets the notices about one alarm in order, so that "resolved" cannot overtake
+-- "firing".
 create or replace function claim_deliveries(p_targets jsonb, p_limit int, p_lease_seconds float8)
 returns table (id uuid, target text, notice jsonb, tries int)
 language sql
@@ -33,8 +34,9 @@ as $$
   returning id, target, notice, tries
 $$;
 
--- How tries ended, and what that says of their targets. An older try than the latest says nothing of the delivery. A
--- result without an id is that of a test notice. `off`: the delivery waits until the target has another URL.
+-- Records how tries ended, for the deliveries and for their targets. Only the result of the latest try changes a
+-- delivery. A result without an id belongs to a test notice. `off` means that the delivery waits until the target has
+-- another URL.
 create or replace function settle_deliveries(p_results jsonb) returns int
 language sql
 security definer
@@ -57,7 +59,7 @@ as $$
     where delivery.id = result.id and delivery.tries = result.tries and delivery.state = 'pending'
     returning delivery.id
   ),
-  latest as ( -- what a target answered last; a 410 counts whenever it came
+  latest as ( -- the last answer of each target; a 410 counts even if a later answer differs
     select distinct on (target) target, url_hash, outcome, status, error
     from result
     order by target, outcome = 'off' desc, place desc
@@ -81,7 +83,7 @@ as $$
   select count(*)::int from settled
 $$;
 
--- Gives up what could not be delivered for so many days, and forgets what ended long ago.
+-- Gives up deliveries that failed for p_give_up_days, and removes those that ended p_keep_days ago.
 create or replace function prune_deliveries(p_give_up_days int, p_keep_days int, p_limit int, out given_up int, out pruned int)
 language plpgsql
 security definer

@@ -1,6 +1,6 @@
--- Keys of the API: added, found by their hash, revoked. The key itself is never here.
+-- API keys: add, find by hash, revoke. Only the hash of a key is stored.
 
--- What may be shown and audited of a key: all but its hash.
+-- Everything about a key that may be shown and audited: all columns but its hash.
 create or replace function shown_key(p_key api_key) returns jsonb
 language sql stable
 set search_path from current
@@ -23,7 +23,7 @@ begin
   return v_key;
 end $$;
 
--- The key as it is now, revoked; no row where there is none. A key that was revoked before keeps its time.
+-- Answers with the revoked key, or with no row if there is no such key. A key that was revoked before keeps its time.
 create or replace function revoke_key(p_actor text, p_id uuid) returns setof api_key
 language plpgsql
 security definer
@@ -42,8 +42,8 @@ begin
   return next v_after;
 end $$;
 
--- The live key of a hash. When it was used is kept to the minute: no write for each request, and whoever would have to
--- wait for another's write leaves it to them.
+-- Finds the key with this hash, unless it is revoked. The time of its last use is exact to a minute, so that a request
+-- seldom writes. A request that would have to wait for another one's write skips its own.
 create or replace function find_key(p_key_hash bytea) returns setof api_key
 language sql
 security definer
@@ -63,7 +63,7 @@ as $$
   select * from api_key where key_hash = p_key_hash and revoked_at is null
 $$;
 
--- The newest first, live ones before revoked ones.
+-- Newest first, with revoked keys at the end.
 create or replace function list_keys(p_limit int) returns setof api_key
 language sql stable
 security definer

@@ -1,14 +1,14 @@
 -- The key of a lease: 64 bits of its generation, then 62 random bits. Keys sort by their generation.
 --
--- Two things have to hold, also when the database is not the one it was (a failover that lost its last transactions, a
--- restore to a point in time) and when its clock has stepped:
+-- Two things must hold, even after a failover that lost transactions, after a restore to a point in time, and when the
+-- clock has stepped:
 --
--- 1. A key that an earlier holder has is never given out again: the random bits.
--- 2. Of two claims of one job the later has the higher generation, so that handlers can fence their own writes by it. A
---    claim takes its key after it has locked its rows, and the sequence only rises: that orders all claims of one
---    database. A sequence that was restored is as old as the log that arrived. So generations are microseconds: a claim
---    that finds the sequence more than a second behind the clock moves it up to the clock, past everything that the lost
---    claims of a second ago and before can have had. A clock that steps back moves nothing.
+-- 1. No key is given out twice. The random bits see to that.
+-- 2. The later of two claims of one job has the higher generation, so that handlers can fence their own writes with it.
+--    Within one database this holds because a claim takes its key after it has locked its rows, and because the sequence
+--    only rises. After a failover the sequence may have an old value. So generations are microseconds: a claim that finds
+--    the sequence more than a second behind the clock sets it to the clock. That is higher than every generation that was
+--    lost, unless the lost claim is younger than a second. A clock that steps back changes nothing.
 
 create or replace function new_lease_key() returns uuid
 language plpgsql as $$
@@ -21,14 +21,14 @@ begin
   for n in 1 .. c_tries loop
     v_generation := nextval('lease_generation');
     exit when v_generation >= v_micros - c_behind;
-    -- One at a time, and a second look under the lock: so nobody moves it back. Who asks for a number meanwhile gets a
-    -- lower or a higher one than what is written here, never the same.
+    -- The lock and the second look under it make sure that nobody moves the sequence back. A claim that takes a number
+    -- meanwhile gets a lower or a higher one, never the same.
     if pg_try_advisory_xact_lock(hashtextextended('sluice.generation.' || current_schema(), 0)) then
       if nextval('lease_generation') < v_micros - c_behind then
         perform setval('lease_generation', v_micros);
       end if;
     else
-      perform pg_sleep(0.001); -- not for long: its holder may be in a transaction that stays open
+      perform pg_sleep(0.001); -- c_tries bounds the wait: the lock's holder may stay in its transaction for long
     end if;
   end loop;
   return (lpad(to_hex(v_generation), 16, '0') || right(replace(gen_random_uuid()::text, '-', ''), 16))::uuid;

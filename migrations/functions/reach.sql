@@ -1,10 +1,10 @@
--- check_reach: whether every pending job can be found from the cursors, checked in production too. The argument in
--- advance-cursors.sql says that it can; this is for what the argument does not know, and for rows changed by hand.
+-- check_reach: checks in production that a claim can find every pending job. advance-cursors.sql proves that it can.
+-- This check is for rows that somebody changed by hand, and for a mistake in the proof.
 --
--- It walks over the tables by their pages, some at a time, and goes on where it stopped: an index scan to the left of the
--- cursors would step over every dead row that a pinned snapshot keeps, and could not be bounded.
+-- It reads the tables page by page, some pages in each call, and goes on where it stopped. An index scan before the
+-- cursors would step over every dead row that a pinned snapshot keeps, so its cost would have no bound.
 
--- The next pages of a table, as a range of tids. After the last one it begins again.
+-- The next pages of a table, as a range of row positions. After the last page it starts again at the first.
 create or replace function next_pages(p_table text, p_pages int, out first tid, out beyond tid)
 language plpgsql as $$
 declare
@@ -19,9 +19,9 @@ begin
   beyond := format('(%s,0)', v_page + p_pages)::tid;
 end $$;
 
--- How many jobs there were that no claim would have found and that no gap explains. They are brought back: a row of
--- `ready` gets a new place; for those of `scheduled` a gap is written, which the next advance closes. One snapshot holds
--- rows, cursors and gaps.
+-- Returns how many jobs lay before the cursors without a gap that covers them. It makes them reachable: a row of `ready`
+-- gets a new seq, and for rows of `scheduled` it writes a gap, which the next advance closes. Each statement reads rows,
+-- cursors and gaps in one snapshot.
 create or replace function check_reach(p_pages int default 4000, p_limit int default 1000) returns int
 language plpgsql
 security definer

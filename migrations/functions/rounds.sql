@@ -1,4 +1,4 @@
--- Rounds: what each one did, and what a new one has before it.
+-- Rounds: records what each one did, and tells a new one how much there is to do.
 
 create or replace function record_round(p_kind text, p_queue text, p_ms float8, p_report jsonb) returns bigint
 language sql
@@ -18,8 +18,8 @@ as $$
   returning id
 $$;
 
--- Jobs of these types that are due in each queue, counted up to a number for each lane: enough to say how many drains
--- are worth it. What is paused, or held back by a breaker that let a probe through a moment ago, is worth none.
+-- Counts the due jobs of these types in each queue, up to p_cap for each lane. That is enough to decide how many drains
+-- to start. Paused lanes count nothing, and neither do types whose open breaker has just let a probe through.
 create or replace function backlog(p_types text[], p_cap int) returns table (queue text, due bigint)
 language sql stable
 security definer
@@ -30,7 +30,7 @@ as $$
   with promoted_soon as (
     select lane, count(*) as jobs
     from (select lane from scheduled
-          -- a cursor that is ahead of the clock, which has stepped back, does not count
+          -- If the clock has stepped back, a cursor may lie ahead of it. Then all rows are read.
           where run_at >= coalesce((select case when at <= clock_timestamp() then scheduled_cursor end
                                     from cursors order by id desc limit 1), '-infinity')
             and run_at <= now()

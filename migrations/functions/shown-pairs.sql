@@ -1,7 +1,5 @@
--- What happened minute by minute, and how long jobs took, by queue and type: for people and graphs. There may be thousands of
--- pairs of a queue and a type, so only those with the most jobs are shown by their names.
-
--- The names that a lane goes by: its own if it is among so many pairs with the most jobs, and else "other".
+-- Counts for each minute, and how long jobs took, by queue and type. There may be thousands of pairs of queue and type,
+-- so only those with the most jobs keep their names. All others are called "other".
 create or replace function shown_pairs(p_pairs int) returns table (lane int, queue text, type text)
 language sql stable
 set search_path from current
@@ -9,7 +7,7 @@ as $$
   select lane, case when place <= p_pairs then queue else 'other' end, case when place <= p_pairs then type else 'other' end
   from lane
   join (
-    -- Sluice's own comes first: whoever leaves it out finds it by its name.
+    -- The canary always keeps its name, so that readers can leave it out.
     select queue, type, row_number() over (order by type = 'sluice.canary' desc, sum(enqueued) desc nulls last, queue, type)
              as place
     from lane left join tally on tally.lane = lane.lane and minute = '-infinity'
@@ -17,7 +15,7 @@ as $$
   ) as pairs using (queue, type)
 $$;
 
--- The last hour, the running minute included. A minute in which nothing happened is left out.
+-- The last hour, with the current minute. Minutes without any change are left out.
 create or replace function recent_minutes(p_pairs int)
 returns table (minute timestamptz, queue text, type text, enqueued bigint, completed bigint, failed bigint,
                expired bigint, ready bigint)
@@ -44,7 +42,7 @@ as $$
   order by minute, queue, type
 $$;
 
--- As histograms, as of the last fold of the ledger; empty buckets are left out.
+-- Histograms, as of the last fold of the ledger. Empty buckets are left out.
 create or replace function durations(p_pairs int, out buckets json, out bounds float8[])
 language sql stable
 security definer

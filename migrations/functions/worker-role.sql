@@ -1,8 +1,8 @@
--- The role that the Worker connects as, when it is not the owner of the tables. What may be called from outside is
--- `security definer`: it runs with the owner's rights, and is all that such a role gets. So the Worker can do what the
--- functions do and nothing else: it cannot change an entry of the audit, or do without one what is audited.
+-- The rights of a role for the Worker that does not own the tables. Functions that may be called from outside are
+-- `security definer`: they run with the owner's rights. Such a role gets these functions and little else. So it cannot
+-- change the audit log, and cannot do anything that is audited without an entry.
 
--- Once by the owner: select sluice.grant_worker('sluice_worker'). `sluice migrate` keeps the rights up to date.
+-- The owner calls this once: select sluice.grant_worker('sluice_worker'). `sluice migrate` keeps the rights up to date.
 create or replace function grant_worker(p_role text) returns void
 language plpgsql
 set search_path from current
@@ -21,7 +21,7 @@ begin
   perform renew_worker_rights();
 end $$;
 
--- For every role that was granted and is still there: no more and no less than this version has.
+-- Gives every such role that still exists exactly the rights of this version.
 create or replace function renew_worker_rights() returns void
 language plpgsql
 set search_path from current
