@@ -1,5 +1,5 @@
 // The canary: a job of our own that does nothing. Every deployment knows it, so that its completion proves the way of a
-// job from enqueue to settle (A10).
+// job from enqueue to settle.
 import * as z from "zod";
 import { canary } from "../core/alarms/alarm.ts";
 import { defineJob } from "./define.ts";

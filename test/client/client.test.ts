@@ -1,4 +1,4 @@
-// sluice/client over real HTTP (Q3): what it sends, what it makes of the answers, and that it can send it all twice.
+// sluice/client over real HTTP: what it sends, what it makes of the answers, and that it can send it all twice.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import {

@@ -71,7 +71,7 @@ async function counts() {
   return rows[0];
 }
 
-describe.each(Object.keys(drivers))("in a transaction of %s (Q2)", (name) => {
+describe.each(Object.keys(drivers))("in a transaction of %s", (name) => {
   const inTransaction = drivers[name] as InTransaction;
 
   test("the job commits with the app's own row, with every option", async () => {
@@ -135,7 +135,7 @@ describe.each(Object.keys(drivers))("in a transaction of %s (Q2)", (name) => {
     expect(jobs[0]).toMatchObject({ queue: "mail", maxAttempts: 3, tags: ["bulk"] });
   });
 
-  test("a handler's own write and its job's completion are one (D12)", async () => {
+  test("a handler's own write and its job's completion are one", async () => {
     await inTransaction(async (tx) => void (await enqueue(tx, welcome, { userId: "u1" })));
     const [claimed] = await db.run(
       claim({ queue: "mail", types: [{ type: "welcome" }], limit: 1, leaseSeconds: 60 }),

@@ -41,7 +41,7 @@ test.each([
   ["after a while", { type: "poison", ms: 300, batches: [[others + 1], [1], [1]], attempts: 2 }],
   ["among its own type", { type: "work", ms: 300, batches: [[others + 1], [others + 1], [1]], attempts: 3 }],
 ])(
-  "a job that ends its isolate %s is alone after the second time, and dies after its attempts (D8)",
+  "a job that ends its isolate %s is alone after the second time, and dies after its attempts",
   {
     timeout: 180_000,
   },

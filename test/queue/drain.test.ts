@@ -100,7 +100,7 @@ describe("a handler", () => {
     });
   });
 
-  test("that ignores its time-out has failed all the same (D4)", async () => {
+  test("that ignores its time-out has failed all the same", async () => {
     const job = await drained({ type: "stubborn" });
     expect(job).toMatchObject({
       status: "pending",
@@ -125,14 +125,14 @@ describe("a handler", () => {
     expect(await drained({ type: "sleepy" })).toMatchObject({ status: "pending", attempts: 0, errors: [] });
   });
 
-  test("is spared an old payload that no longer fits: the job is dead, nothing crashes (J8)", async () => {
+  test("is spared an old payload that no longer fits: the job is dead, nothing crashes", async () => {
     expect(await drained({ type: "strict", payload: { name: 1 } })).toMatchObject({
       status: "dead",
       deadReason: "fatal",
     });
   });
 
-  test("of a batch gets all of it at once and each job its own output (D10)", async () => {
+  test("of a batch gets all of it at once and each job its own output", async () => {
     const jobs = await enqueueMany(30, { type: "bulk" });
     await drainDefault();
     expect(seen.batches).toEqual([30]);
@@ -140,7 +140,7 @@ describe("a handler", () => {
     expect(await lookAt(db, last?.id ?? "")).toMatchObject({ status: "completed", output: 29 });
   });
 
-  test("of a reconciled job runs until its effect is seen, and only then is the job completed (D11)", async () => {
+  test("of a reconciled job runs until its effect is seen, and only then is the job completed", async () => {
     const job = await drained({ type: "index", payload: { row: "r1" } });
     expect(job).toMatchObject({ status: "pending", attempts: 1, errors: [] });
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(50);
@@ -160,7 +160,7 @@ describe("a handler", () => {
 });
 
 describe("a drain", () => {
-  test("goes on until the queue is empty, one round trip for each batch and one at the end (D1)", async () => {
+  test("goes on until the queue is empty, one round trip for each batch and one at the end", async () => {
     await enqueueMany(25);
     counting.takeCounts();
     const report = await drainDefault({ ...roomyBudget, maxBatch: 10 });
@@ -221,7 +221,7 @@ describe("a drain", () => {
     expect(ports.events).toEqual([]);
   });
 
-  test("keeps up the leases of its handlers, and stops one whose lease was lost (D4)", async () => {
+  test("keeps up the leases of its handlers, and stops one whose lease was lost", async () => {
     const [kept, lost] = await enqueueMany(2, { type: "brief" });
     const running = drainDefault();
     await expect.poll(() => seen.gates.length, patience).toBe(2);
@@ -247,7 +247,7 @@ describe("a drain", () => {
     expect(await lookAt(db, lost?.id ?? "")).toMatchObject({ status: "pending", attempts: 1 });
   });
 
-  test("runs a isolated group and nothing else, while another drain does the rest (D8)", async () => {
+  test("runs an isolated group and nothing else, while another drain does the rest", async () => {
     const isolated = await enqueueMany(40, { type: "gated" });
     await db.run(claim({ queue: "default", types: ["gated"], limit: 40, leaseSeconds: -1 }));
     await db.run(reapLeases({ limit: 100 }));
@@ -267,7 +267,7 @@ describe("a drain", () => {
     expect(await lookAt(db, isolated[0]?.id ?? "")).toMatchObject({ status: "completed", attempts: 2 });
   });
 
-  test("leaves isolated jobs to others while it has more in flight (D8)", async () => {
+  test("leaves isolated jobs to others while it has more in flight", async () => {
     await enqueueMany(3, { type: "index", payload: { row: "r" } });
     await db.run(claim({ queue: "default", types: ["index"], limit: 3, leaseSeconds: -1 }));
     await db.run(reapLeases({ limit: 100 }));

@@ -62,7 +62,7 @@ async function drainUntilDone(drains: number, type: string): Promise<void> {
   while ((await left()) > 0) await Promise.all(Array.from({ length: drains }, drainDefault));
 }
 
-describe("limits across all drains (D5)", () => {
+describe("limits across all drains", () => {
   test("never more at one time than the concurrency, with 8 drains at once", async () => {
     await enqueueMany(120, "narrow");
     await drainUntilDone(8, "narrow");
@@ -94,7 +94,7 @@ describe("limits across all drains (D5)", () => {
   });
 });
 
-describe("a circuit breaker (D6)", () => {
+describe("a circuit breaker", () => {
   const probeIsDue = () =>
     db.pool.query(`update sluice.breaker
                    set opened_at = least(opened_at, now() - interval '61 s'), probed_at = now() - interval '61 s'`);

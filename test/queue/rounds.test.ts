@@ -31,7 +31,7 @@ beforeEach(async () => {
   gates.length = 0;
 });
 
-describe("a drain round (S3)", () => {
+describe("a drain round", () => {
   test("starts as many drains as each queue's backlog is worth, and no more than the limit", async () => {
     for (const [name, count] of Object.entries({ small: 3, middle: 15, large: 200 })) {
       await Promise.all(Array.from({ length: count }, () => enqueue(ports, newJob({ queue: name }))));
@@ -67,7 +67,7 @@ describe("a drain round (S3)", () => {
     expect(await drainAll(ports, options)).toEqual({ drains: 1 });
   });
 
-  test("drains a light queue while a heavy one is stuck (D5)", async () => {
+  test("drains a light queue while a heavy one is stuck", async () => {
     await Promise.all(
       Array.from({ length: 5 }, () => enqueue(ports, newJob({ type: "heavy", queue: "heavy" }))),
     );

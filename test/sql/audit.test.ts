@@ -1,4 +1,4 @@
-// The audit (X3): every admin operation leaves an entry with what was before and after, and no entry ever changes.
+// The audit: every admin operation leaves an entry with what was before and after, and no entry ever changes.
 import { beforeEach, describe, expect, test } from "vitest";
 import { listAudit, pauseAs, replayAs, resumeAs } from "../../src/core/sql/index.ts";
 import { newestAudit } from "../support/audit.ts";

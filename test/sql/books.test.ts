@@ -1,4 +1,4 @@
-// The books (L7): enqueued = completed + dead + discarded + cancelled + pending + leased, for each type, at any moment.
+// The books: enqueued = completed + dead + discarded + cancelled + pending + leased, for each type, at any moment.
 import { beforeEach, expect, test } from "vitest";
 import type { Outcome } from "../../src/core/job.ts";
 import {

@@ -1,4 +1,4 @@
-// Claimers at once (D2): each job once, and nobody is given a worse job while a better one is free.
+// Claimers at once: each job once, and nobody is given a worse job while a better one is free.
 import { beforeEach, describe, expect, test } from "vitest";
 import { type PlanNode, watchStatements } from "../support/explain.ts";
 import { inSession } from "../support/sessions.ts";

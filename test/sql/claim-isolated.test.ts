@@ -1,5 +1,5 @@
 // A job whose lease ran out may have killed its worker: it is isolated, and goes on in a small group at first and
-// then alone (D8).
+// then alone.
 import { beforeEach, describe, expect, test } from "vitest";
 import { reapLeases, replay } from "../../src/core/sql/index.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";

@@ -1,4 +1,4 @@
-// claim (D2): which jobs, in which order, how many. Claims at once have a file of their own.
+// claim: which jobs, in which order, how many. Claims at once have a file of their own.
 import { beforeEach, describe, expect, test } from "vitest";
 import { generationOf } from "../../src/core/job.ts";
 import type { Claim } from "../../src/core/sql/claim.ts";
@@ -87,7 +87,7 @@ describe("what is due", () => {
   }
 });
 
-describe("a job past its expiry (R2)", () => {
+describe("a job past its expiry", () => {
   const expire = () => queue.query("update sluice.job set expires_at = now() where payload ? 'old'");
 
   test("is buried by the claim that meets it, not run", async () => {
@@ -175,7 +175,7 @@ describe("what comes with a job", () => {
     });
   });
 
-  test("a generation that rises with every claim, through release, retry and replay (D3)", async () => {
+  test("a generation that rises with every claim, through release, retry and replay", async () => {
     const id = await queue.enqueueOne();
     const generations: bigint[] = [];
     const next = async () => {

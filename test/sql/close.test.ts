@@ -1,4 +1,4 @@
-// What people do to single jobs (J2): cancel what is pending, replay or discard what is dead.
+// What people do to single jobs: cancel what is pending, replay or discard what is dead.
 import { beforeEach, describe, expect, test } from "vitest";
 import { cancel, discard, reapExpired, replay } from "../../src/core/sql/index.ts";
 import { sqlState } from "../support/sessions.ts";
@@ -135,7 +135,7 @@ describe("discard", () => {
   });
 });
 
-test("many can be replayed one after the other, so that a replay is not a second outage (L2)", async () => {
+test("many can be replayed one after the other, so that a replay is not a second outage", async () => {
   const ids = [await queue.buryOne(), await queue.buryOne(), await queue.buryOne()];
   await queue.query("select sluice.replay($1, null, 30)", [ids]);
   const [first, second, third] = await Promise.all(ids.map((id) => queue.find(id)));

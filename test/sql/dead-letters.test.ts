@@ -1,4 +1,4 @@
-// Dead letters (L2): listed in pages, replayed one by one or many at once, discarded; each change audited.
+// Dead letters: listed in pages, replayed one by one or many at once, discarded; each change audited.
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   books,

@@ -1,4 +1,4 @@
-// Idempotency keys (J4): one key, one job, at any concurrency and for the whole window.
+// Idempotency keys: one key, one job, at any concurrency and for the whole window.
 import { beforeEach, describe, expect, test } from "vitest";
 import { enqueue, prune } from "../../src/core/sql/index.ts";
 import { newJob } from "../support/jobs.ts";

@@ -1,4 +1,4 @@
-// Jobs in the caller's own transaction (Q2) and completion in the handler's own (D12), through SQL as any client has it.
+// Jobs in the caller's own transaction and completion in the handler's own, through SQL as any client has it.
 import type pg from "pg";
 import { beforeEach, describe, expect, test } from "vitest";
 import { advanceCursors, books } from "../../src/core/sql/index.ts";
@@ -15,7 +15,7 @@ async function enqueueWith(client: pg.ClientBase, call: string): Promise<string>
   return only(rows).id;
 }
 
-describe("in the caller's transaction (Q2)", () => {
+describe("in the caller's transaction", () => {
   test("one call with named options makes a job with these fields", async () => {
     const id = await inSession(db.pool, (client) =>
       enqueueWith(
@@ -185,7 +185,7 @@ describe("a transaction that stays open while others come and go", () => {
   });
 });
 
-describe("complete in the handler's transaction (D12)", () => {
+describe("complete in the handler's transaction", () => {
   async function completeInTransaction(end: "commit" | "rollback", keyOf = (leaseKey: string) => leaseKey) {
     await queue.query("drop table if exists effect; create table effect (job uuid)");
     await queue.enqueueOne();

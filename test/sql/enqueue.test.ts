@@ -15,7 +15,7 @@ beforeEach(() => emptyQueue(db.pool));
 
 const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000);
 
-describe("a batch (J6)", () => {
+describe("a batch", () => {
   test.each([1, 100, 10_000])("of %i jobs is written by one statement, in the order given", async (size) => {
     const answers = await queue.enqueue(...times(size, (n) => ({ payload: { n } })));
     const stored = await queue.query<{ id: string; n: number }>(
@@ -86,7 +86,7 @@ describe("a batch (J6)", () => {
   });
 });
 
-describe("a job (J1)", () => {
+describe("a job", () => {
   test("is found again with every field that its producer gave", async () => {
     const fields = {
       type: "mail",
@@ -265,7 +265,7 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
   });
 });
 
-describe("a payload has 64 KiB of JSON text (J1), the same for SQL and HTTP", () => {
+describe("a payload has 64 KiB of JSON text, the same for SQL and HTTP", () => {
   const zeros = (count: number) => ({ a: Array(count).fill(0) });
   const textOf = (bytes: number) => ({ t: "x".repeat(bytes - 8) });
   test.each<[string, Payload, boolean]>([

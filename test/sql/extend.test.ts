@@ -1,4 +1,4 @@
-// extend (J7, D3): holds claimed jobs for longer, by a duration, whole leases or parts of them.
+// extend: holds claimed jobs for longer, by a duration, whole leases or parts of them.
 import { beforeEach, expect, test } from "vitest";
 import { books, extend, reapLeases } from "../../src/core/sql/index.ts";
 import { inSession, untilWaiting } from "../support/sessions.ts";

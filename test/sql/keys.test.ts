@@ -1,4 +1,4 @@
-// Keys of the API (X1): kept as a hash, found while they live, and every change of them audited.
+// Keys of the API: kept as a hash, found while they live, and every change of them audited.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NewKey } from "../../src/core/key.ts";
 import { addKey, findKey, listKeys, revokeKey } from "../../src/core/sql/index.ts";

@@ -1,4 +1,4 @@
-// find and list (L1): every job is seen once, whatever table it is in, alone or in pages.
+// find and list: every job is seen once, whatever table it is in, alone or in pages.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { JobStatus } from "../../src/core/job.ts";
 import type { JobFilter } from "../../src/core/sql/find-job.ts";

@@ -1,4 +1,4 @@
-// The oldest transaction (A7): whatever keeps dead rows alive, seen by the owner of the database who is no superuser, as a
+// The oldest transaction: whatever keeps dead rows alive, seen by the owner of the database who is no superuser, as a
 // hosted Postgres has it. A server of its own, since replication and prepared transactions are switched off elsewhere.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

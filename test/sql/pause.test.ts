@@ -1,4 +1,4 @@
-// pause and resume (D7): the work of a queue or a type waits, all other work goes on.
+// pause and resume: the work of a queue or a type waits, all other work goes on.
 import { beforeEach, expect, test } from "vitest";
 import { pause, resume } from "../../src/core/sql/index.ts";
 import { sqlState } from "../support/sessions.ts";

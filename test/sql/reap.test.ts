@@ -1,4 +1,4 @@
-// reap: leases that ran out (R1) and jobs past their expiry (R2), in bounded steps that two reapers may run at once.
+// reap: leases that ran out and jobs past their expiry, in bounded steps that two reapers may run at once.
 import { beforeEach, describe, expect, test } from "vitest";
 import { cancel, reapExpired, reapLeases } from "../../src/core/sql/index.ts";
 import { makeOlder } from "../support/old-jobs.ts";
@@ -12,7 +12,7 @@ beforeEach(() => emptyQueue(db.pool));
 
 const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000);
 
-describe("a lease that ran out (R1)", () => {
+describe("a lease that ran out", () => {
   test("gives its job back after a backoff, with the attempt used up", async () => {
     const id = await queue.enqueueOne();
     await queue.claimOne({ leaseSeconds: -1 });
@@ -116,7 +116,7 @@ describe("a lease that ran out (R1)", () => {
     [4, 240],
     [8, 3600],
     [20, 3600],
-  ])("after attempt %i waits %i seconds and up to 15 more (J5)", async (attempt, base) => {
+  ])("after attempt %i waits %i seconds and up to 15 more", async (attempt, base) => {
     const seconds = await queue.query<{ seconds: number }>(
       "select sluice.backoff_seconds($1, null) as seconds from generate_series(1, 100)",
       [attempt],
@@ -129,7 +129,7 @@ describe("a lease that ran out (R1)", () => {
   });
 });
 
-describe("a job past its expiry (R2)", () => {
+describe("a job past its expiry", () => {
   test.each([
     ["ready", {}],
     ["scheduled", { scheduledAt: inSeconds(60), expiresAt: inSeconds(120) }],

@@ -1,4 +1,4 @@
-// settle (D2, D3): a whole batch of mixed outcomes in one call, each fenced by the key of its lease.
+// settle: a whole batch of mixed outcomes in one call, each fenced by the key of its lease.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Held, Outcome, Settlement } from "../../src/core/job.ts";
 import { books, claim, reapLeases, settle } from "../../src/core/sql/index.ts";
@@ -124,7 +124,7 @@ test("what is left of a partly settled batch stays in its lease", async () => {
   expect(await db.run(books())).toMatchObject([{ completed: 8, pending: 2, leased: 0 }]);
 });
 
-describe("nothing is applied, and the answer says so (D3)", () => {
+describe("nothing is applied, and the answer says so", () => {
   const refused = { status: null, applied: false };
 
   test("for a key that the job was not claimed with", async () => {

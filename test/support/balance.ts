@@ -1,4 +1,4 @@
-// The books against the tables themselves, in one statement and so in one snapshot (L7).
+// The books against the tables themselves, in one statement and so in one snapshot.
 import type { Verbs } from "./verbs.ts";
 
 const unbalanced = `

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { backoffSeconds, defaultBackoff } from "../../src/core/policy/backoff.ts";
 
-describe("backoff (J5)", () => {
+describe("backoff", () => {
   test("doubles from 30 s with each attempt and stays at an hour", () => {
     const waits = [1, 2, 3, 7, 8, 20].map((attempt) =>
       backoffSeconds(defaultBackoff, { attempt, random: 0 }),

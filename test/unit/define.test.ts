@@ -25,7 +25,7 @@ describe("defineJob", () => {
     });
   });
 
-  test("a stored payload that no longer fits is fatal and names the field (J8)", async () => {
+  test("a stored payload that no longer fits is fatal and names the field", async () => {
     await expect(runSingle(greet, { name: 7 })).rejects.toThrow(FatalError);
     await expect(runSingle(greet, { name: 7 })).rejects.toThrow(/name: .*string/);
   });
@@ -34,7 +34,7 @@ describe("defineJob", () => {
     expect(await runSingle(defineJob("quiet", options), {})).toBeNull();
   });
 
-  test("an older payload is brought up step by step to today's (J8)", async () => {
+  test("an older payload is brought up step by step to today's", async () => {
     const moved = defineJob("moved", {
       payload: z.object({ address: z.object({ city: z.string() }) }),
       older: [
@@ -89,7 +89,7 @@ describe("defineJob", () => {
   });
 });
 
-describe("defineBatchJob (D10)", () => {
+describe("defineBatchJob", () => {
   const sum = defineBatchJob("sum", {
     payload: z.object({ n: z.number() }),
     run: async (jobs) =>
@@ -121,7 +121,7 @@ describe("defineBatchJob (D10)", () => {
   });
 });
 
-describe("defineReconciledJob (D11)", () => {
+describe("defineReconciledJob", () => {
   const ran: string[] = [];
   const index = defineReconciledJob("index", {
     payload: z.object({ seen: z.enum(["there", "missing", "gone"]) }),

@@ -21,7 +21,7 @@ const budget: DrainBudget = {
 };
 const fresh = { elapsedMs: 0, inFlight: 0, subrequests: 0, subrequestsPerJob: 0, last: null };
 
-describe("claiming (D1)", () => {
+describe("claiming", () => {
   test("goes on while there is time and a claim and two settles can be paid", () => {
     expect(claimingEnd(budget, { elapsedMs: 24_999, subrequests: 47 })).toBeNull();
   });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { drainsFor, drainsOfRound } from "../../src/core/policy/fan-out.ts";
 import { refusalOf } from "../../src/core/policy/outgoing-target.ts";
 
-test("a backlog is worth a drain for every so many jobs, up to the limit (S3)", () => {
+test("a backlog is worth a drain for every so many jobs, up to the limit", () => {
   const fanOut = { jobsPerDrain: 500, maxDrains: 4 };
   expect([0, 1, 500, 501, 100_000].map((due) => drainsFor(due, fanOut))).toEqual([0, 1, 1, 2, 4]);
 });
@@ -25,7 +25,7 @@ test("every queue gets its first drain before any gets a second, up to what the 
   expect(drainsOfRound(waiting, fanOut, { limit: 4 })).toEqual(["large", "small", "middle", "large"]);
 });
 
-describe("an outgoing request (X5)", () => {
+describe("an outgoing request", () => {
   test.each([
     "https://example.com/hook?x=1",
     "https://8.8.8.8/",

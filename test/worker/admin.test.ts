@@ -1,4 +1,4 @@
-// The admin's routes (L2, D7, X3) in workerd: dead letters, types, queues, audit, stats.
+// The admin's routes in workerd: dead letters, types, queues, audit, stats.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import {

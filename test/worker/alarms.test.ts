@@ -1,4 +1,4 @@
-// No failure is silent (A1 to A8, A10): every way to stop is brought about in workerd and raises exactly its alarm at a
+// No failure is silent: every way to stop is brought about in workerd and raises exactly its alarm at a
 // real HTTP receiver, signed; and its end is told too. Time is moved by moving the records of what happened.
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -85,7 +85,7 @@ const told = async () =>
       `${type.replace("alarm.", "")} ${data.alarm} ${data.queue ?? "*"}/${data.job_type ?? "*"}`,
   );
 
-describe("the completion rate of a queue (A1, A2, A3)", () => {
+describe("the completion rate of a queue", () => {
   const lowWatermark = { queue: "default", per_minute_below: 1, window_minutes: 1, for_rounds: 1 };
   const place = placeWith({ completion_rate_low: lowWatermark });
 
@@ -112,7 +112,7 @@ describe("the completion rate of a queue (A1, A2, A3)", () => {
   });
 });
 
-describe("by default the canary stands for all queues (A10)", () => {
+describe("by default the canary stands for all queues", () => {
   const place = placeWith({});
 
   test("it is in nobody's way: no list or sum of jobs has it, unless it is asked for", async () => {
@@ -152,7 +152,7 @@ describe("by default the canary stands for all queues (A10)", () => {
   });
 });
 
-describe("the producer outpaces the consumer (A4)", () => {
+describe("the producer outpaces the consumer", () => {
   test.each([
     ["queue_length_high", { above: 20, for_rounds: 1 }],
     ["queue_growing", { above: 20, window_minutes: 5, for_rounds: 1 }],
@@ -171,7 +171,7 @@ describe("the producer outpaces the consumer (A4)", () => {
   });
 });
 
-describe("a single job is stuck (A5)", () => {
+describe("a single job is stuck", () => {
   const place = placeWith({ job_expired: { window_minutes: 1 } });
 
   test("it waits for too long", async () => {
@@ -209,7 +209,7 @@ describe("a single job is stuck (A5)", () => {
   });
 });
 
-test("jobs that fail are dead letters of their type (A6), until somebody has seen to them", async () => {
+test("jobs that fail are dead letters of their type, until somebody has seen to them", async () => {
   const place = placeWith({});
   await place.settledIn();
   const [id] = await enqueueMany("broken", [{}]);
@@ -236,7 +236,7 @@ test("an open breaker is told of under its type, and so is its closing", async (
   expect((await notices())[1]?.data.summary).toMatch(/^over\. Last seen: type broken: most attempts failed/);
 });
 
-test("books that part are told of (L7)", async () => {
+test("books that part are told of", async () => {
   const place = placeWith({});
   await place.settledIn();
   await produce(1);
@@ -254,7 +254,7 @@ test("books that part are told of (L7)", async () => {
   expect((await notices())[1]?.data.summary).toBe("the books balance");
 });
 
-describe("cron stops (A8)", () => {
+describe("cron stops", () => {
   test("the drains alone: their rounds are overdue, until they come again", async () => {
     const place = placeWith({});
     await place.settledIn();

@@ -58,7 +58,7 @@ describe("a job's way", () => {
     expect(await look(made.job_id)).toMatchObject({ status: "completed", attempts: 1, output: null });
   });
 
-  test("an enqueue nudges a drain, so that no cron is waited for (Q4)", async () => {
+  test("an enqueue nudges a drain, so that no cron is waited for", async () => {
     const id = await enqueued({ type: "echo", payload: { hello: "world" } });
     await expect.poll(() => look(id)).toMatchObject({ status: "completed", output: { hello: "world" } });
   });
@@ -74,7 +74,7 @@ describe("a job's way", () => {
       .toEqual([]);
   });
 
-  test("a key makes one job of the same request, and refuses another one (J4)", async () => {
+  test("a key makes one job of the same request, and refuses another one", async () => {
     const body = { type: "sleep", payload: { ms: 1 }, idempotency_key: crypto.randomUUID() };
     const first = await post(body);
     const again = await post(
@@ -110,7 +110,7 @@ describe("a job's way", () => {
     await expect.poll(drainAndLook, { timeout: 10_000, interval: 200 }).toBe("completed");
   });
 
-  test("a large backlog is drained by several invocations, through the Worker's binding to itself (S3)", async () => {
+  test("a large backlog is drained by several invocations, through the Worker's binding to itself", async () => {
     neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
     const sql = neon(bindings.DATABASE_URL);
     const payloads = "array(select jsonb_build_object('n', n) from generate_series(1, 1600) as n)";

@@ -1,4 +1,4 @@
-// sluice/client in workerd, against the Worker itself (Q3).
+// sluice/client in workerd, against the Worker itself.
 import { exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { createClient, SluiceRequestError } from "../../src/client/client.ts";

@@ -84,7 +84,7 @@ describe("two rounds that overlap", () => {
     expect(Math.min(...rounds.map(({ completed }) => completed))).toBeGreaterThan(0);
   });
 
-  test("run no more jobs of a type at one time than its concurrency (D5)", async () => {
+  test("run no more jobs of a type at one time than its concurrency", async () => {
     await enqueueMany(
       "narrow",
       many(60, () => ({})),
@@ -96,7 +96,7 @@ describe("two rounds that overlap", () => {
     expect(seen.most).toBe(3);
   });
 
-  test("start no more jobs of a type in a period than its rate (D5)", async () => {
+  test("start no more jobs of a type in a period than its rate", async () => {
     await enqueueMany(
       "paced",
       many(40, () => ({})),
@@ -108,7 +108,7 @@ describe("two rounds that overlap", () => {
 });
 
 describe("queues side by side", () => {
-  test("a light queue is drained while all jobs of a heavy one are still running (D5)", async () => {
+  test("a light queue is drained while all jobs of a heavy one are still running", async () => {
     await enqueueMany(
       "sleeper",
       many(20, () => ({})),
@@ -136,7 +136,7 @@ describe("a handler", () => {
     expect(secondsUntil(job.scheduled_at)).toBeLessThan(46);
   });
 
-  test("that does not end is given up after its time-out (D4)", async () => {
+  test("that does not end is given up after its time-out", async () => {
     expect(await drained("hangs")).toMatchObject({
       status: "pending",
       attempts: 1,
@@ -152,7 +152,7 @@ describe("a handler", () => {
   });
 });
 
-describe("a circuit breaker (D6)", () => {
+describe("a circuit breaker", () => {
   const breakers = () => query("select type, closed_at is null as is_open from sluice.breaker");
   const probeIsDue = () =>
     query(`update sluice.breaker

@@ -47,7 +47,7 @@ const { bringForward, enqueueMany, fire, look, query } = useDeployment([
 const patience = { timeout: 10_000 };
 
 describe("a handler", () => {
-  test("of a batch gets all of it at once and answers for each job (D10)", async () => {
+  test("of a batch gets all of it at once and answers for each job", async () => {
     const [zero = "", one = "", two = ""] = await enqueueMany("bulk", [{ n: 0 }, { n: 1 }, { n: 2 }]);
     await fire();
     expect(seen.batches).toEqual([3]);
@@ -56,7 +56,7 @@ describe("a handler", () => {
     expect(await look(two)).toMatchObject({ status: "completed", output: 20 });
   });
 
-  test("of a reconciled job runs until its effect is seen, and only then is the job completed (D11)", async () => {
+  test("of a reconciled job runs until its effect is seen, and only then is the job completed", async () => {
     const [id = ""] = await enqueueMany("index", [{ row: "r1" }]);
     await fire();
     expect(await look(id)).toMatchObject({ status: "pending", attempts: 1 });
@@ -66,14 +66,14 @@ describe("a handler", () => {
     expect(await look(id)).toMatchObject({ status: "completed", attempts: 1, errors: [] });
   });
 
-  test("gets an older payload in today's shape (J8)", async () => {
+  test("gets an older payload in today's shape", async () => {
     const [id = ""] = await enqueueMany("moved", [{ town: "Ulm" }]);
     await fire();
     expect(await look(id)).toMatchObject({ status: "completed", output: "Ulm" });
   });
 });
 
-test("leases are kept up while handlers run, and one that was lost aborts its handler (D4)", async () => {
+test("leases are kept up while handlers run, and one that was lost aborts its handler", async () => {
   const [kept = "", lost = ""] = await enqueueMany("held", [{}, {}]);
   const round = fire();
   await expect.poll(() => seen.gates.length, patience).toBe(2);

@@ -1,4 +1,4 @@
-// Keys, roles and rate limits of the HTTP API (X1, X2), in workerd.
+// Keys, roles and rate limits of the HTTP API, in workerd.
 import { neonConfig } from "@neondatabase/serverless";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
@@ -240,7 +240,7 @@ describe("a revoked key", () => {
   });
 });
 
-describe("a key that is used too often (X2)", () => {
+describe("a key that is used too often", () => {
   test.each([
     ["with the binding of wrangler.toml", {}],
     ["with no binding", { RATE_LIMITER: undefined }],

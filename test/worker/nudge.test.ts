@@ -22,7 +22,7 @@ const completed = async () =>
   (await query<{ n: number }>("select coalesce(sum(completed), 0)::int as n from sluice.books"))[0]?.n;
 
 describe("an enqueue", () => {
-  test("starts its job in less than 100 ms at the median (Q4)", async () => {
+  test("starts its job in less than 100 ms at the median", async () => {
     for (let n = 0; n < 100; n++) await enqueue({ type: "echo", payload: { n } });
     await quiet();
     const rows = await query<{ ms: number }>(
@@ -54,7 +54,7 @@ describe("an enqueue", () => {
   });
 });
 
-test("a burst of 300 enqueues is completed by a few drains, not by hundreds (Q4)", async () => {
+test("a burst of 300 enqueues is completed by a few drains, not by hundreds", async () => {
   const fetched = vi.spyOn(globalThis, "fetch");
   await Promise.all(Array.from({ length: 300 }, (_, n) => enqueue({ type: "echo", payload: { n } })));
   await quiet();

@@ -28,7 +28,7 @@ async function list(query = ""): Promise<ReturnType<typeof listResponse.parse>> 
   return listResponse.parse(await response.json());
 }
 
-describe("a batch (J6)", () => {
+describe("a batch", () => {
   test("of 100 jobs is made by one statement, in order", async () => {
     const ids = await batch(...Array.from({ length: 100 }, (_, n) => note(n)));
     expect(new Set(ids).size).toBe(100);
@@ -75,7 +75,7 @@ describe("a batch (J6)", () => {
   });
 });
 
-describe("a list (L1)", () => {
+describe("a list", () => {
   test("is paged by a cursor, the newest first, none twice and none missing", async () => {
     const ids = await batch(...Array.from({ length: 25 }, (_, n) => note(n)));
     const seen: string[] = [];
@@ -174,7 +174,7 @@ test("a wrong method is a 405 that names the right ones", async () => {
   expect(problem.parse(await response.json()).status).toBe(405);
 });
 
-test("a queue that is too deep takes no more, and others do (Q5)", async () => {
+test("a queue that is too deep takes no more, and others do", async () => {
   const shallow = { SLUICE_MAX_DEPTH: "3" };
   const add = (queue: string) =>
     call("/v1/jobs", { method: "POST", body: JSON.stringify(note(1, { queue })) }, shallow);

@@ -149,7 +149,7 @@ describe("one claimed job", () => {
     expect(await look(job_id)).toMatchObject({ status: "pending", attempts: 0 });
   });
 
-  test("is out of reach for a worker whose lease ran out (D3)", async () => {
+  test("is out of reach for a worker whose lease ran out", async () => {
     await enqueueMany("print", pages(1));
     const old = await claimOne({ lease_seconds: 60 });
     await query("update sluice.lease set deadline = now() - interval '1 s'");

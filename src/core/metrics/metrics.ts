@@ -1,4 +1,4 @@
-// The metrics (L3), made from one look. Labels are bounded: the queues and types with the most jobs have series of
+// The metrics, made from one look. Labels are bounded: the queues and types with the most jobs have series of
 // their own, all others are summed up as "other". infra/grafana uses these names.
 
 import type { Counts, Durations, Group, Snapshot } from "../snapshot.ts";

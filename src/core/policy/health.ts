@@ -1,4 +1,4 @@
-// Health (A8): whether each kind of round is on time, by when its last one ended. What never ran is given some time
+// Health: whether each kind of round is on time, by when its last one ended. What never ran is given some time
 // after the start.
 
 export interface Heartbeats {

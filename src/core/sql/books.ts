@@ -1,4 +1,4 @@
-// books: the totals of each queue, type and priority (L7). See migrations/functions/books.sql.
+// books: the totals of each queue, type and priority. See migrations/functions/books.sql.
 import { sql } from "drizzle-orm";
 import type { Statement } from "./statement.ts";
 

@@ -1,4 +1,4 @@
-// Backpressure (Q5): a queue that is too deep takes no more over HTTP. The depths are read from the books, after a
+// Backpressure: a queue that is too deep takes no more over HTTP. The depths are read from the books, after a
 // response and at most every few seconds, so that no enqueue waits for them; in between, plain data of the isolate.
 import { SluiceError } from "../../../core/errors.ts";
 import { depths } from "../../../core/sql/index.ts";

@@ -1,4 +1,4 @@
-// How often a key may call (X2). Each isolate counts by the key's own limit, in windows of a second. There may be many
+// How often a key may call. Each isolate counts by the key's own limit, in windows of a second. There may be many
 // isolates, so the platform's binding, where there is one, also counts for a whole location; it knows one number for all
 // keys (wrangler.toml), which stands for the default limit. A key of a lower limit is held to its own by each isolate,
 // and to that number by a location.

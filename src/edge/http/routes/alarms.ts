@@ -1,4 +1,4 @@
-// The alarms (A9): their states, rules and silences, how the targets fare, and a test notice on demand.
+// The alarms: their states, rules and silences, how the targets fare, and a test notice on demand.
 import { type Context, Hono } from "hono";
 import {
   type AlarmsResponse,

@@ -1,4 +1,4 @@
-// The audit (X3): who did what, newest first.
+// The audit: who did what, newest first.
 import { Hono } from "hono";
 import * as z from "zod";
 import { type AuditPage, auditQuery } from "../../../contract/admin.ts";

@@ -1,4 +1,4 @@
-// Dead letters (L2): look at them, replay one or many, discard one.
+// Dead letters: look at them, replay one or many, discard one.
 import { type Context, Hono } from "hono";
 import * as z from "zod";
 import {

@@ -1,4 +1,4 @@
-// The registered job types: how each is set and how it is doing; pause and resume (D7).
+// The registered job types: how each is set and how it is doing; pause and resume.
 import { type Context, Hono } from "hono";
 import type { JobTypeResponse, PausedTypeResponse } from "../../../contract/admin.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";

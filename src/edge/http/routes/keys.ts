@@ -1,4 +1,4 @@
-// The keys of the API (X1): list, add, revoke.
+// The keys of the API: list, add, revoke.
 import { Hono } from "hono";
 import * as z from "zod";
 import { type KeyResponse, keyRequest, type NewKeyResponse } from "../../../contract/admin.ts";

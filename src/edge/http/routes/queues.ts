@@ -1,5 +1,5 @@
 // The queues: those that have or had jobs, those of the registered types, and those that are paused; pause and
-// resume (D7). A queue that no type names can be paused from its first job on.
+// resume. A queue that no type names can be paused from its first job on.
 import { type Context, Hono } from "hono";
 import type { PausedQueueResponse, QueueResponse } from "../../../contract/admin.ts";
 import { name } from "../../../contract/jobs.ts";
