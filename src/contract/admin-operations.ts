@@ -1,4 +1,4 @@
-// The operations of those who run the place; whoever may only look is a viewer.
+// The operations for admins and operators. A viewer may call those that only read.
 import * as z from "zod";
 import {
   auditPage,
@@ -26,200 +26,170 @@ import {
   testNoticeRequest,
   testNoticeResponse,
 } from "./alarms.ts";
+import { bodyLimits } from "./body-limits.ts";
 import { jobResponse } from "./jobs.ts";
 import type { Operation } from "./operation.ts";
 
-const run = { roles: [] } as const;
+const adminsOnly = [] as const;
+const viewers = ["viewer"] as const;
 
-export const adminOperations: readonly Operation[] = [
-  {
-    ...run,
-    id: "listDeadLetters",
+export const adminOperations = {
+  listDeadLetters: {
     method: "get",
     path: "/v1/admin/dlq",
     summary: "List dead letters, newest first",
-    roles: ["viewer"],
+    roles: viewers,
     query: deadLetterQuery,
     answers: { 200: deadLetterPage },
   },
-  {
-    ...run,
-    id: "getDeadLetter",
+  getDeadLetter: {
     method: "get",
     path: "/v1/admin/dlq/{id}",
-    summary: "Look at a dead letter",
-    roles: ["viewer"],
+    summary: "Get a dead letter",
+    roles: viewers,
     answers: { 200: jobResponse },
     problems: [404],
   },
-  {
-    ...run,
-    id: "replayDeadLetter",
+  replayDeadLetter: {
     method: "post",
     path: "/v1/admin/dlq/{id}/replay",
-    summary: "Start a dead job again, with a new payload if one is given",
-    body: replayRequest,
-    isBodyOptional: true,
+    summary: "Replay a dead letter, with a new payload if the body has one",
+    roles: adminsOnly,
+    body: { schema: replayRequest, maxBytes: bodyLimits.job, isOptional: true },
     answers: { 200: jobResponse },
     problems: [404, 409],
   },
-  {
-    ...run,
-    id: "discardDeadLetter",
+  discardDeadLetter: {
     method: "post",
     path: "/v1/admin/dlq/{id}/discard",
-    summary: "Give a dead job up",
-    body: discardRequest,
-    isBodyOptional: true,
+    summary: "Discard a dead letter",
+    roles: adminsOnly,
+    body: { schema: discardRequest, maxBytes: bodyLimits.job, isOptional: true },
     answers: { 200: jobResponse },
     problems: [404, 409],
   },
-  {
-    ...run,
-    id: "replayDeadLetters",
+  replayDeadLetters: {
     method: "post",
     path: "/v1/admin/dlq/replay",
-    summary: "Start many dead jobs again, the oldest first",
-    body: replayManyRequest,
+    summary: "Replay many dead letters, oldest first",
+    roles: adminsOnly,
+    body: { schema: replayManyRequest, maxBytes: bodyLimits.job },
     answers: { 200: replayManyResponse },
   },
-  {
-    ...run,
-    id: "listJobTypes",
+  listJobTypes: {
     method: "get",
     path: "/v1/admin/job-types",
-    summary: "Every type, with its options, breaker and books",
-    roles: ["viewer"],
+    summary: "List job types with their options, circuit breaker and counters",
+    roles: viewers,
     answers: { 200: jobTypesResponse },
   },
-  {
-    ...run,
-    id: "pauseJobType",
+  pauseJobType: {
     method: "post",
     path: "/v1/admin/job-types/{type}/pause",
-    summary: "Pause a type",
+    summary: "Pause a job type",
+    roles: adminsOnly,
     answers: { 200: pausedTypeResponse },
     problems: [404],
   },
-  {
-    ...run,
-    id: "resumeJobType",
+  resumeJobType: {
     method: "post",
     path: "/v1/admin/job-types/{type}/resume",
-    summary: "Resume a type",
+    summary: "Resume a job type",
+    roles: adminsOnly,
     answers: { 200: pausedTypeResponse },
     problems: [404],
   },
-  {
-    ...run,
-    id: "listQueues",
+  listQueues: {
     method: "get",
     path: "/v1/admin/queues",
-    summary: "Every queue, with its books",
-    roles: ["viewer"],
+    summary: "List queues with their counters",
+    roles: viewers,
     answers: { 200: queuesResponse },
   },
-  {
-    ...run,
-    id: "pauseQueue",
+  pauseQueue: {
     method: "post",
     path: "/v1/admin/queues/{queue}/pause",
     summary: "Pause a queue",
+    roles: adminsOnly,
     answers: { 200: pausedQueueResponse },
     problems: [404],
   },
-  {
-    ...run,
-    id: "resumeQueue",
+  resumeQueue: {
     method: "post",
     path: "/v1/admin/queues/{queue}/resume",
     summary: "Resume a queue",
+    roles: adminsOnly,
     answers: { 200: pausedQueueResponse },
     problems: [404],
   },
-  {
-    ...run,
-    id: "listKeys",
+  listKeys: {
     method: "get",
     path: "/v1/admin/keys",
-    summary: "List keys, never the keys themselves",
-    roles: ["viewer"],
+    summary: "List API keys, without their secrets",
+    roles: viewers,
     answers: { 200: keysResponse },
   },
-  {
-    ...run,
-    id: "addKey",
+  addKey: {
     method: "post",
     path: "/v1/admin/keys",
-    summary: "Make a key: the answer shows it once",
-    body: keyRequest,
+    summary: "Create an API key. Only this answer contains its secret",
+    roles: adminsOnly,
+    body: { schema: keyRequest, maxBytes: bodyLimits.key },
     answers: { 201: newKeyResponse },
   },
-  {
-    ...run,
-    id: "revokeKey",
+  revokeKey: {
     method: "delete",
     path: "/v1/admin/keys/{id}",
-    summary: "Revoke a key",
+    summary: "Revoke an API key",
+    roles: adminsOnly,
     answers: { 200: keyResponse },
     problems: [404],
   },
-  {
-    ...run,
-    id: "listAudit",
+  listAudit: {
     method: "get",
     path: "/v1/admin/audit",
-    summary: "Who did what, newest first",
-    roles: ["viewer"],
+    summary: "List the audit log, newest first",
+    roles: viewers,
     query: auditQuery,
     answers: { 200: auditPage },
   },
-  {
-    ...run,
-    id: "listAlarms",
+  listAlarms: {
     method: "get",
     path: "/v1/admin/alarms",
-    summary: "Alarms and their states, rules, silences, and how the targets fare",
-    roles: ["viewer"],
+    summary: "List alarms, rules, silences and the state of the targets",
+    roles: viewers,
     answers: { 200: alarmsResponse },
   },
-  {
-    ...run,
-    id: "sendTestNotice",
+  sendTestNotice: {
     method: "post",
     path: "/v1/admin/alarms/test",
-    summary: "Send a test notice at once, to one target or to all",
-    body: testNoticeRequest,
-    isBodyOptional: true,
+    summary: "Send a test notice to one target or to all",
+    roles: adminsOnly,
+    body: { schema: testNoticeRequest, maxBytes: bodyLimits.alarm, isOptional: true },
     answers: { 200: testNoticeResponse },
     problems: [404],
   },
-  {
-    ...run,
-    id: "silenceAlarm",
+  silenceAlarm: {
     method: "post",
     path: "/v1/admin/alarms/silences",
-    summary: "Silence an alarm until a time; a time that is past ends it",
-    body: silenceRequest,
+    summary: "Silence an alarm until a time. A time in the past ends the silence",
+    roles: adminsOnly,
+    body: { schema: silenceRequest, maxBytes: bodyLimits.alarm },
     answers: { 200: silenceResponse },
   },
-  {
-    ...run,
-    id: "getStats",
+  getStats: {
     method: "get",
     path: "/v1/stats",
-    summary: "The numbers behind the dashboard",
-    roles: ["viewer"],
+    summary: "Get counters, the last hour minute by minute, and the latest rounds",
+    roles: viewers,
     answers: { 200: statsResponse },
   },
-  {
-    ...run,
-    id: "getMetrics",
+  getMetrics: {
     method: "get",
     path: "/metrics",
-    summary: "The metrics for Prometheus",
-    roles: ["viewer"],
+    summary: "Get metrics in the Prometheus text format",
+    roles: viewers,
     answers: { 200: z.string() },
     answersAs: "text/plain",
   },
-];
+} satisfies Record<string, Operation>;

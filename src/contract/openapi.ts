@@ -7,8 +7,8 @@ import { operations } from "./operations.ts";
 
 export function openapiDocument({ version }: { version: string }): object {
   const paths: Record<string, Record<string, object>> = {};
-  for (const operation of operations) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method]: describe(operation) };
+  for (const [id, operation] of Object.entries<Operation>(operations)) {
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: describe(id, operation) };
   }
   return {
     openapi: "3.1.0",
@@ -27,25 +27,28 @@ export function openapiDocument({ version }: { version: string }): object {
 function alarmNotice(): object {
   return {
     operationId: "alarmNotice",
-    summary: "A notice to an alarm target of the format generic, signed by the Standard Webhooks rules",
+    summary: "A notice to an alarm target with the format generic, signed as Standard Webhooks specifies",
     security: [],
     requestBody: { required: true, content: contentOf(schemaOf(noticeBody, "output")) },
-    responses: { "2XX": { description: "taken" }, 410: { description: "send me no more" } },
+    responses: {
+      "2XX": { description: "Accepted" },
+      410: { description: "Gone. Sluice sends nothing more to this URL" },
+    },
   };
 }
 
-function describe(operation: Operation): object {
-  const { id, summary, roles, body } = operation;
+function describe(id: string, operation: Operation): object {
+  const { summary, roles, body } = operation;
   return {
     operationId: id,
     summary,
-    ...(roles ? { description: `Role: ${[...roles, "admin"].join(", ")}.` } : { security: [] }),
+    ...(roles ? { description: `Roles: ${[...roles, "admin"].join(", ")}.` } : { security: [] }),
     parameters: parametersOf(operation),
     ...(body
       ? {
           requestBody: {
-            required: !operation.isBodyOptional,
-            content: contentOf(schemaOf(body, "input")),
+            required: !body.isOptional,
+            content: contentOf(schemaOf(body.schema, "input")),
           },
         }
       : {}),
@@ -72,7 +75,7 @@ function answersOf({ answers, answersAs, answerHeaders = {} }: Operation): objec
   );
 }
 
-const descriptions: Record<string, string> = { 200: "as asked", 201: "made", 503: "not able to work" };
+const descriptions: Record<string, string> = { 200: "OK", 201: "Created", 503: "The queue does not work" };
 
 function parametersOf({ path, query, headers = {} }: Operation): object[] {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({

@@ -1,36 +1,30 @@
-// The problems that an operation may answer with, for the OpenAPI document.
-import type { Operation } from "./operation.ts";
+// The problems that an operation can answer with, for the OpenAPI document.
+import type { Operation, RequestBody } from "./operation.ts";
 
-const ofEvery = {
-  500: "a fault of Sluice itself: the Worker's log has it",
-  503: "the database cannot do this now: out of reach, read-only, full, busy, or not migrated",
+const always = {
+  500: "An error in Sluice. The Worker's log has the details",
+  503: "The database cannot do this now: it is unreachable, read-only, full, busy or not migrated",
 };
-const ofKeys = {
-  401: "the key is missing or unknown",
-  403: "the key may not do this",
-  429: "too many requests",
+const withKey = {
+  401: "The key is missing or unknown",
+  403: "The key may not do this",
+  429: "Too many requests, or the queue is full",
 };
-const ofQueries = { 400: "a parameter is at fault" };
-const ofBodies = {
-  400: "a field is at fault",
-  413: "the body is too large",
-  415: "the body is not JSON",
-};
-const own: Record<number, string> = {
-  404: "there is no such thing",
-  409: "the state does not allow this",
-  422: "the idempotency key was used for another request",
+const specific: Record<number, string> = {
+  404: "Not found",
+  409: "The state of the job does not allow this",
+  422: "The idempotency key was used for a different request",
 };
 
 const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
 
 export function answerProblems(operation: Operation): object {
   const descriptions: Record<number, string> = {
-    ...ofEvery,
-    ...(operation.roles ? ofKeys : {}),
-    ...(operation.query ? ofQueries : {}),
-    ...(operation.body ? ofBodies : {}),
-    ...Object.fromEntries((operation.problems ?? []).map((status) => [status, own[status] ?? ""])),
+    ...always,
+    ...(operation.roles ? withKey : {}),
+    ...(operation.query ? { 400: "A parameter is invalid" } : {}),
+    ...(operation.body ? bodyProblems(operation.body) : {}),
+    ...Object.fromEntries((operation.problems ?? []).map((status) => [status, specific[status] ?? ""])),
   };
   return Object.fromEntries(
     Object.entries(descriptions)
@@ -39,10 +33,18 @@ export function answerProblems(operation: Operation): object {
   );
 }
 
+function bodyProblems({ maxBytes }: RequestBody): Record<number, string> {
+  return {
+    400: "A field is invalid",
+    413: `The body is larger than ${maxBytes} bytes`,
+    415: "The body is not JSON",
+  };
+}
+
 function headersOf(status: string): object {
   const name = status === "401" ? "WWW-Authenticate" : "Retry-After";
   if (!["401", "429", "503"].includes(status)) return {};
-  const description = status === "401" ? "the scheme: Bearer" : "in seconds: when another try makes sense";
+  const description = status === "401" ? "The scheme: Bearer" : "In how many seconds to try again";
   const type = status === "401" ? "string" : "integer";
   return { headers: { [name]: { description, required: true, schema: { type } } } };
 }

@@ -1,27 +1,31 @@
-// What there is to say of one operation of the API.
+// What the table of operations says about one operation of the API.
 import type * as z from "zod";
+import type { Role } from "../core/key.ts";
 
 export interface Operation {
-  /** The name that generated clients call it by: the document's `operationId`. */
-  id: string;
   method: "get" | "post" | "delete";
-  /** With its parameters in braces. */
+  /** Parameters are in braces: `/v1/jobs/{id}`. */
   path: string;
   summary: string;
-  /** Who may, beside an admin. Null: everybody, without a key. */
-  roles: readonly string[] | null;
+  /** The roles that may call it. An admin may call everything. Null: everybody may, without a key. */
+  roles: readonly Role[] | null;
   query?: z.ZodObject;
-  /** Request headers that mean something here, with what they mean. */
+  /** The request headers that it reads, each with its description. */
   headers?: Readonly<Record<string, string>>;
-  body?: z.ZodType;
-  /** No body is the same as an empty one. */
-  isBodyOptional?: boolean;
-  /** What comes back when all is well, by status. */
-  answers: Record<number, z.ZodType>;
-  /** Headers of those answers, with what they mean. */
+  body?: RequestBody;
+  /** The schemas of its successful answers, by status. */
+  answers: Readonly<Record<number, z.ZodType>>;
+  /** The headers of those answers, each with its description. */
   answerHeaders?: Readonly<Record<string, string>>;
-  /** If it is not JSON: a schema of text then. */
+  /** The media type of an answer that is not JSON. Its schema is a string. */
   answersAs?: string;
-  /** The problems that are this operation's own; those of keys, bodies and the database are common to all. */
+  /** The statuses of problems that only some operations have. Every operation has those of keys, bodies and the database. */
   problems?: readonly number[];
+}
+
+export interface RequestBody {
+  schema: z.ZodType;
+  maxBytes: number;
+  /** A missing body then counts as `{}`. */
+  isOptional?: boolean;
 }

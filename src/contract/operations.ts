@@ -1,6 +1,8 @@
-// Every operation of the API: who may, what goes in, what comes out. The OpenAPI document and the docs page are made of it.
-import * as z from "zod";
+// Every operation of the API by its id: who may call it, what it takes and what it answers. The OpenAPI document, the docs
+// page and the routes (edge/http/operation-routes.ts) are made from this table.
 import { adminOperations } from "./admin-operations.ts";
+import { bodyLimits } from "./body-limits.ts";
+import { healthResponse } from "./health.ts";
 import {
   batchRequest,
   batchResponse,
@@ -23,38 +25,32 @@ import {
   settlementsResponse,
 } from "./work.ts";
 
-/** Each check is "ok", "starting" right after a deployment, or a word for what is wrong. */
-const health = z.object({ status: z.string(), checks: z.record(z.string(), z.string()) });
-export type HealthResponse = z.output<typeof health>;
-const traceparent = "W3C trace context: it goes along with the job to its handler.";
-const held = { roles: ["worker"], problems: [404, 409] } as const;
+const traceparent = "W3C trace context. The job's handler receives it.";
+const forClaimedJob = { method: "post", roles: ["worker"], problems: [404, 409] } as const;
 
-export const operations: readonly Operation[] = [
-  {
-    id: "enqueueJob",
+export const operations = {
+  enqueueJob: {
     method: "post",
     path: "/v1/jobs",
     summary: "Enqueue a job",
     roles: ["producer"],
-    headers: { "Idempotency-Key": "The same as the field idempotency_key.", traceparent },
-    body: enqueueRequest,
+    headers: { "Idempotency-Key": "Does the same as the field idempotency_key.", traceparent },
+    body: { schema: enqueueRequest, maxBytes: bodyLimits.job },
     answers: { 201: enqueueResponse, 200: enqueueResponse },
     answerHeaders: { Location: "The path of the job." },
     problems: [422],
   },
-  {
-    id: "enqueueJobs",
+  enqueueJobs: {
     method: "post",
     path: "/v1/jobs/batch",
     summary: "Enqueue up to 100 jobs, all or none",
     roles: ["producer"],
     headers: { traceparent },
-    body: batchRequest,
+    body: { schema: batchRequest, maxBytes: bodyLimits.batch },
     answers: { 201: batchResponse },
     problems: [422],
   },
-  {
-    id: "listJobs",
+  listJobs: {
     method: "get",
     path: "/v1/jobs",
     summary: "List jobs, newest first",
@@ -62,17 +58,15 @@ export const operations: readonly Operation[] = [
     query: listQuery,
     answers: { 200: listResponse },
   },
-  {
-    id: "getJob",
+  getJob: {
     method: "get",
     path: "/v1/jobs/{id}",
-    summary: "Look at a job: its state, its errors, its output",
+    summary: "Get a job: its state, errors and output",
     roles: ["producer", "worker", "viewer"],
     answers: { 200: jobResponse },
     problems: [404],
   },
-  {
-    id: "cancelJob",
+  cancelJob: {
     method: "post",
     path: "/v1/jobs/{id}/cancel",
     summary: "Cancel a pending job",
@@ -80,67 +74,58 @@ export const operations: readonly Operation[] = [
     answers: { 200: jobResponse },
     problems: [404, 409],
   },
-  {
-    id: "claimJobs",
+  claimJobs: {
     method: "post",
     path: "/v1/claims",
     summary: "Claim due jobs under a lease",
     roles: ["worker"],
-    body: claimRequest,
+    body: { schema: claimRequest, maxBytes: bodyLimits.pull },
     answers: { 200: claimResponse },
   },
-  {
-    ...held,
-    id: "completeJob",
-    method: "post",
+  completeJob: {
+    ...forClaimedJob,
     path: "/v1/jobs/{id}/complete",
     summary: "Complete a claimed job",
-    body: completeRequest,
+    body: { schema: completeRequest, maxBytes: bodyLimits.pull },
     answers: { 200: jobResponse },
   },
-  {
-    ...held,
-    id: "failJob",
-    method: "post",
+  failJob: {
+    ...forClaimedJob,
     path: "/v1/jobs/{id}/fail",
     summary: "Fail a claimed job",
-    body: failRequest,
+    body: { schema: failRequest, maxBytes: bodyLimits.pull },
     answers: { 200: jobResponse },
   },
-  {
-    ...held,
-    id: "releaseJob",
-    method: "post",
+  releaseJob: {
+    ...forClaimedJob,
     path: "/v1/jobs/{id}/release",
-    summary: "Give a claimed job back",
-    body: releaseRequest,
+    summary: "Release a claimed job: it is pending again and the attempt does not count",
+    body: { schema: releaseRequest, maxBytes: bodyLimits.pull },
     answers: { 200: jobResponse },
   },
-  {
-    ...held,
-    id: "extendJob",
-    method: "post",
+  extendJob: {
+    ...forClaimedJob,
     path: "/v1/jobs/{id}/extend",
-    summary: "Hold a claimed job for longer",
-    body: extendRequest,
+    summary: "Extend the lease of a claimed job",
+    body: { schema: extendRequest, maxBytes: bodyLimits.pull },
     answers: { 200: extendResponse },
   },
-  {
-    id: "settleJobs",
+  settleJobs: {
     method: "post",
     path: "/v1/settlements",
-    summary: "Settle up to 1,000 claimed jobs, each on its own",
+    summary: "Settle up to 1,000 claimed jobs, each independently of the others",
     roles: ["worker"],
-    body: settlementsRequest,
+    body: { schema: settlementsRequest, maxBytes: bodyLimits.batch },
     answers: { 200: settlementsResponse },
   },
   ...adminOperations,
-  {
-    id: "getHealth",
+  getHealth: {
     method: "get",
     path: "/health",
-    summary: "Is the queue able to work",
+    summary: "Check whether the queue works",
     roles: null,
-    answers: { 200: health, 503: health },
+    answers: { 200: healthResponse, 503: healthResponse },
   },
-];
+} satisfies Record<string, Operation>;
+
+export type OperationId = keyof typeof operations;

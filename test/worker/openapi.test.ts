@@ -1,7 +1,8 @@
 // The OpenAPI document: it knows every route there is, and answers are as it says.
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { operations } from "../../src/contract/operations.ts";
+import type { Operation } from "../../src/contract/operation.ts";
+import { operations as table } from "../../src/contract/operations.ts";
 import { app } from "../../src/edge/http/app.ts";
 import { definePulledJob } from "../../src/index.ts";
 import { useDeployment } from "./deployment.ts";
@@ -10,6 +11,7 @@ import { documentedAnswer } from "./documented-answer.ts";
 const deployment = useDeployment([definePulledJob("print", { payload: z.object({}) })]);
 const { call, enqueueMany } = deployment;
 
+const operations = Object.values<Operation>(table);
 const undocumented = ["POST /internal/drains/:queue", "GET /openapi.json", "GET /docs"];
 
 test("every route is in the document, and nothing else is", () => {

@@ -1,53 +1,42 @@
-// The HTTP API: one Hono app a file, put together here. What a request needs comes as Hono's bindings, so that
-// the routes are built once and nothing of one request outlives it.
+// The HTTP API. The routes are built once per isolate. Everything that belongs to one request comes as Hono's bindings, so
+// nothing of a request outlives it.
 import { Hono } from "hono";
+import { operations } from "../../contract/operations.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { AppEnv } from "./app-env.ts";
 import { onError, problemResponse } from "./codec/problem.ts";
 import { countEnqueueErrors } from "./guards/enqueue-errors.ts";
 import { guardAnswer } from "./guards/guard-answer.ts";
-import { admin } from "./routes/admin.ts";
-import { docs } from "./routes/docs.ts";
-import { drains } from "./routes/drains.ts";
-import { health } from "./routes/health.ts";
-import { jobs } from "./routes/jobs.ts";
-import { metrics } from "./routes/metrics.ts";
-import { claims, held, settlements } from "./routes/pull.ts";
-import { stats } from "./routes/stats.ts";
+import { addOperations, allowOnly } from "./operation-routes.ts";
+import * as alarms from "./routes/alarms.ts";
+import * as audit from "./routes/audit.ts";
+import * as deadLetters from "./routes/dead-letters.ts";
+import { showDocs, showOpenapi } from "./routes/docs.ts";
+import { startDrain } from "./routes/drains.ts";
+import * as health from "./routes/health.ts";
+import * as jobTypes from "./routes/job-types.ts";
+import * as jobs from "./routes/jobs.ts";
+import * as keys from "./routes/keys.ts";
+import * as metrics from "./routes/metrics.ts";
+import * as pull from "./routes/pull.ts";
+import * as queues from "./routes/queues.ts";
+import * as stats from "./routes/stats.ts";
 
-export const app = new Hono<AppEnv>()
-  .use(guardAnswer)
-  .use(countEnqueueErrors)
-  .route("/v1/jobs", jobs)
-  .route("/v1/jobs", held)
-  .route("/v1/claims", claims)
-  .route("/v1/settlements", settlements)
-  .route("/v1/admin", admin)
-  .route("/v1/stats", stats)
-  .route("/internal/drains", drains)
-  .route("/health", health)
-  .route("/metrics", metrics)
-  .route("/", docs)
-  .onError(onError)
-  .notFound((context) => {
-    const { method, path } = context.req;
-    const allowed = methodsAt(path);
-    if (allowed.size === 0) {
-      return problemResponse(new SluiceError("not_found", `${method} ${path} is not part of this API`));
-    }
-    const detail = `${path} takes ${[...allowed].join(", ")}, not ${method}`;
-    const response = problemResponse(new SluiceError("method_not_allowed", detail));
-    response.headers.set("allow", [...allowed].join(", "));
-    return response;
-  });
+/** Each file of routes/ exports its handlers under the ids of their operations. */
+const handlers = {
+  ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
+  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health },
+};
 
-/** The methods of the routes that a path fits; none, and there is no such path. */
-function methodsAt(path: string): Set<string> {
-  const fitting = app.routes.filter(
-    (route) => route.method !== "ALL" && new RegExp(`^${route.path.replace(/:[^/]+/g, "[^/]+")}$`).test(path),
-  );
-  // A path that a route names in full is not also a parameter of another.
-  const exact = fitting.filter((route) => route.path === path);
-  const methods = (exact.length > 0 ? exact : fitting).map((route) => route.method);
-  return new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])));
-}
+export const app = new Hono<AppEnv>();
+app.use(guardAnswer);
+// Before the guards of the route: a key that could not be looked up is a failed enqueue too.
+app.on("POST", [operations.enqueueJob.path, operations.enqueueJobs.path], countEnqueueErrors);
+addOperations(app, handlers);
+app.post("/internal/drains/:queue", startDrain).all(allowOnly("POST"));
+app.get("/openapi.json", showOpenapi).all(allowOnly("GET"));
+app.get("/docs", showDocs).all(allowOnly("GET"));
+app.onError(onError);
+app.notFound(({ req: { method, path } }) =>
+  problemResponse(new SluiceError("not_found", `${method} ${path} is not part of this API`)),
+);

@@ -1,34 +1,33 @@
-// Reads a JSON body: only so many bytes, only JSON in UTF-8, only what the schema allows. And the query string.
+// Reads a JSON body: JSON in UTF-8 of a limited size that fits the schema. Reads the query string too.
 import type { Context } from "hono";
 import type * as z from "zod";
+import type { RequestBody } from "../../../contract/operation.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { faultsOf } from "../../../jobs/faults.ts";
 import { parseStrictJson } from "./strict-json.ts";
 
-export async function readBody<Schema extends z.ZodType>(
-  context: Context,
-  schema: Schema,
-  { maxBytes }: { maxBytes: number },
-): Promise<z.output<Schema>> {
-  checkMediaType(context.req.raw.headers);
+export async function readBody(context: Context, { schema, maxBytes, isOptional }: RequestBody) {
+  const { body, headers } = context.req.raw;
+  if (isOptional && (!body || headers.get("content-length") === "0")) return schema.parse({});
+  checkMediaType(headers);
   const parsed = schema.safeParse(parseStrictJson(await readText(context.req.raw, maxBytes)));
   if (parsed.success) return parsed.data;
-  throw new SluiceError("request_invalid", "the body does not fit", { faults: faultsOf(parsed.error) });
+  throw new SluiceError("request_invalid", "the body is invalid", { faults: faultsOf(parsed.error) });
 }
 
 export function parseQuery<Schema extends z.ZodType>(context: Context, schema: Schema): z.output<Schema> {
-  // An empty parameter is one that was left out.
-  const given = Object.entries(context.req.query()).filter(([, value]) => value !== "");
-  const parsed = schema.safeParse(Object.fromEntries(given));
+  // An empty parameter counts as missing.
+  const parameters = Object.entries(context.req.query()).filter(([, value]) => value !== "");
+  const parsed = schema.safeParse(Object.fromEntries(parameters));
   if (parsed.success) return parsed.data;
-  throw new SluiceError("request_invalid", "the query does not fit", { faults: faultsOf(parsed.error) });
+  throw new SluiceError("request_invalid", "the query is invalid", { faults: faultsOf(parsed.error) });
 }
 
-/** JSON is UTF-8 (RFC 8259). What is packed or in another charset would be stored as something else. */
+/** JSON is UTF-8 (RFC 8259). A compressed body, or one in another charset, would be stored as different text. */
 function checkMediaType(headers: Headers): void {
   const [type = "", ...parameters] = (headers.get("content-type") ?? "").split(";");
   if (!/^application\/([\w!#$&^.-]+\+)?json$/i.test(type.trim())) {
-    throw new SluiceError("body_not_json", "send a JSON body with content-type: application/json");
+    throw new SluiceError("body_not_json", "send a JSON body with the header content-type: application/json");
   }
   const charset = parameters.find((parameter) => /^\s*charset\s*=/i.test(parameter));
   if (charset && !/=\s*"?utf-?8"?\s*$/i.test(charset)) {
@@ -36,11 +35,14 @@ function checkMediaType(headers: Headers): void {
   }
   const encoding = headers.get("content-encoding") ?? "identity";
   if (encoding.toLowerCase() !== "identity") {
-    throw new SluiceError("body_not_json", `send the body as it is, not with content-encoding: ${encoding}`);
+    throw new SluiceError(
+      "body_not_json",
+      `send the body uncompressed, without content-encoding: ${encoding}`,
+    );
   }
 }
 
-/** Counts while reading: a body that is too large, or that lies about its length, is not read to its end. */
+/** Counts the bytes while it reads, because Content-Length may be missing or wrong. */
 async function readText(request: Request, maxBytes: number): Promise<string> {
   const tooLarge = () => new SluiceError("body_too_large", `the body is larger than ${maxBytes} bytes`);
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
@@ -55,7 +57,7 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
   return text + decoded(decoder);
 }
 
-/** Without a chunk: what is left of a character that was cut off. */
+/** Call it without a chunk at the end: an incomplete character is an error then. */
 function decoded(decoder: TextDecoder, chunk?: Uint8Array): string {
   try {
     return decoder.decode(chunk, { stream: chunk !== undefined });

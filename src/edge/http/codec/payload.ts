@@ -1,11 +1,8 @@
 // A payload as a caller sends it: only so large, and what its type's schema allows.
+import { maxPayloadBytes } from "../../../contract/body-limits.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Payload } from "../../../core/job.ts";
 import type { JobDefinition } from "../../../jobs/define.ts";
-
-export const maxPayloadBytes = 64 * 1024;
-/** The payload's limit and room for the other fields. */
-export const maxBodyBytes = maxPayloadBytes + 16 * 1024;
 
 /** `path` is where the payload stands in the body. */
 export function checkPayload(definition: JobDefinition, payload: Payload, path: readonly string[]): void {

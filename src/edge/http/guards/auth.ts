@@ -1,6 +1,7 @@
-// Who calls, and what they may do: a bearer key. Those of the settings are compared as digests, so that the time taken
-// tells nothing of them, and always work; all others are looked up by their hash.
-import type { Context, MiddlewareHandler } from "hono";
+// Finds out who calls, by the bearer key, and what they may do. The admin keys of the settings always work, also without
+// the database. All other keys are looked up by their hash.
+import type { Context } from "hono";
+import { timingSafeEqual } from "hono/utils/buffer";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Role } from "../../../core/key.ts";
@@ -10,24 +11,12 @@ import type { Caller } from "./caller.ts";
 import { liveKey } from "./key-cache.ts";
 import { checkRate } from "./rate-limit.ts";
 
-/** An admin may do everything. */
-export function requireRole(...roles: readonly Role[]): MiddlewareHandler<AppEnv> {
-  return async (context, next) => {
-    const caller = await callerOf(context);
-    if (caller.role !== "admin" && !roles.includes(caller.role)) {
-      throw new SluiceError("forbidden", `a key with the role "${caller.role}" may not do this`);
-    }
-    context.set("caller", caller);
-    await next();
-  };
+/** An admin may call everything. */
+export async function requireRole(context: Context<AppEnv>, roles: readonly Role[]): Promise<Caller> {
+  const caller = await identify(context);
+  if (caller.role === "admin" || roles.includes(caller.role)) return caller;
+  throw new SluiceError("forbidden", `a key with the role "${caller.role}" may not do this`);
 }
-
-const admins = requireRole();
-const adminsAndViewers = requireRole("viewer");
-
-/** An admin, and for a look also a viewer. */
-export const requireAdmin: MiddlewareHandler<AppEnv> = (context, next) =>
-  (["GET", "HEAD"].includes(context.req.method) ? adminsAndViewers : admins)(context, next);
 
 /** A producer's key may be bound to some types: for it there are no jobs of others. */
 export function mayUse(context: Context<AppEnv>, type: string): boolean {
@@ -52,24 +41,14 @@ export function refuseOwnType(type: string): void {
   if (isOwnType(type)) throw new SluiceError("forbidden", `the type "${type}" is Sluice's own`);
 }
 
-async function callerOf(context: Context<AppEnv>): Promise<Caller> {
-  const given = /^bearer +(\S+) *$/i.exec(context.req.header("authorization") ?? "")?.[1];
-  if (!given) {
-    throw new SluiceError("unauthorized", "send the key as: Authorization: Bearer <key>");
-  }
-  const { ports, settings } = context.env;
-  const [digest, adminDigests] = await Promise.all([
-    digestOf(given),
-    Promise.all(settings.adminKeys.map(digestOf)),
-  ]);
-  if (adminDigests.some((adminDigest) => isSame(digest, adminDigest)))
-    return { name: "admin", role: "admin", types: null, actor: "admin" };
-  const key = looksLikeKey(given) ? await liveKey(ports, hexOf(digest)) : undefined;
-  if (!key) throw new SluiceError("unauthorized", "the key is unknown");
-  await checkRate(ports, key);
-  return { name: key.name, role: key.role, types: key.jobTypes, actor: `${key.name} (${key.id})` };
-}
-
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  return a.reduce((difference, byte, index) => difference | (byte ^ (b[index] ?? 0)), 0) === 0;
+async function identify({ req, env: { ports, settings } }: Context<AppEnv>): Promise<Caller> {
+  const key = /^bearer +(\S+) *$/i.exec(req.header("authorization") ?? "")?.[1];
+  if (!key) throw new SluiceError("unauthorized", "send the key as: Authorization: Bearer <key>");
+  const matches = await Promise.all(settings.adminKeys.map((adminKey) => timingSafeEqual(key, adminKey)));
+  if (matches.includes(true)) return { name: "admin", role: "admin", types: null, actor: "admin" };
+  const apiKey = looksLikeKey(key) ? await liveKey(ports, hexOf(await digestOf(key))) : undefined;
+  if (!apiKey) throw new SluiceError("unauthorized", "unknown key");
+  await checkRate(ports, apiKey);
+  const { id, name, role, jobTypes } = apiKey;
+  return { name, role, types: jobTypes, actor: `${name} (${id})` };
 }

@@ -1,11 +1,6 @@
-// The alarms: their states, rules and silences, how the targets fare, and a test notice on demand.
-import { type Context, Hono } from "hono";
-import {
-  type AlarmsResponse,
-  silenceRequest,
-  type TestNoticeResponse,
-  testNoticeRequest,
-} from "../../../contract/alarms.ts";
+// The alarms: list them with rules, silences and targets; send a test notice; silence one.
+import type { Context } from "hono";
+import type { AlarmsResponse, TestNoticeResponse } from "../../../contract/alarms.ts";
 import type { AlarmRule, AlarmState } from "../../../core/alarms/alarm.ts";
 import { type Deployment, linkOf, noticeBody, runbookOf } from "../../../core/alarms/notice.ts";
 import { SluiceError } from "../../../core/errors.ts";
@@ -13,14 +8,9 @@ import { auditTestNotice, readAlarms, settleDeliveries, silenceAlarmAs } from ".
 import { type KeyedTarget, keyTargets, notify } from "../../../queue/alarms/notify.ts";
 import { type TargetState, targetStates } from "../../../queue/alarms/targets.ts";
 import type { AppEnv } from "../app-env.ts";
-import { readBody } from "../codec/body.ts";
-import { readOptionalBody } from "../codec/optional-body.ts";
+import type { Handlers } from "../operation-routes.ts";
 
-const maxBytes = 4096;
-
-export const alarms = new Hono<AppEnv>();
-
-alarms.get("/", async (context) => {
+export const listAlarms: Handlers["listAlarms"] = async (context) => {
   const { ports, settings } = context.env;
   const [known] = await ports.db.run(readAlarms());
   const targets = targetStates(await keyTargets(settings.alarmTargets), known?.targets ?? []);
@@ -31,12 +21,11 @@ alarms.get("/", async (context) => {
     targets: targets.map(targetResponse),
   };
   return context.json(body);
-});
+};
 
 /** The answers of the targets are its result, and what they say of the targets is kept. */
-alarms.post("/test", async (context) => {
+export const sendTestNotice: Handlers["sendTestNotice"] = async (context, { body: { target: wanted } }) => {
   const { ports, settings } = context.env;
-  const { target: wanted } = await readOptionalBody(context, testNoticeRequest, { maxBytes });
   const targets = (await keyTargets(settings.alarmTargets)).filter(({ name }) => !wanted || name === wanted);
   if (wanted && targets.length === 0) throw new SluiceError("not_found", `there is no target "${wanted}"`);
   const results = await Promise.all(targets.map((target) => sendTest(context, target)));
@@ -44,14 +33,13 @@ alarms.post("/test", async (context) => {
   const body: TestNoticeResponse = { targets: results.map(({ answer }) => answer) };
   await ports.db.run(auditTestNotice(context.get("caller").actor, body.targets));
   return context.json(body);
-});
+};
 
-alarms.post("/silences", async (context) => {
-  const { alarm, until } = await readBody(context, silenceRequest, { maxBytes });
+export const silenceAlarm: Handlers["silenceAlarm"] = async (context, { body: { alarm, until } }) => {
   const silence = { alarm, until: new Date(until) };
   await context.env.ports.db.run(silenceAlarmAs(context.get("caller").actor, silence));
   return context.json({ alarm, until: silence.until.toISOString() });
-});
+};
 
 async function sendTest(context: Context<AppEnv>, target: KeyedTarget) {
   const { ports, sender, settings } = context.env;

@@ -1,20 +1,18 @@
-// POST /internal/drains/:queue: one drain in an invocation of its own. Only the Worker itself can call it, from a cron
-// round through its binding to itself: no key opens it.
-import { Hono } from "hono";
+// POST /internal/drains/:queue: one drain in an invocation of its own. Only the Worker itself can call it, by its binding
+// to itself and with a signature. No API key is accepted.
+import type { Context } from "hono";
 import { SluiceError } from "../../../core/errors.ts";
 import { cronBudget } from "../../../core/policy/drain-budget.ts";
 import { drainRound } from "../../../queue/rounds.ts";
 import { isSignedDrain } from "../../drain-call.ts";
 import type { AppEnv } from "../app-env.ts";
 
-export const drains = new Hono<AppEnv>();
-
-drains.post("/:queue", async (context) => {
+export const startDrain = async (context: Context<AppEnv>) => {
   const { ports, settings } = context.env;
-  const name = context.req.param("queue");
+  const name = context.req.param("queue") ?? "";
   const authorization = context.req.header("authorization") ?? "";
   const call = { queue: name, nowMs: ports.clock.nowMs(), authorization };
   if (!(await isSignedDrain(settings.adminKeys, call)))
     throw new SluiceError("unauthorized", "only the Worker itself starts drains here");
   return context.json(await drainRound(ports, { kind: "drain", name, budget: cronBudget(settings.plan) }));
-});
+};

@@ -1,7 +1,6 @@
-// GET /health: is the queue able to work. Open to all, so it says what is wrong in a word and nothing else; and it answers
-// in two seconds, whatever the database does.
-import { Hono } from "hono";
-import type { HealthResponse } from "../../../contract/operations.ts";
+// GET /health: whether the queue works. Everybody may call it, so it names a problem in one word and gives no details. It
+// answers within two seconds, whatever the database does.
+import type { HealthResponse } from "../../../contract/health.ts";
 import { sqlstateOf } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { checkRounds } from "../../../core/policy/health.ts";
@@ -13,20 +12,19 @@ import { refusalOfWrites } from "../../neon/refused-writes.ts";
 import type { Settings } from "../../settings/env.ts";
 import type { AppEnv } from "../app-env.ts";
 import { causeText } from "../codec/problem.ts";
+import type { Handlers } from "../operation-routes.ts";
 
 const answerWithinMs = 1_500;
 const well: readonly string[] = ["ok", "starting"];
 
-export const health = new Hono<AppEnv>();
-
-health.get("/", async (context) => {
+export const getHealth: Handlers["getHealth"] = async (context) => {
   const checks = await checksOf(context.env);
   // A target of alarms that fails is shown, and is no reason to restart or to leave this deployment.
   const { targets: _, ...decisive } = checks;
   const isWell = Object.values(decisive).every((check) => well.includes(check));
   const status = isWell ? "ok" : checks.database === "ok" ? "failing" : "unavailable";
   return context.json({ status, checks } satisfies HealthResponse, isWell ? 200 : 503);
-});
+};
 
 /** Each is "ok", "starting", or a word for what is wrong. */
 async function checksOf({ ports, settings }: AppEnv["Bindings"]): Promise<HealthResponse["checks"]> {

@@ -1,5 +1,5 @@
-// The registered job types: how each is set and how it is doing; pause and resume.
-import { type Context, Hono } from "hono";
+// The registered job types: list them with their options and counters, pause and resume one.
+import type { Context } from "hono";
 import type { JobTypeResponse, PausedTypeResponse } from "../../../contract/admin.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
@@ -8,10 +8,9 @@ import type { OpenBreaker } from "../../../core/sql/place.ts";
 import type { JobType } from "../../../queue/ports.ts";
 import type { AppEnv } from "../app-env.ts";
 import { pauseOf, totalOf } from "../codec/books-response.ts";
+import type { Handlers } from "../operation-routes.ts";
 
-export const jobTypes = new Hono<AppEnv>();
-
-jobTypes.get("/", async (context) => {
+export const listJobTypes: Handlers["listJobTypes"] = async (context) => {
   const { ports, registry } = context.env;
   const [rows, pauses, breakers] = await Promise.all([
     ports.db.run(books()),
@@ -29,20 +28,20 @@ jobTypes.get("/", async (context) => {
     };
   });
   return context.json({ job_types });
-});
+};
 
-jobTypes.post("/:type/pause", async (context) => {
+export const pauseJobType: Handlers["pauseJobType"] = async (context) => {
   const { type } = definitionOf(context);
   await context.env.ports.db.run(pauseAs(context.get("caller").actor, { type }));
   return context.json({ type, paused: true } satisfies PausedTypeResponse);
-});
+};
 
-jobTypes.post("/:type/resume", async (context) => {
+export const resumeJobType: Handlers["resumeJobType"] = async (context) => {
   const { type, queue } = definitionOf(context);
   await context.env.ports.db.run(resumeAs(context.get("caller").actor, { type }));
   context.env.nudge(queue);
   return context.json({ type, paused: false } satisfies PausedTypeResponse);
-});
+};
 
 function definitionOf(context: Context<AppEnv>): JobType {
   const type = context.req.param("type") ?? "";

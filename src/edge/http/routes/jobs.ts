@@ -1,64 +1,50 @@
 // The producers' routes: enqueue one job or many, look at them, cancel one.
-import { type Context, Hono } from "hono";
+import type { Context } from "hono";
 import * as z from "zod";
 import {
   type BatchResponse,
-  batchRequest,
   type EnqueueRequest,
   type EnqueueResponse,
-  enqueueRequest,
   type ListResponse,
-  listQuery,
   maxDelaySeconds,
 } from "../../../contract/jobs.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Job, NewJob } from "../../../core/job.ts";
 import type { EnqueuedJob } from "../../../core/sql/enqueue.ts";
-import { cancel, findJob, listJobs } from "../../../core/sql/index.ts";
+import * as sql from "../../../core/sql/index.ts";
 import { enqueueAll } from "../../../queue/enqueue.ts";
 import type { AppEnv } from "../app-env.ts";
-import { parseQuery, readBody } from "../codec/body.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import { jobResponseOf } from "../codec/job-response.ts";
-import { checkPayload, maxBodyBytes } from "../codec/payload.ts";
-import { checkMayEnqueue, checkMayUse, mayUse, refuseOwnType, requireRole } from "../guards/auth.ts";
+import { checkPayload } from "../codec/payload.ts";
+import { checkMayEnqueue, checkMayUse, mayUse, refuseOwnType } from "../guards/auth.ts";
 import { checkDepth } from "../guards/depth-limit.ts";
-
-/** What Neon takes in one request, less what the statement adds. */
-const maxBatchBytes = 8 * 1024 * 1024;
+import type { Handlers } from "../operation-routes.ts";
 
 /** Drains that one request starts; the cron finds the other queues. */
 const maxNudges = 5;
 
-const produce = requireRole("producer");
-const look = requireRole("producer", "worker", "viewer");
-
-export const jobs = new Hono<AppEnv>();
-
-jobs.post("/", produce, async (context) => {
-  const request = await readBody(context, enqueueRequest, { maxBytes: maxBodyBytes });
+export const enqueueJob: Handlers["enqueueJob"] = async (context, { body: request }) => {
   const idempotencyKey = keyOf(context, request);
   const [job] = await accept(context, [{ ...newJob(context, request, []), idempotencyKey }]);
   if (!job) throw new SluiceError("internal", "the enqueue returned no job");
   return context.json(enqueueResponseOf(job), job.deduplicated ? 200 : 201, {
     location: `/v1/jobs/${job.id}`,
   });
-});
+};
 
-jobs.post("/batch", produce, async (context) => {
-  const request = await readBody(context, batchRequest, { maxBytes: maxBatchBytes });
+export const enqueueJobs: Handlers["enqueueJobs"] = async (context, { body: request }) => {
   const asked = request.jobs.map((job, index) => newJob(context, job, ["jobs", String(index)]));
   const body: BatchResponse = { jobs: (await accept(context, asked)).map(enqueueResponseOf) };
   return context.json(body, 201);
-});
-jobs.all("/batch", (context) => context.notFound()); // and not a job of that id
+};
 
-jobs.get("/", look, async (context) => {
-  const { cursor, type, ...filter } = parseQuery(context, listQuery);
+export const listJobs: Handlers["listJobs"] = async (context, { query }) => {
+  const { cursor, type, ...filter } = query;
   if (type) checkMayUse(context, type);
   const before = cursor === undefined ? undefined : decodeCursor(cursor, z.uuid());
   const found = await context.env.ports.db.run(
-    listJobs({ ...filter, types: type ? [type] : context.get("caller").types, before }),
+    sql.listJobs({ ...filter, types: type ? [type] : context.get("caller").types, before }),
   );
   const last = found.length === filter.limit ? found.at(-1) : undefined;
   const body: ListResponse = {
@@ -66,25 +52,26 @@ jobs.get("/", look, async (context) => {
     next_cursor: last ? encodeCursor(last.id) : null,
   };
   return context.json(body);
-});
+};
 
-jobs.get("/:id", look, async (context) => context.json(jobResponseOf(await jobOf(context))));
+export const getJob: Handlers["getJob"] = async (context) =>
+  context.json(jobResponseOf(await jobOf(context)));
 
-jobs.post("/:id/cancel", produce, async (context) => {
+export const cancelJob: Handlers["cancelJob"] = async (context) => {
   const { id, type } = await jobOf(context);
   refuseOwnType(type);
-  const [isCancelled] = await context.env.ports.db.run(cancel(id));
+  const [isCancelled] = await context.env.ports.db.run(sql.cancel(id));
   const job = await jobOf(context);
   if (!isCancelled)
     throw new SluiceError("conflict", `the job is ${job.status}, only a pending one can be cancelled`);
   return context.json(jobResponseOf(job));
-});
+};
 
 /** The job that the path names, if the caller's key may use its type. */
 export async function jobOf(context: Context<AppEnv>): Promise<Job> {
   const given = context.req.param("id") ?? "";
   const id = z.uuid().safeParse(given);
-  const [job] = id.success ? await context.env.ports.db.run(findJob(id.data)) : [];
+  const [job] = id.success ? await context.env.ports.db.run(sql.findJob(id.data)) : [];
   if (!job || !mayUse(context, job.type)) throw new SluiceError("not_found", `there is no job ${given}`);
   return job;
 }

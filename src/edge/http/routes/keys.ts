@@ -1,30 +1,24 @@
-// The keys of the API: list, add, revoke.
-import { Hono } from "hono";
+// The API keys: list, add, revoke.
 import * as z from "zod";
-import { type KeyResponse, keyRequest, type NewKeyResponse } from "../../../contract/admin.ts";
+import type { KeyResponse, NewKeyResponse } from "../../../contract/admin.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { ApiKey } from "../../../core/key.ts";
-import { addKey, listKeys, revokeKey } from "../../../core/sql/index.ts";
-import type { AppEnv } from "../app-env.ts";
-import { readBody } from "../codec/body.ts";
+import * as sql from "../../../core/sql/index.ts";
 import { digestOf, hexOf, newKey } from "../guards/api-key.ts";
 import { forgetKey } from "../guards/key-cache.ts";
+import type { Handlers } from "../operation-routes.ts";
 
 const maxListed = 1000;
-const maxBytes = 128 * 1024;
 
-export const keys = new Hono<AppEnv>();
-
-keys.get("/", async (context) => {
-  const found = await context.env.ports.db.run(listKeys({ limit: maxListed }));
+export const listKeys: Handlers["listKeys"] = async (context) => {
+  const found = await context.env.ports.db.run(sql.listKeys({ limit: maxListed }));
   return context.json({ keys: found.map(keyResponseOf) });
-});
+};
 
-keys.post("/", async (context) => {
-  const request = await readBody(context, keyRequest, { maxBytes });
+export const addKey: Handlers["addKey"] = async (context, { body: request }) => {
   const key = newKey();
   const [added] = await context.env.ports.db.run(
-    addKey(context.get("caller").actor, {
+    sql.addKey(context.get("caller").actor, {
       name: request.name,
       role: request.role,
       jobTypes: request.job_types,
@@ -35,18 +29,18 @@ keys.post("/", async (context) => {
   if (!added) throw new SluiceError("internal", "the key was not added");
   const body: NewKeyResponse = { ...keyResponseOf(added), key };
   return context.json(body, 201, { "cache-control": "no-store" });
-});
+};
 
-keys.delete("/:id", async (context) => {
+export const revokeKey: Handlers["revokeKey"] = async (context) => {
   const given = context.req.param("id");
   const id = z.uuid().safeParse(given);
   const [revoked] = id.success
-    ? await context.env.ports.db.run(revokeKey(context.get("caller").actor, id.data))
+    ? await context.env.ports.db.run(sql.revokeKey(context.get("caller").actor, id.data))
     : [];
   if (!revoked) throw new SluiceError("not_found", `there is no key ${given}`);
   forgetKey(revoked.id);
   return context.json(keyResponseOf(revoked));
-});
+};
 
 function keyResponseOf(key: ApiKey): KeyResponse {
   return {

@@ -1,5 +1,4 @@
-// GET /metrics: for Prometheus. See core/metrics/.
-import { Hono } from "hono";
+// GET /metrics, for Prometheus. The metrics are made in core/metrics/.
 import { SluiceError } from "../../../core/errors.ts";
 import { alarmFamilies } from "../../../core/metrics/alarm-metrics.ts";
 import { maxPairs, metricsOf } from "../../../core/metrics/metrics.ts";
@@ -7,13 +6,9 @@ import { contentType, toText } from "../../../core/metrics/prometheus-text.ts";
 import { durations, readAlarms, snapshot } from "../../../core/sql/index.ts";
 import { keyTargets } from "../../../queue/alarms/notify.ts";
 import { targetStates } from "../../../queue/alarms/targets.ts";
-import type { AppEnv } from "../app-env.ts";
-import { requireAdmin } from "../guards/auth.ts";
+import type { Handlers } from "../operation-routes.ts";
 
-export const metrics = new Hono<AppEnv>();
-metrics.use(requireAdmin);
-
-metrics.get("/", async (context) => {
+export const getMetrics: Handlers["getMetrics"] = async (context) => {
   const { ports, settings } = context.env;
   const [[seen], [took], [alarms]] = await Promise.all([
     ports.db.run(snapshot()),
@@ -25,4 +20,4 @@ metrics.get("/", async (context) => {
   const targets = targetStates(await keyTargets(settings.alarmTargets), alarms.targets);
   const families = [...metricsOf(seen, took), ...alarmFamilies(states, targets)];
   return context.body(toText(families), 200, { "content-type": contentType });
-});
+};

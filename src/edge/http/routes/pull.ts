@@ -1,39 +1,20 @@
 // The pullers' routes: claim jobs, say what became of them. The same statements as in a drain.
-import { type Context, Hono } from "hono";
-import type * as z from "zod";
-import {
-  type ClaimResponse,
-  claimRequest,
-  completeRequest,
-  extendRequest,
-  failRequest,
-  releaseRequest,
-  type SettlementRequest,
-  type SettlementsResponse,
-  settlementsRequest,
-} from "../../../contract/work.ts";
+import type { Context } from "hono";
+import type { ClaimResponse, SettlementRequest, SettlementsResponse } from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Outcome } from "../../../core/job.ts";
 import { claim, extend } from "../../../core/sql/index.ts";
 import { settleAttempts } from "../../../queue/settle.ts";
 import type { AppEnv } from "../app-env.ts";
-import { readBody } from "../codec/body.ts";
 import { jobResponseOf } from "../codec/job-response.ts";
 import { decodeLease, encodeLease } from "../codec/lease.ts";
 import { type Told, withPresentState } from "../codec/repeated-settle.ts";
-import { refuseOwnType, requireRole } from "../guards/auth.ts";
+import { refuseOwnType } from "../guards/auth.ts";
+import type { Handlers } from "../operation-routes.ts";
 import { jobOf } from "./jobs.ts";
 
-const maxBodyBytes = 1024 * 1024;
-const maxSettlementsBytes = 8 * 1024 * 1024;
-
-const work = requireRole("worker");
-
-export const claims = new Hono<AppEnv>();
-
-claims.post("/", work, async (context) => {
-  const request = await readBody(context, claimRequest, { maxBytes: maxBodyBytes });
+export const claimJobs: Handlers["claimJobs"] = async (context, { body: request }) => {
   const { registry, ports } = context.env;
   for (const type of request.types ?? []) refuseOwnType(type);
   const types =
@@ -76,23 +57,18 @@ claims.post("/", work, async (context) => {
     has_more: claimed?.hasMore ?? false,
   };
   return context.json(body);
-});
+};
 
-/** What is done to one claimed job, below /v1/jobs. */
-export const held = new Hono<AppEnv>();
+export const completeJob: Handlers["completeJob"] = (context, { body }) =>
+  settleOne(context, { ...body, outcome: "complete" });
 
-held.post("/:id/complete", work, (context) =>
-  settleOne(context, completeRequest, (request) => ({ ...request, outcome: "complete" })),
-);
-held.post("/:id/fail", work, (context) =>
-  settleOne(context, failRequest, (request) => ({ ...request, outcome: "fail" })),
-);
-held.post("/:id/release", work, (context) =>
-  settleOne(context, releaseRequest, (request) => ({ ...request, outcome: "release" })),
-);
+export const failJob: Handlers["failJob"] = (context, { body }) =>
+  settleOne(context, { ...body, outcome: "fail" });
 
-held.post("/:id/extend", work, async (context) => {
-  const request = await readBody(context, extendRequest, { maxBytes: maxBodyBytes });
+export const releaseJob: Handlers["releaseJob"] = (context, { body }) =>
+  settleOne(context, { ...body, outcome: "release" });
+
+export const extendJob: Handlers["extendJob"] = async (context, { body: request }) => {
   const { id } = await jobOf(context);
   const { key } = decodeLease(request.lease);
   const seconds = request.lease_seconds;
@@ -100,29 +76,21 @@ held.post("/:id/extend", work, async (context) => {
   if (!extended) throw leaseLost(id);
   const lease_expires_at = extended.leaseExpiresAt.toISOString();
   return context.json({ ...jobResponseOf(await jobOf(context)), lease: request.lease, lease_expires_at });
-});
+};
 
-export const settlements = new Hono<AppEnv>();
-
-settlements.post("/", work, async (context) => {
-  const request = await readBody(context, settlementsRequest, { maxBytes: maxSettlementsBytes });
+export const settleJobs: Handlers["settleJobs"] = async (context, { body: request }) => {
   const settled = await settleAll(context, request.settlements);
   const body: SettlementsResponse = {
     settlements: settled.map(({ id, ...told }) => ({ job_id: id, ...told })),
   };
   return context.json(body);
-});
+};
 
 type WithoutId<T> = T extends unknown ? Omit<T, "job_id"> : never;
 
-async function settleOne<Schema extends z.ZodType>(
-  context: Context<AppEnv>,
-  schema: Schema,
-  toSettlement: (request: z.output<Schema>) => WithoutId<SettlementRequest>,
-): Promise<Response> {
-  const request = await readBody(context, schema, { maxBytes: maxBodyBytes });
+async function settleOne(context: Context<AppEnv>, request: WithoutId<SettlementRequest>): Promise<Response> {
   const { id } = await jobOf(context);
-  const [settled] = await settleAll(context, [{ ...toSettlement(request), job_id: id } as SettlementRequest]);
+  const [settled] = await settleAll(context, [{ ...request, job_id: id }]);
   if (settled?.repeated) throw alreadySettled(id);
   if (!settled?.applied) throw leaseLost(id);
   return context.json(jobResponseOf(await jobOf(context)));

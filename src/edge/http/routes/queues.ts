@@ -1,6 +1,6 @@
-// The queues: those that have or had jobs, those of the registered types, and those that are paused; pause and
-// resume. A queue that no type names can be paused from its first job on.
-import { type Context, Hono } from "hono";
+// The queues: list them, pause and resume one. A queue is known if a registered type names it, if it ever had a job, or
+// if it is paused.
+import type { Context } from "hono";
 import type { PausedQueueResponse, QueueResponse } from "../../../contract/admin.ts";
 import { name } from "../../../contract/jobs.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
@@ -8,10 +8,9 @@ import { SluiceError } from "../../../core/errors.ts";
 import { books, knowsQueue, listPauses, pauseAs, resumeAs } from "../../../core/sql/index.ts";
 import type { AppEnv } from "../app-env.ts";
 import { pauseOf, totalOf } from "../codec/books-response.ts";
+import type { Handlers } from "../operation-routes.ts";
 
-export const queues = new Hono<AppEnv>();
-
-queues.get("/", async (context) => {
+export const listQueues: Handlers["listQueues"] = async (context) => {
   const { ports, registry } = context.env;
   const [all, pauses] = await Promise.all([ports.db.run(books()), ports.db.run(listPauses())]);
   const rows = all.filter((row) => !isCanary(row));
@@ -32,20 +31,20 @@ queues.get("/", async (context) => {
     }),
   );
   return context.json({ queues: found });
-});
+};
 
-queues.post("/:queue/pause", async (context) => {
+export const pauseQueue: Handlers["pauseQueue"] = async (context) => {
   const queue = await queueOf(context);
   await context.env.ports.db.run(pauseAs(context.get("caller").actor, { queue }));
   return context.json({ queue, paused: true } satisfies PausedQueueResponse);
-});
+};
 
-queues.post("/:queue/resume", async (context) => {
+export const resumeQueue: Handlers["resumeQueue"] = async (context) => {
   const queue = await queueOf(context);
   await context.env.ports.db.run(resumeAs(context.get("caller").actor, { queue }));
   context.env.nudge(queue);
   return context.json({ queue, paused: false } satisfies PausedQueueResponse);
-});
+};
 
 async function queueOf(context: Context<AppEnv>): Promise<string> {
   const { ports, registry } = context.env;

@@ -1,21 +1,16 @@
-// GET /v1/stats: the numbers behind the dashboard.
-import { Hono } from "hono";
+// GET /v1/stats: counters, the last hour minute by minute, and the latest rounds.
 import type { StatsResponse } from "../../../contract/admin.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Group, Minute, RecentRound } from "../../../core/snapshot.ts";
 import { recentMinutes, snapshot } from "../../../core/sql/index.ts";
-import type { AppEnv } from "../app-env.ts";
 import { totalOf } from "../codec/books-response.ts";
-import { requireAdmin } from "../guards/auth.ts";
+import type { Handlers } from "../operation-routes.ts";
 
 /** Pairs of a queue and a type whose minutes are shown apart; those of all others are summed up as "other". */
 const maxPairs = 200;
 
-export const stats = new Hono<AppEnv>();
-stats.use(requireAdmin);
-
-stats.get("/", async (context) => {
+export const getStats: Handlers["getStats"] = async (context) => {
   const { db } = context.env.ports;
   const [[seen], recent] = await Promise.all([
     db.run(snapshot()),
@@ -34,7 +29,7 @@ stats.get("/", async (context) => {
     rounds: recentRounds.map(roundOf),
   };
   return context.json(body);
-});
+};
 
 /** Over all priorities. */
 function byQueueAndType(groups: readonly Group[]): StatsResponse["books"] {
