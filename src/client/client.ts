@@ -1,5 +1,5 @@
-// sluice/client: enqueue from anywhere that has `fetch`, and see what became of it. Every enqueue carries an idempotency
-// key, so a request whose answer was lost is sent again without a second job. It depends on nothing.
+// sluice/client: enqueue jobs and read their state, from anywhere that has `fetch`. Every enqueue carries an idempotency
+// key, so a request whose answer was lost can be sent again without creating a second job. It has no dependencies.
 import type { BatchResponse, EnqueueResponse, JobResponse } from "../contract/jobs.ts";
 import { type CamelCased, camelCased, snakeCased } from "./field-names.ts";
 import { SluiceRequestError, SluiceTimeoutError } from "./request-error.ts";
@@ -10,17 +10,17 @@ export type { Fetch, PayloadOf, TypedJob };
 export { SluiceRequestError, SluiceTimeoutError };
 
 export interface ClientOptions<Jobs extends Record<string, TypedJob> = Record<never, never>> {
-  /** Where the Worker answers: `https://sluice.example.com`. */
+  /** The Worker's URL: `https://sluice.example.com`. */
   url: string;
   /** A key with the role producer. */
   key: string;
-  /** Another `fetch`, such as that of a service binding: `(url, init) => env.SLUICE.fetch(url, init)`. */
+  /** Another `fetch`, such as a service binding's: `(url, init) => env.SLUICE.fetch(url, init)`. */
   fetch?: Fetch;
-  /** How long one request may take, with all its tries. Default 10,000. */
+  /** How long one request may take, with all retries. Default 10,000. */
   timeoutMs?: number;
-  /** How long one try may take. Default: half of `timeoutMs`, which leaves time for another. */
+  /** How long one try may take. Default: half of `timeoutMs`, so that there is time for a second one. */
   tryTimeoutMs?: number;
-  /** Types by name. Read for their payloads' types alone, so `createClient<typeof jobs>(…)` does the same. */
+  /** Job types by name. Only their payloads' types are used, so `createClient<typeof jobs>(…)` does the same. */
   jobs?: Jobs;
 }
 
@@ -31,7 +31,7 @@ export interface EnqueueOptions {
   delaySeconds?: number;
   scheduledAt?: Date | string;
   expiresAt?: Date | string;
-  /** The same key and the same request give the same job. Without one, only the tries of this call do. */
+  /** The same key and the same request return the same job. Without one, only the retries of this call do. */
   idempotencyKey?: string;
   partitionKey?: string;
   tags?: readonly string[];
@@ -65,21 +65,21 @@ export interface Client<Jobs extends Record<string, TypedJob> = Record<never, ne
     payload: PayloadFor<Jobs, Job>,
     options?: EnqueueOptions,
   ): Promise<string>;
-  /** Returns the jobs' ids in the order of the payloads. Every hundred is enqueued whole or not at all. */
+  /** Returns the jobs' ids in the order of the payloads. Each hundred is enqueued as a whole or not at all. */
   enqueueMany<Job extends Name<Jobs>>(
     job: Job,
     payloads: readonly PayloadFor<Jobs, Job>[],
     options?: EnqueueManyOptions<PayloadFor<Jobs, Job>>,
   ): Promise<string[]>;
   get(id: string): Promise<Job>;
-  /** Looks again and again until the job is completed, dead, discarded or cancelled. */
+  /** Polls until the job is completed, dead, discarded or cancelled. */
   wait(id: string, options?: WaitOptions): Promise<Job>;
-  /** Returns the job, cancelled. One that is no longer pending is a SluiceRequestError with the status 409. */
+  /** Returns the cancelled job. If it is no longer pending, throws a SluiceRequestError with status 409. */
   cancel(id: string): Promise<Job>;
 }
 
 const batchSize = 100;
-/** The last look of a `wait` begins at its deadline and must be able to succeed. */
+/** The last poll of a `wait` starts at its deadline. It must have time to succeed. */
 const shortestLookMs = 1_000;
 const finished: readonly string[] = ["completed", "dead", "discarded", "cancelled"] satisfies Job["status"][];
 
@@ -129,7 +129,7 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
         return camelCased(await send<JobResponse>("POST", `${pathOf(id)}/cancel`));
       } catch (error) {
         if (!(error instanceof SluiceRequestError) || error.status !== 409) throw error;
-        // Perhaps an earlier try did cancel it, and its answer was lost.
+        // An earlier try may have cancelled it, and its answer was lost.
         const job = await look(id);
         if (job.status === "cancelled") return job;
         throw error;

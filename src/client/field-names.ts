@@ -1,4 +1,4 @@
-// Fields are snake_case over HTTP and camelCase here. Only the outermost ones: what is in a payload is the caller's.
+// Fields are snake_case over HTTP and camelCase in the client. Only top-level fields are renamed, never those of a payload.
 
 type CamelCase<Name> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`

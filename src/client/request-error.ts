@@ -1,14 +1,14 @@
-// What a caller of the client can catch.
+// The errors that the client throws.
 import type { JobResponse } from "../contract/jobs.ts";
 import type { Problem } from "../contract/problem.ts";
 import type { CamelCased } from "./field-names.ts";
 
-/** The request was refused, or all its tries failed. */
+/** The request was refused, or all tries failed. */
 export class SluiceRequestError extends Error {
   override readonly name = "SluiceRequestError";
-  /** Of the last response, 0 where there was none; `cause` is then what `fetch` threw. */
+  /** The status of the last response. 0 if there was none: then `cause` is what `fetch` threw. */
   readonly status: number;
-  /** What Sluice said; of another server's answer, its status and the beginning of its text. */
+  /** The problem document. For an answer that is not from Sluice, its status and the start of its text. */
   readonly problem: Problem;
 
   constructor(problem: Problem, options?: ErrorOptions) {
@@ -18,10 +18,10 @@ export class SluiceRequestError extends Error {
   }
 }
 
-/** The job had not finished in the time that `wait` was given. */
+/** The job did not end within the time that `wait` was given. */
 export class SluiceTimeoutError extends Error {
   override readonly name = "SluiceTimeoutError";
-  /** As it was last seen. */
+  /** The job's state at the last poll. */
   readonly job: CamelCased<JobResponse>;
 
   constructor(job: CamelCased<JobResponse>, timeoutMs: number) {

@@ -1,5 +1,5 @@
-// One request and its tries. What may pass (no answer, 429, 502, 503, 504) is tried again after a backoff with full
-// jitter, not before `Retry-After`, until the deadline; every other answer stands.
+// Sends one request with retries. It retries timeouts and 429, 502, 503 and 504 until the deadline, after a backoff with
+// full jitter, and honours `Retry-After`. Any other answer is final.
 import type { Problem } from "../contract/problem.ts";
 import { SluiceRequestError } from "./request-error.ts";
 
@@ -15,7 +15,7 @@ interface SendSettings {
 
 interface SendOptions {
   body?: object;
-  /** In place of the client's own. */
+  /** Overrides the client's own value. */
   timeoutMs?: number | undefined;
 }
 
@@ -41,7 +41,7 @@ export function createSend(settings: SendSettings): Send {
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
     for (let failures = 0; ; failures++) {
       const tryMs = Math.max(Math.min(tryTimeoutMs, deadline - Date.now()), 1);
-      // Called as a plain function and never as a method: workerd and browsers refuse another `this`.
+      // Called as a plain function, not as a method: workerd and browsers refuse another `this`.
       const outcome = await once<Answer>(ownFetch ?? fetch, base + path, {
         ...init,
         signal: AbortSignal.timeout(Math.ceil(tryMs)),
@@ -69,7 +69,7 @@ class Failure {
   }
 }
 
-/** An answer is read to its end here, so that the time-out holds for all of it and half an answer is none. */
+/** Reads the whole body, so that the time-out covers it and a truncated answer counts as no answer. */
 async function once<Answer>(send: Fetch, url: string, init: RequestInit): Promise<Answer | Failure> {
   try {
     const response = await send(url, init);

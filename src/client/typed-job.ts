@@ -1,5 +1,5 @@
-// What the client reads of a job's definition: its name and the type of its payload, by the Standard Schema rules that
-// zod follows. So a producer needs no more of the definition than its type.
+// The part of a job's definition that the client needs: its name and the type of its payload, as Standard Schema
+// describes it. So a producer imports only the definition's type.
 
 export interface TypedJob {
   readonly type: string;

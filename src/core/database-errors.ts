@@ -1,5 +1,5 @@
-// What a SQLSTATE means for whoever sent the statement: a stable code, and words that say what is wrong and what helps.
-// The words go to callers, so they name no host, table or statement.
+// Maps a SQLSTATE to a stable code and a message that says what is wrong and what to do. The message goes to callers, so
+// it names no host, table or statement.
 import { type DatabaseErrorCode, type ErrorCode, type Fault, SluiceError } from "./errors.ts";
 
 interface Meaning {
@@ -7,7 +7,7 @@ interface Meaning {
   message: string;
 }
 
-/** The first that fits counts. Without a SQLSTATE there was no answer at all. */
+/** The first match counts. An error without a SQLSTATE means that there was no answer. */
 const meanings: readonly (readonly [sqlstate: RegExp, meaning: Meaning])[] = [
   [/^$|^08|^57P0|^53300/, unavailable("the database is out of reach")],
   [/^28|^3D/, unavailable("the database does not let the Worker in: check DATABASE_URL")],
@@ -23,13 +23,13 @@ const meanings: readonly (readonly [sqlstate: RegExp, meaning: Meaning])[] = [
   [/^42P01|^3F000|^42883|^42703|^42704/, { code: "schema_outdated", message: outdatedText() }],
 ];
 
-/** What the engine itself refuses (migrations/functions/enqueue.sql); its message is meant for the caller. */
+/** Raised by the engine itself (migrations/functions/check.sql). Its message is meant for the caller. */
 const refusals = new Map<string, ErrorCode>([
   ["SL422", "idempotency_conflict"],
   ["22023", "request_invalid"],
 ]);
 
-/** Undefined: a fault of the statement, and so of Sluice. */
+/** Undefined if the statement itself is wrong: a bug in Sluice. */
 export function databaseError(
   sqlstate: string,
   { message, cause }: { message: string; cause: unknown },
@@ -40,21 +40,21 @@ export function databaseError(
   return meaning && new SluiceError(meaning.code, meaning.message, { cause });
 }
 
-/** The engine begins with the field's name what it says of a field. */
+/** A message of the engine about a field starts with the field's name. */
 function faultsIn(message: string): Fault[] {
   const [, path, fault] = /^([a-z_]+): (.+)$/s.exec(message) ?? [];
   return path && fault ? [{ path, message: fault }] : [];
 }
 
 /**
- * A collision with others, which Postgres ended by a rollback. It says so in an answer, so nothing of the statement was
- * done, and every statement can be run once more, also one that must not be repeated when its answer was lost.
+ * True if Postgres rolled the statement back because of others. It answered, so we know that nothing was done. So every
+ * statement can be run once more, even one that must not be repeated after a lost answer.
  */
 export function isCollision(sqlstate: string): boolean {
   return sqlstate === "40001" || sqlstate === "40P01";
 }
 
-/** The SQLSTATE at the bottom of an error: the drivers have it as `code`. */
+/** The SQLSTATE of the innermost cause. The drivers call it `code`. */
 export function sqlstateOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code } = error as { code?: unknown };

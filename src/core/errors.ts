@@ -1,4 +1,4 @@
-// The closed set of errors. A code is stable and is what a caller may act on; the message is for people.
+// All errors. A caller may act on the code, which is stable. The message is for people.
 
 export type ErrorCode =
   | "settings_invalid"
@@ -19,7 +19,7 @@ export type ErrorCode =
   | "queue_full"
   | "internal";
 
-/** The database cannot do it now. Each asks something else of whoever waits or operates. */
+/** The database cannot do the work now. Each code calls for another reaction. */
 export type DatabaseErrorCode =
   | "database_unavailable"
   | "database_not_neon"
@@ -37,7 +37,7 @@ export interface Fault {
 export class SluiceError extends Error {
   readonly code: ErrorCode;
   readonly faults: readonly Fault[];
-  /** When it is worth another try, where that is not the same for all errors of its kind. */
+  /** When to try again, if that differs from the default of its code. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -53,7 +53,7 @@ export class SluiceError extends Error {
   }
 }
 
-/** Thrown by a handler: try again, after `retryInSeconds` if given, else by the type's backoff. */
+/** Thrown by a handler: retry the job, after `retryInSeconds` or else after the type's backoff. */
 export class RetryableError extends Error {
   readonly retryInSeconds: number | undefined;
 
@@ -69,7 +69,7 @@ export class FatalError extends Error {
   override readonly name = "FatalError";
 }
 
-/** Thrown by a handler: not now. The job comes back later and no attempt is used up. */
+/** Thrown by a handler: run the job later. No attempt is used. */
 export class Snooze extends Error {
   override readonly name = "Snooze";
   readonly seconds: number;

@@ -1,4 +1,4 @@
-// What a job is and what can become of it. Everything else in the tree speaks in these words.
+// What a job is, and the states and outcomes that it can have. All other code uses these words.
 
 export const jobStatuses = ["pending", "processing", "completed", "dead", "discarded", "cancelled"] as const;
 export type JobStatus = (typeof jobStatuses)[number];
@@ -9,7 +9,7 @@ export type DeadReason = (typeof deadReasons)[number];
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Payload = { [key: string]: Json };
 
-/** What a producer asks for. Null is the default, which the database knows. */
+/** What a producer asks for. Null stands for the default, which the database fills in. */
 export interface NewJob {
   type: string;
   payload: Payload;
@@ -29,7 +29,7 @@ export interface JobError {
   attempt: number;
   at: string;
   message: string;
-  /** In a look at one job only, where the handler threw an error that has one. */
+  /** Only in the answer for one job, and only if the handler threw an error that has one. */
   stack?: string | null;
   causes?: ErrorCause[];
 }
@@ -39,10 +39,10 @@ export interface ErrorCause {
   stack: string | null;
 }
 
-/** What is kept of a thrown error beside its message. */
+/** What is stored of a thrown error beside its message. */
 export interface ErrorDetail {
   stack: string | null;
-  /** What it was made from, the nearest first. */
+  /** Its causes, nearest first. */
   causes: ErrorCause[];
 }
 
@@ -69,13 +69,13 @@ export interface Job {
   output: Json;
 }
 
-/** A job and the key of the lease that holds it. Every later write shows the key: without it nothing applies. */
+/** A job and the key of the lease that holds it. Every later write must show the key. */
 export interface Held {
   id: string;
   leaseKey: string;
 }
 
-/** Rises with every claim of a job. A bigint, kept as its text: the first 64 bits of the lease's key. */
+/** Rises with every claim of a job. A bigint as text: the first 64 bits of the lease's key. */
 export function generationOf(leaseKey: string): string {
   return BigInt(`0x${leaseKey.replaceAll("-", "").slice(0, 16)}`).toString();
 }
@@ -85,7 +85,7 @@ export interface ClaimedJob extends Held {
   payload: Payload;
   attempt: number;
   maxAttempts: number;
-  /** How often its lease ran out: what abandoned it may have been the job itself. */
+  /** How often its lease ran out. The job itself may have killed its worker. */
   abandonments: number;
   leaseExpiresAt: Date;
   priority: number;
@@ -94,18 +94,18 @@ export interface ClaimedJob extends Held {
   traceparent: string | null;
   tags: string[];
   errors: JobError[];
-  /** Let through an open breaker to see whether its type works again. */
+  /** An open breaker let it through, to see whether its type works again. */
   isProbe: boolean;
-  /** A probe, or one of the few that are let through after a breaker closed: the next ones wait for them. */
+  /** A probe, or one of the few jobs that run first after a breaker has closed. The next ones wait for them. */
   isTrial: boolean;
 }
 
 /**
- * What became of one attempt. The database judges `retry` against the job's maximum of attempts; without a time of its
- * own it waits for the type's backoff.
+ * How one attempt ended. The database compares a `retry` with the job's maximum of attempts. A retry without a time waits
+ * for the type's backoff.
  *
- * `uses`: how many attempts this claim counts as, where that is not the usual. A reconciled job's run and the look
- * after it are two claims and one attempt: the run is a snooze that uses one, the look uses none of its own.
+ * `uses` says how many attempts this claim counts as, if it is not the usual number. A reconciled job's run and the check
+ * after it are two claims and one attempt: the run is a snooze that uses one, and the check uses none.
  */
 export type Outcome =
   | { kind: "complete"; output: Json; uses?: 0 }
@@ -125,7 +125,7 @@ export interface Settlement {
   outcome: Outcome;
 }
 
-/** When a job was created: a uuid v7 begins with its milliseconds. */
+/** When a job was created. A UUID of version 7 starts with milliseconds since 1970. */
 export function timeOfId(id: string): Date {
   return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
 }

@@ -1,4 +1,4 @@
-// A key of the API: whose it is and what it may do. The key itself is shown once and kept nowhere.
+// An API key: its name and what it may do. The key itself is shown once and never stored.
 
 export const roles = ["producer", "worker", "viewer", "admin"] as const;
 export type Role = (typeof roles)[number];
@@ -8,7 +8,7 @@ export const defaultRateLimitPerSecond = 1000;
 export interface NewKey {
   name: string;
   role: Role;
-  /** The types that a producer may enqueue; null: all. */
+  /** The types that a producer may use. Null means all. */
   jobTypes: readonly string[] | null;
   rateLimitPerSecond: number;
 }
@@ -17,6 +17,6 @@ export interface ApiKey extends NewKey {
   id: string;
   createdAt: Date;
   revokedAt: Date | null;
-  /** To the minute. */
+  /** Exact to a minute. */
   lastUsedAt: Date | null;
 }

@@ -1,5 +1,5 @@
-// The name of the schema that holds Sluice: one rule for `sluice migrate` and the Worker, so that neither takes a name
-// that the other refuses. Longer names would be cut by Postgres, and others need quotes in every statement that is typed.
+// The rule for the name of Sluice's schema. `sluice migrate` and the Worker share it, so that they accept the same names.
+// Postgres would cut longer names, and other characters would need quotes.
 
 export const defaultSchema = "sluice";
 export const schemaName = /^[a-z_][a-z0-9_]{0,62}$/;

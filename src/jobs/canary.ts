@@ -1,5 +1,5 @@
-// The canary: a job of our own that does nothing. Every deployment knows it, so that its completion proves the way of a
-// job from enqueue to settle.
+// The canary: a job of Sluice's own that does nothing. Every deployment has it. When it completes, the whole path from
+// enqueue to settle works.
 import * as z from "zod";
 import { canary } from "../core/alarms/alarm.ts";
 import { defineJob } from "./define.ts";

@@ -1,4 +1,4 @@
-// defineBatchJob: a handler that takes all jobs of a claimed batch at once and answers for each.
+// defineBatchJob: a handler that gets all jobs of a claimed batch and returns an answer for each.
 import type * as z from "zod";
 import type { Json, Outcome } from "../core/job.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";

@@ -1,5 +1,5 @@
-// definePushedJob: the handler is an endpoint of the user's own. The request is signed by the Standard Webhooks rules;
-// its answer decides what becomes of the job. The target is the deployment's, never the payload's.
+// definePushedJob: the handler is the user's own HTTP endpoint. The request is signed as a Standard Webhook, and its
+// answer decides the job's outcome. The target URL comes from the deployment, never from the payload.
 import { FatalError, RetryableError } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
 import { refusalOf } from "../core/policy/outgoing-target.ts";
@@ -11,9 +11,9 @@ import { defineJob, type JobDefinition, type PayloadOptions, type PayloadSchema 
 export interface PushedJobOptions<Schema extends PayloadSchema, Env = unknown>
   extends PayloadOptions<Schema> {
   url: string | ((env: Env) => string);
-  /** `whsec_…`; two while it is rotated. */
+  /** `whsec_…`. Give two while you rotate it. */
   secret: WebhookSecret | readonly WebhookSecret[] | ((env: Env) => WebhookSecret | readonly WebhookSecret[]);
-  /** Statuses after which no later attempt can succeed. 410 always is one. */
+  /** Statuses that make the job dead at once. 410 always does. */
   fatalStatuses?: readonly number[];
 }
 
@@ -81,7 +81,7 @@ async function answerOf(
   throw new RetryableError(message, retryInSeconds === undefined ? {} : { retryInSeconds });
 }
 
-/** A small JSON body is the job's output; anything else is not kept. */
+/** A small JSON body becomes the job's output. Any other body is ignored. */
 async function outputOf(response: Response): Promise<Json> {
   const isJson = response.headers.get("content-type")?.includes("json");
   const text = await readAtMost(response, maxOutputBytes + 1);

@@ -1,8 +1,8 @@
-// defineReconciledJob: a job that is done only when its effect was seen, not when its handler returned.
+// defineReconciledJob: a job that is completed when its effect is observed, not when its handler returns.
 //
-// An attempt is a run and the look that follows it, two claims in all. The run is a snooze that uses the attempt: nothing
-// has failed. The look uses none of its own: it completes the attempt of the run, or fails it when the effect is not there.
-// So an effect that never comes ends the job after its maximum of runs, and one that comes leaves no error behind.
+// One attempt is a run and a later check: two claims. The run ends as a snooze that uses the attempt, because nothing has
+// failed yet. The check uses no attempt of its own. It completes the attempt, or fails it if the effect is missing. So a
+// job whose effect never appears is dead after its maximum of runs, and a job whose effect appears has no error.
 import type * as z from "zod";
 import type { Outcome } from "../core/job.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
@@ -16,11 +16,11 @@ export type Observation = "there" | "missing" | "gone";
 
 export interface ReconciledJobOptions<Schema extends PayloadSchema, Env = unknown>
   extends PayloadOptions<Schema> {
-  /** Says for each job whether its effect is there, is missing, or has lost its source. */
+  /** Says for each job whether its effect exists, is missing, or no longer has a source. */
   observe(jobs: readonly BatchItem<z.output<Schema>, Env>[]): Promise<readonly Observation[]>;
-  /** Brings the effect about. A later claim looks whether it is there. */
+  /** Causes the effect. A later claim checks that it exists. */
   run(payload: z.output<Schema>, context: HandlerContext<Env>): HandlerResult | Promise<HandlerResult>;
-  /** When to look again after a run. Default 60. */
+  /** How long after a run the check happens. Default 60. */
   observeAfterSeconds?: number;
 }
 
@@ -58,14 +58,14 @@ export function defineReconciledJob<Schema extends PayloadSchema, Env = unknown>
   };
 }
 
-/** An attempt that was used and has not failed: its run has ended well, and this claim is the look. */
+/** True if an attempt was used and has not failed. Then its run has ended well, and this claim is the check. */
 function isAfterRun(job: RunningJob | undefined): boolean {
   if (!job) return false;
   const { attempt, maxAttempts } = job.context;
   return attempt > 1 && (job.errors.at(-1)?.attempt !== attempt - 1 || attempt > maxAttempts);
 }
 
-/** What observe() throws is what it says of each. */
+/** An error thrown by observe() counts for each job. */
 async function observed<Item>(
   observe: (items: readonly Item[]) => Promise<readonly Observation[]>,
   items: readonly Item[],
@@ -88,7 +88,7 @@ function outcomeOfLook(seen: Observation | { error: unknown } | undefined, secon
   );
 }
 
-/** The look and the run before it are one attempt. */
+/** The check and the run before it are one attempt. */
 function withRun(outcome: Outcome): Outcome {
   const isEnd = outcome.kind === "complete" || outcome.kind === "retry" || outcome.kind === "bury";
   return isEnd ? { ...outcome, uses: 0 } : outcome;

@@ -1,4 +1,4 @@
-// defineJob: a job type as its user writes it. The payload's schema types the handler and every producer.
+// defineJob: how a user defines a job type. The payload's schema gives the handler and every producer their types.
 import type * as z from "zod";
 import type { Fault } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
@@ -6,16 +6,16 @@ import type { HandlerContext, JobType } from "../queue/ports.ts";
 import { checkPayload, type OlderPayload } from "./payload.ts";
 import { parseTypeOptions, type TypeOptions } from "./type-options.ts";
 
-/** Takes a JSON object; what the handler gets may be anything. */
+/** Accepts a JSON object. It may turn it into anything for the handler. */
 export type PayloadSchema = z.ZodType<unknown, object>;
 
-/** A handler that returns nothing is the common one. */
+/** Most handlers return nothing. */
 // biome-ignore lint/suspicious/noConfusingVoidType: that is what an async function without a return gives.
 export type HandlerResult = Json | undefined | void;
 
 export interface PayloadOptions<Schema extends PayloadSchema> extends TypeOptions {
   payload: Schema;
-  /** Shapes that the payload had before, the newest first. */
+  /** Earlier shapes of the payload, newest first. */
   older?: readonly OlderPayload[];
 }
 
@@ -25,7 +25,7 @@ export interface JobOptions<Schema extends PayloadSchema, Env = unknown> extends
 
 export interface JobDefinition<Schema extends PayloadSchema = PayloadSchema> extends JobType {
   readonly payload: Schema;
-  /** What is wrong with a payload; empty when it can be enqueued. */
+  /** The faults of a payload. Empty if it can be enqueued. */
   faultsOf(payload: unknown): Fault[];
 }
 
@@ -45,7 +45,7 @@ export function defineJob<Schema extends PayloadSchema, Env = unknown>(
   };
 }
 
-/** A type that has no handler here: only pullers claim its jobs. */
+/** A type without a handler in the Worker. Only pullers claim its jobs. */
 export function definePulledJob<Schema extends PayloadSchema>(
   type: string,
   { payload, older, ...options }: PayloadOptions<Schema>,

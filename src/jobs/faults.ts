@@ -1,5 +1,5 @@
-// A zod error as a list of faults, each with the path of the field at fault. Bounded, whatever was sent: it goes back to
-// the caller.
+// Turns a zod error into a list of faults, each with the path of its field. The list goes back to the caller, so its
+// size is bounded.
 import type * as z from "zod";
 import type { Fault } from "../core/errors.ts";
 

@@ -1,24 +1,24 @@
-// A type's payload: its schema, and the shapes it had before. What was enqueued by an older version of the app is
-// brought up step by step to the shape that today's handler takes.
+// A type's payload: its schema, and its earlier shapes. A payload that an older version of the app enqueued is upgraded
+// step by step to the shape that today's handler takes.
 import type * as z from "zod";
 import { FatalError, type Fault } from "../core/errors.ts";
 import type { Payload } from "../core/job.ts";
 import { faultsOf } from "./faults.ts";
 
-/** An older shape, and how to make the next newer one of it. */
+/** An earlier shape, and how to turn it into the next newer one. */
 export interface OlderPayload {
   payload: z.ZodType;
   upgrade(payload: never): unknown;
 }
 
 export interface PayloadCheck<Output> {
-  /** What is wrong with a payload that somebody wants to enqueue; empty when nothing is. */
+  /** The faults of a payload that a producer wants to enqueue. Empty if there are none. */
   faultsOf(payload: unknown): Fault[];
-  /** The payload for the handler. One that fits no shape is fatal: no later attempt can do better. */
+  /** The payload for the handler. A payload that fits no shape is a fatal error, because no later attempt can succeed. */
   parse(stored: Payload): Output;
 }
 
-/** `older`: the newest first. */
+/** `older` is sorted, newest first. */
 export function checkPayload<Schema extends z.ZodType>(
   schema: Schema,
   older: readonly OlderPayload[] = [],

@@ -1,25 +1,25 @@
-// What every kind of job type can say of itself, with its defaults. A bad option is an error when the Worker starts.
+// The options of every kind of job type, with their defaults. An invalid option is an error when the Worker starts.
 import * as z from "zod";
 import { type Backoff, defaultBackoff } from "../core/policy/backoff.ts";
 import type { JobType } from "../queue/ports.ts";
 import { faultsOf } from "./faults.ts";
 
 export interface TypeOptions {
-  /** Where its jobs go unless the producer names another queue. Default "default". */
+  /** The queue of its jobs, unless the producer names another. Default "default". */
   queue?: string;
   /** 1 to 20, default 5. */
   maxAttempts?: number;
   /** Default: 30 s, doubling up to an hour, and up to 15 s of jitter. */
   backoff?: Partial<Backoff>;
-  /** A handler that runs longer has failed. Default 300. */
+  /** A handler that runs longer fails. Default 300. */
   timeoutSeconds?: number;
-  /** How long a job is held without a sign of life: 60 to 3600, default 300. Drains extend it while they live. */
+  /** How long a lease lasts unless it is extended: 60 to 3600, default 300. A running drain extends it. */
   leaseSeconds?: number;
-  /** Jobs of this type at one time, across all drains. */
+  /** How many jobs of this type run at one time, across all drains and pullers. */
   concurrency?: number;
-  /** Jobs of this type that start in any period, across all drains. */
+  /** How many jobs of this type start in a period, across all drains and pullers. */
   rate?: { limit: number; per: "second" | "minute" | "hour" | number };
-  /** Requests that a handler sends for one job: a drain counts them against the platform's limit. Default 0. */
+  /** How many requests the handler sends for one job. A drain counts them against the platform's limit. Default 0. */
   subrequests?: number;
 }
 

@@ -1,5 +1,5 @@
-// What /metrics says of alarms: how many of each fire, and how their targets fare. Labels are bounded by the alarms there
-// are and the targets that are set.
+// The metrics of alarms: how many of each fire, and the state of their targets. The number of labels is bounded by the
+// alarms and the configured targets.
 import { type AlarmState, alarmNames, type TargetHealth } from "../alarms/alarm.ts";
 import type { Family } from "./prometheus-text.ts";
 

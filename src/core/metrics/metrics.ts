@@ -1,10 +1,10 @@
-// The metrics, made from one look. Labels are bounded: the queues and types with the most jobs have series of
-// their own, all others are summed up as "other". infra/grafana uses these names.
+// The metrics, made from one snapshot. The number of labels is bounded: the queues and types with the most jobs have
+// their own series, and all others are summed up as "other". infra/grafana uses these names.
 
 import type { Counts, Durations, Group, Snapshot } from "../snapshot.ts";
 import { type Family, histogramSamples, type Labels, type Sample } from "./prometheus-text.ts";
 
-/** Pairs of a queue and a type. */
+/** The number of pairs of queue and type. */
 export const maxPairs = 200;
 const other = { queue: "other", type: "other" };
 
@@ -23,7 +23,7 @@ export function metricsOf(snapshot: Snapshot, durations: Durations): Family[] {
 
 type Pair = Pick<Group, "queue" | "type">;
 
-/** The pair that stands for a pair: itself, or "other". */
+/** The label of a pair: its own names, or "other". */
 function boundedBy(groups: readonly Group[]): (pair: Pair) => Pair {
   const enqueued = new Map<string, number>();
   for (const group of groups) enqueued.set(keyOf(group), (enqueued.get(keyOf(group)) ?? 0) + group.enqueued);

@@ -1,7 +1,7 @@
-// The Prometheus text format 0.0.4: families of samples as text. No library for it runs without Node, and it is small.
+// Writes the Prometheus text format 0.0.4. No library for it runs without Node, and it is small.
 
 export interface Family {
-  /** With its base unit in it, and `_total` if it only ever rises. */
+  /** Contains the base unit, and ends in `_total` if the value only rises. */
   name: string;
   help: string;
   type: "counter" | "gauge" | "histogram";
@@ -11,7 +11,7 @@ export interface Family {
 export interface Sample {
   labels?: Labels;
   value: number;
-  /** Of a histogram: its buckets, sum and count are samples of the family. */
+  /** The suffix of a histogram's sample: bucket, sum or count. */
   suffix?: "_bucket" | "_sum" | "_count";
 }
 
@@ -35,7 +35,7 @@ export function toText(families: readonly Family[]): string {
     .join("");
 }
 
-/** `buckets` are the jobs up to each bound and not up to the one before it; the last one is past all bounds. */
+/** Each of `buckets` counts the jobs between two bounds. The last one counts those above all bounds. */
 export function histogramSamples(
   labels: Labels,
   { bounds, buckets, sum }: { bounds: readonly number[]; buckets: readonly number[]; sum: number },

@@ -8,7 +8,7 @@ export interface Backoff {
 
 export const defaultBackoff: Backoff = { baseSeconds: 30, maxSeconds: 3600, jitterSeconds: 15 };
 
-/** `random` is in [0, 1): the jitter keeps jobs that failed together from coming back together. */
+/** `random` is in [0, 1). The jitter spreads jobs that failed together. */
 export function backoffSeconds(
   backoff: Backoff,
   { attempt, random }: { attempt: number; random: number },

@@ -1,39 +1,39 @@
-// What one drain may spend. An invocation is short, counts its subrequests, and shares 128 MB with others; and what it
-// claims it has to settle itself. So claiming stops early, and nothing is started that could outlast the hard end.
+// What one drain may use up. An invocation is short, has a limited number of subrequests, and shares 128 MB with others.
+// It must settle what it claims. So it stops claiming early, and starts no handler that could run past the hard end.
 
 export interface DrainBudget {
   /** No claim after this. */
   claimForMs: number;
-  /** The invocation is over: no handler may run past it. */
+  /** The end of the invocation. No handler may run past it. */
   hardEndMs: number;
-  /** All outgoing requests: statements and what handlers send. */
+  /** All outgoing requests: statements, and what handlers send. */
   subrequests: number;
-  /** Handlers at one time. */
+  /** How many handlers run at one time. */
   inFlight: number;
-  /** Of payloads, for each claim. */
+  /** The size of all payloads of one claim. */
   payloadBytes: number;
   maxBatch: number;
 }
 
-/** A plan's number of subrequests, less what the round itself needs at its begin and end. */
+/** A plan's number of subrequests, minus what the round itself needs at its start and end. */
 export const planSubrequests = { free: 50 - 6, paid: 1000 - 6 } as const;
 export type Plan = keyof typeof planSubrequests;
 
 const common = { inFlight: 200, payloadBytes: 4 * 1024 * 1024, maxBatch: 100 };
 
-/** A cron may run for 15 minutes; a new version of the Worker leaves it 30 s. */
+/** A cron invocation may run for 15 minutes. A deploy of a new version gives it 30 s. */
 export function cronBudget(plan: Plan): DrainBudget {
   return { ...common, claimForMs: 25_000, hardEndMs: 14 * 60_000, subrequests: planSubrequests[plan] };
 }
 
-/** After a response the platform leaves 30 s. */
+/** The platform allows 30 s after a response. */
 export function nudgeBudget(plan: Plan): DrainBudget {
   return { ...common, claimForMs: 10_000, hardEndMs: 28_000, subrequests: planSubrequests[plan] };
 }
 
 export type DrainEnd = "empty" | "time" | "subrequests" | "error";
 
-/** A claim needs itself, a settle, and one more settle for what runs on. */
+/** A claim needs one for itself, one for a settle, and one more settle for jobs that run longer. */
 const subrequestsForABatch = 3;
 
 export function claimingEnd(
@@ -44,12 +44,12 @@ export function claimingEnd(
   return hasSubrequests(budget, spent) ? null : "subrequests";
 }
 
-/** For one more batch. What is left otherwise is for settling what runs. */
+/** Whether there are enough for one more batch. The rest is kept for settling running jobs. */
 export function hasSubrequests(budget: DrainBudget, spent: { subrequests: number }): boolean {
   return spent.subrequests + subrequestsForABatch <= budget.subrequests;
 }
 
-/** What a drain needs at least, with the record of its round. */
+/** The minimum that a drain needs, with the record of its round. */
 const subrequestsForADrain = subrequestsForABatch + 1;
 
 /** How many drains an invocation can pay for. */
@@ -57,7 +57,7 @@ export function drainsThatFit(budget: DrainBudget): number {
   return Math.floor(budget.subrequests / subrequestsForADrain);
 }
 
-/** Queues that are drained in one invocation share what it may spend. */
+/** Queues that are drained in one invocation share its budget. */
 export function shareOf(budget: DrainBudget, { drains }: { drains: number }): DrainBudget {
   if (drains <= 1) return budget;
   return {
@@ -68,7 +68,7 @@ export function shareOf(budget: DrainBudget, { drains }: { drains: number }): Dr
   };
 }
 
-/** A handler is started only if its time-out fits before the hard end. */
+/** A handler starts only if its time-out ends before the hard end. */
 export function fitsBeforeEnd(
   budget: DrainBudget,
   work: { elapsedMs: number; timeoutSeconds: number },
@@ -82,8 +82,8 @@ export interface Pace {
 }
 
 /**
- * How many to claim next: what can be run in the time left for claiming, judged by the last batch, and never more than
- * twice as many as that; at most what there is room for in memory and among the subrequests.
+ * How many jobs to claim next. It estimates from the last batch how many can run in the time left, and never takes more
+ * than twice as many as last time. Memory and subrequests limit it too.
  */
 export function nextBatchSize(
   budget: DrainBudget,

@@ -1,4 +1,4 @@
-// How many drains a queue's backlog is worth: one for every so many waiting jobs, at least one, at most the limit.
+// How many drains to start for a queue: one for each share of its backlog, at least one, and at most the limit.
 
 export interface FanOut {
   jobsPerDrain: number;
@@ -7,12 +7,12 @@ export interface FanOut {
 
 export const defaultFanOut: FanOut = { jobsPerDrain: 500, maxDrains: 4 };
 
-/** A chain has at most 32 invocations, the cron's own among them. */
+/** Cloudflare allows 32 invocations in a chain. The cron's own is one of them. */
 export const maxInvocations = 30;
 
 /**
- * The queue of each drain of a round. Every queue gets its first one before any gets a second, so that a large backlog
- * takes no other queue's place.
+ * The queue of each drain of a round. Every queue gets its first drain before any queue gets a second one, so that a large
+ * backlog does not push other queues out.
  */
 export function drainsOfRound(
   waiting: readonly { queue: string; due: number }[],

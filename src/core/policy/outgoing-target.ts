@@ -1,8 +1,8 @@
-// Where an outgoing request may go: to a public host over https. Private, loopback and link-local addresses are refused
-// unless the deployment allows them, so that a target can never be a way into the network that the Worker runs in. Names
-// are not resolved here: that a public name leads to a private address is for the platform to refuse.
+// Checks that an outgoing request goes to a public host over https. Private, loopback and link-local addresses are
+// refused unless the deployment allows them, so that a target cannot reach into the Worker's own network. Names are not
+// resolved: if a public name points to a private address, the platform must refuse it.
 
-/** What is wrong with the target; null when it may be called. */
+/** Why the target is refused. Null if it may be called. */
 export function refusalOf(target: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
   const url = parse(target);
   if (!url) return "is not a URL";
@@ -14,7 +14,7 @@ export function refusalOf(target: string, { allowPrivate }: { allowPrivate: bool
   return null;
 }
 
-/** By hand: the core knows no platform, and URL is the platform's. Anything unusual is no match, and so refused. */
+/** The core has no `URL`, which belongs to the platform. Anything unusual does not match, and is refused. */
 function parse(target: string): { protocol: string; hasCredentials: boolean; host: string } | null {
   const parts = /^([a-z]+):\/\/([^/?#\s\\]+)([/?#][^\s\\]*)?$/i.exec(target);
   if (!parts?.[1] || !parts[2]) return null;
@@ -33,12 +33,12 @@ function parse(target: string): { protocol: string; hasCredentials: boolean; hos
 function isPrivateHost(host: string): boolean {
   if (host.startsWith("[")) return isPrivateIpv6(host.slice(1, -1));
   const name = host.replace(/\.$/, "");
-  // A name without a dot, or one that is all numbers, has a meaning only inside a network (2130706433 is 127.0.0.1).
+  // A name without a dot only means something inside a network. A number can be an address (2130706433 is 127.0.0.1).
   if (!name.includes(".") || /^[0-9a-fx.]+$/.test(name)) return !isPublicIpv4(name);
   return privateNames.test(name);
 }
 
-/** Reserved by RFC 2606, 6761, 6762, 7686 and 8375 and by ICANN; used inside clusters; and the names of home routers. */
+/** Names reserved by RFC 2606, 6761, 6762, 7686 and 8375 and by ICANN, names inside clusters, and names of home routers. */
 const privateNames =
   /(^|\.)(localhost|localdomain|local|internal|intranet|private|lan|home|corp|home\.arpa|svc|test|invalid|onion|router|dhcp|(fritz|easy)\.box|fritz\.nas|speedport\.ip)$/;
 
@@ -64,8 +64,8 @@ function isPublicIpv4(host: string): boolean {
 }
 
 /**
- * Only 2000::/3 is public, less 2001::/23 (Teredo, which holds an IPv4 address, and other special uses), 2002::/16 (6to4,
- * which holds one too), and documentation (2001:db8::/32, 3fff::/20).
+ * Only 2000::/3 is public, except 2001::/23 (Teredo, which contains an IPv4 address, and other special uses), 2002::/16
+ * (6to4, which contains one too), and documentation (2001:db8::/32, 3fff::/20).
  */
 function isPrivateIpv6(address: string): boolean {
   const [first = 0, second = 0] = address.split(":").map((group) => Number.parseInt(group || "0", 16));

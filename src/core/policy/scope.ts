@@ -1,8 +1,8 @@
-// What a rule is about, and the rows that are within it. There may be thousands of queues, each with a look of its own:
-// so the rows are sorted once, and a look reads no row but its own.
+// The scope of a rule, and the rows within it. There may be thousands of queues, each with a rule. So the rows are grouped
+// once, and each rule reads only its own.
 import { isCanary } from "../alarms/alarm.ts";
 
-/** Null: all of them. */
+/** Null means all of them. */
 export interface Scope {
   queue: string | null;
   jobType: string | null;
@@ -13,7 +13,7 @@ interface Placed {
   type: string;
 }
 
-/** The canary is watched by its completions alone: a scope holds it only where it names it. */
+/** Only a rule that names the canary includes it. */
 export function within<Row extends Placed>(rows: readonly Row[]): (scope: Scope) => readonly Row[] {
   const ofUsers = rows.filter((row) => !isCanary(row));
   const byQueue = grouped(ofUsers, ({ queue }) => queue);

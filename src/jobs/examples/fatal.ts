@@ -1,4 +1,4 @@
-// Dies at once with the message it is given: shows the dead letters.
+// Fails for good with the given message, to show dead letters.
 import * as z from "zod";
 import { FatalError } from "../../core/errors.ts";
 import { defineJob } from "../define.ts";

@@ -1,4 +1,4 @@
-// Fails as often as it is told to, then completes: shows retries.
+// Fails a given number of times and then completes, to show retries.
 import * as z from "zod";
 import { defineJob } from "../define.ts";
 

@@ -1,4 +1,4 @@
-// Takes as long as it is told to, and ends at once when its time is up.
+// Runs for a given time, and stops at once when it is aborted.
 import * as z from "zod";
 import { defineJob } from "../define.ts";
 
