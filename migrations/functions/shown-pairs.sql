@@ -25,16 +25,21 @@ set search_path from current
 set enable_seqscan = off
 set jit = off
 as $$
+  -- Materialized: the ledger has no index, and before PostgreSQL 18 reading it adds 10,000,000,000 to the cost of a plan
+  -- while enable_seqscan is off. Beside that a join of each row with each row looks as cheap as any other.
+  with unfolded as materialized (
+    select date_bin('1 minute', at, '2000-01-01 00:00+00') as minute, lane, enqueued, completed, failed, expired,
+           coalesce(pending, 0) - coalesce(scheduled, 0) as ready
+    from ledger
+    where at >= date_trunc('minute', now()) - interval '1 hour'
+  )
   select minute, queue, type, coalesce(sum(enqueued), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0),
          coalesce(sum(expired), 0), coalesce(sum(ready), 0)
   from (
     select minute, lane, enqueued, completed, failed, expired, pending - scheduled as ready from tally
     where minute >= date_trunc('minute', now()) - interval '1 hour'
     union all
-    select date_bin('1 minute', at, '2000-01-01 00:00+00'), lane, enqueued, completed, failed, expired,
-           coalesce(pending, 0) - coalesce(scheduled, 0)
-    from ledger
-    where at >= date_trunc('minute', now()) - interval '1 hour'
+    select * from unfolded
   ) as entries
   join shown_pairs(p_pairs) using (lane)
   group by minute, queue, type
