@@ -1,15 +1,17 @@
 -- What the reaper does, each step bounded and harmless when it is run twice or by two at once.
 
--- Leases that ran out: whoever held them died. The jobs come back after a backoff; or they are dead (abandoned) when
--- their attempts are used up. Bounded by jobs: the lease that reaches the limit is the last.
+-- A lease that ran out was held by a process that died. Its jobs come back after a backoff, or they are dead (abandoned)
+-- when their attempts are used up. The limit counts jobs: the lease that reaches it is the last one.
 --
--- Any of them may be what ended their invocation, but most likely none or one is. So they go on in groups, which takes
--- little longer than without; whoever is in a group that ends again goes on in a smaller one, and the third time alone.
--- Alone at once goes a job that could not afford the group: its own last attempt must not depend on others. So a job
--- that ends its invocation is alone in its fourth, and takes no other to its death.
+-- Any of these jobs may be what ended its invocation, but most likely none or one is. So they run again in groups, which
+-- takes little longer than all at once. A group that ends its invocation again is split into smaller ones, and the third
+-- time each job runs alone. A job that has too few attempts left for a group runs alone at once, since its last attempt
+-- must not depend on others. So a job that ends its invocation is alone in its fourth, and no other job dies with it.
 create or replace function reap_leases(
   p_limit    int,
-  p_backoffs jsonb default null, -- { type: { base, max, jitter } } where a type's backoff is not the default
+  -- { default: backoff, types: { type: backoff } }, where a backoff is { waits: [seconds after attempt 1, 2, …], jitter }.
+  -- Without it jobs come back at once.
+  p_backoffs jsonb default null,
   out returned int, out buried int
 )
 language plpgsql
@@ -19,7 +21,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  c_groups constant smallint[] := array[32, 6]; -- at the first strike, at the second
+  c_groups constant smallint[] := array[32, 6]; -- the largest group after the first time, after the second
   v_jobs   settled_job[];
 begin
   with ran_out as materialized (
@@ -45,7 +47,7 @@ begin
     cross join lateral (select max_attempts from job where job.id = entry.id) as kept
   ),
   isolated as materialized (
-    select lane.lane, kind.group_size, p_backoffs -> lane.type as backoff, jobs,
+    select lane.lane, kind.group_size, coalesce(p_backoffs -> 'types' -> lane.type, p_backoffs -> 'default') as backoff, jobs,
            lane_of(lane.queue, lane.type, lane.priority, kind.group_size) as isolated_lane
     from (select lane, group_size, count(*)::int as jobs from abandoned group by lane, group_size) as kind
     join lane using (lane)
@@ -63,11 +65,11 @@ begin
   returned := coalesce(cardinality(v_jobs), 0) - buried;
 end $$;
 
--- min(base × 2^(attempt−1), max) + random(0, jitter), as core/policy/backoff.ts has it for a handler that failed.
+-- Reads the wait from the list that core/policy/backoff.ts made. The last one is that of all later attempts.
 create or replace function backoff_seconds(attempt int, backoff jsonb) returns float8
 language sql volatile
-return least(coalesce((backoff ->> 'base')::float8, 30) * 2 ^ (attempt - 1), coalesce((backoff ->> 'max')::float8, 3600))
-       + random() * coalesce((backoff ->> 'jitter')::float8, 15);
+return coalesce(coalesce(backoff -> 'waits' -> (attempt - 1), backoff -> 'waits' -> -1)::float8
+                + random() * (backoff -> 'jitter')::float8, 0);
 
 -- Pending jobs past their expiry: dead. Those whose producer chose a time are listed in `expiry`; all others
 -- expire 30 days after their creation, which is in their id. A job that is being processed may finish; if it

@@ -1,5 +1,7 @@
 // reap: leases that ran out and jobs past their expiry, in bounded steps that two reapers may run at once.
+import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
+import { backoffSeconds, backoffWaits, defaultBackoff } from "../../src/core/policy/backoff.ts";
 import { cancel, reapExpired, reapLeases } from "../../src/core/sql/index.ts";
 import { makeOlder } from "../support/old-jobs.ts";
 import { inSession } from "../support/sessions.ts";
@@ -110,22 +112,26 @@ describe("a lease that ran out", () => {
     expect(await queue.count("scheduled")).toBe(50);
   });
 
-  test.each([
-    [1, 30],
-    [2, 60],
-    [4, 240],
-    [8, 3600],
-    [20, 3600],
-  ])("after attempt %i waits %i seconds and up to 15 more", async (attempt, base) => {
-    const seconds = await queue.query<{ seconds: number }>(
-      "select sluice.backoff_seconds($1, null) as seconds from generate_series(1, 100)",
-      [attempt],
+  test("waits as long as a failed attempt of its type does, whatever the backoff", async () => {
+    const number = (max: number) => fc.double({ min: 0.001, max, noNaN: true });
+    const backoffs = fc.sample(
+      fc.record({ baseSeconds: number(1e5), maxSeconds: number(1e6), jitterSeconds: number(1e4) }),
+      { numRuns: 50, seed: 1 },
     );
-    for (const row of seconds) {
-      expect(row.seconds).toBeGreaterThanOrEqual(base);
-      expect(row.seconds).toBeLessThan(base + 15);
+    for (const backoff of [defaultBackoff, ...backoffs]) {
+      const json = JSON.stringify({ waits: backoffWaits(backoff), jitter: backoff.jitterSeconds });
+      const rows = await queue.query<{ attempt: number; seconds: number }>(
+        `select attempt, sluice.backoff_seconds(attempt, $1::jsonb) as seconds
+         from generate_series(1, 20) as attempt, generate_series(1, 20)`,
+        [json],
+      );
+      expect(rows).toHaveLength(400);
+      for (const { attempt, seconds } of rows) {
+        expect(seconds).toBeGreaterThanOrEqual(backoffSeconds(backoff, { attempt, random: 0 }));
+        expect(seconds).toBeLessThanOrEqual(backoffSeconds(backoff, { attempt, random: 1 }));
+      }
+      expect(new Set(rows.map(({ seconds }) => seconds)).size).toBeGreaterThan(200);
     }
-    expect(new Set(seconds.map((row) => row.seconds)).size).toBeGreaterThan(50);
   });
 });
 

@@ -1,6 +1,8 @@
 // Every call that is made while jobs flow, or when somebody looks: what it may touch in a large queue. The bounds are
 // in buffers (8 KiB pages, counted each time they are looked at) and hold at 100,000 jobs as at a million.
 import type pg from "pg";
+import { reapLeases } from "../../src/core/sql/index.ts";
+import { compile } from "../../src/core/sql/statement.ts";
 import { type ClaimedRow, type HeldJobs, heldOf } from "./churn.ts";
 import { commonTag, commonTypes, rareType } from "./large-queue.ts";
 
@@ -21,6 +23,7 @@ const enqueue = "select * from sluice.enqueue_jobs($1)";
 const extend = "select * from sluice.extend($1, $2, 600)";
 const cancel = "select sluice.cancel($1)";
 const find = "select * from sluice.find_job($1)";
+const reap = (limit: number) => compile(reapLeases({ limit }));
 const list = "select * from sluice.list_jobs($1, $2, $3, $4, $5, 100)";
 
 const of = (
@@ -65,13 +68,8 @@ export const hotCalls: readonly HotCall[] = [
     "job_pkey",
     "lease_by_deadline",
   ]),
-  of("reap leases, none ran out", "select * from sluice.reap_leases(100)", () => [], 40, [
-    "lease_by_deadline",
-  ]),
-  of("reap 100 jobs of leases", "select * from sluice.reap_leases(1)", ranOut, 1_400, [
-    "lease_by_deadline",
-    "job_pkey",
-  ]),
+  of("reap leases, none ran out", reap(100).text, () => reap(100).values, 40, ["lease_by_deadline"]),
+  of("reap 100 jobs of leases", reap(1).text, ranOut, 1_400, ["lease_by_deadline", "job_pkey"]),
   of("reap expired, none is", "select sluice.reap_expired(1000)", () => [], 60, [
     "expiry_in_order",
     "ready_by_id",
@@ -172,7 +170,7 @@ async function packedIdOf(client: pg.ClientBase, table: "done" | "lease"): Promi
 
 async function ranOut(client: pg.ClientBase): Promise<unknown[]> {
   await client.query("select count(*) from sluice.claim('default', array['mail'], 100, -1)");
-  return [];
+  return reap(1).values;
 }
 
 async function expire(client: pg.ClientBase): Promise<unknown[]> {

@@ -1,13 +1,13 @@
 // What the reaper runs, one statement a step, each bounded. See migrations/functions/reap.sql, books.sql,
 // partitions.sql, advance-cursors.sql and inspect.sql.
 import { sql } from "drizzle-orm";
-import type { Backoff } from "../policy/backoff.ts";
+import { type Backoff, backoffWaits, defaultBackoff } from "../policy/backoff.ts";
 import type { Statement } from "./statement.ts";
 
 export interface ReapLeases {
   /** In jobs. */
   limit: number;
-  /** Of each type that has its own; all others come back after the default. */
+  /** By type. Jobs of all other types come back after the default. */
   backoffs?: Readonly<Record<string, Backoff>>;
 }
 
@@ -15,17 +15,14 @@ export function reapLeases({
   limit,
   backoffs = {},
 }: ReapLeases): Statement<{ returned: number; buried: number }> {
-  const byType = Object.fromEntries(
-    Object.entries(backoffs).map(([type, { baseSeconds, maxSeconds, jitterSeconds }]) => [
-      type,
-      { base: baseSeconds, max: maxSeconds, jitter: jitterSeconds },
-    ]),
-  );
+  const toWaits = (backoff: Backoff) => ({ waits: backoffWaits(backoff), jitter: backoff.jitterSeconds });
+  const types = Object.entries(backoffs).map(([type, backoff]) => [type, toWaits(backoff)]);
+  const waits = { default: toWaits(defaultBackoff), types: Object.fromEntries(types) };
   return {
     name: "reap leases",
     isRepeatable: true,
     build: (schema) => sql`
-      select returned, buried from ${schema}.reap_leases(${limit}::int, ${JSON.stringify(byType)}::jsonb)`,
+      select returned, buried from ${schema}.reap_leases(${limit}::int, ${JSON.stringify(waits)}::jsonb)`,
     decode: (row) => ({ returned: Number(row.returned), buried: Number(row.buried) }),
   };
 }

@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type pg from "pg";
 import type { NewJob } from "../../../src/core/job.ts";
 import { enqueue } from "../../../src/core/sql/enqueue.ts";
-import { cancel, discard, enqueueMany, enqueueOne, replay } from "../../../src/core/sql/index.ts";
+import { cancel, discard, enqueueMany, enqueueOne, reapLeases, replay } from "../../../src/core/sql/index.ts";
 import type { SeededRandom } from "../../support/seeded-random.ts";
 import type { Gate } from "./gate.ts";
 import { claimAndSettle } from "./gate-claimer.ts";
@@ -79,7 +79,7 @@ const reaper: Actor = async (gate, random) => {
   const keys = gate.abandoned.map((job) => job.leaseKey);
   await expireLeases(gate.pool, { keys, share: 0.02 });
   await inTransaction(gate.pool, { isCommitted: !random.isLikely(rollbackShare) }, (client) =>
-    client.query("select sluice.reap_leases(1000)"),
+    runOn(client, reapLeases({ limit: 1000 })),
   );
   await bringForward(gate.pool, "2 seconds");
   return restMs.reaper;

@@ -1,5 +1,5 @@
 // The end of the gate: time is forced forward until nothing more can be claimed, and then every job is counted.
-import { claim, settle } from "../../../src/core/sql/index.ts";
+import { claim, reapLeases, settle } from "../../../src/core/sql/index.ts";
 import { createRandom } from "../../support/seeded-random.ts";
 import type { Gate } from "./gate.ts";
 import { checker, gateTypes } from "./gate-actors.ts";
@@ -26,7 +26,7 @@ const batch = 500;
 export async function driveToTheEnd(gate: Gate): Promise<GateCount> {
   for (let idle = 0; idle < idleRounds; ) {
     await expireLeases(gate.pool, { share: 1 });
-    await gate.pool.query("select sluice.reap_leases(100000)");
+    await runOn(gate.pool, reapLeases({ limit: 100_000 }));
     await bringForward(gate.pool);
     await gate.pool.query("select sluice.advance_cursors()");
     idle = (await completeAll(gate)) > 0 ? 0 : idle + 1;
