@@ -6,6 +6,8 @@ export interface Flags {
   size: Exclude<Size, "smoke">;
   workloads: readonly string[];
   systems: readonly string[];
+  /** Another checkout of Sluice, measured as the system "before". */
+  beside: string | undefined;
   out: string;
   help: boolean;
 }
@@ -27,6 +29,8 @@ this machine's. A full run takes about 20 minutes; leave the machine alone meanw
   --quick           small sizes, one round: under 2 minutes, and rough
   --only A,B        these workloads (see below)
   --systems A,B     these systems: ${systems.join(", ")}
+  --beside DIR      another checkout of Sluice, with its node_modules, as one more system named "before". Shows what a
+                    change of the engine gains or costs. Writes to .sluice/bench
   --out DIRECTORY   for results.json, results.md and the charts: docs/bench, with --quick .sluice/bench. What it has of
                     other workloads, from a run of the same kind, is kept
   --help            this text
@@ -53,7 +57,8 @@ export function parseFlags(args: string[], choices: Choices): Flags | string {
     size: values.quick ? "quick" : "full",
     workloads: chosen.only ?? known.only,
     systems: chosen.systems ?? known.systems,
-    out: values.out ?? (values.quick ? ".sluice/bench" : "docs/bench"),
+    beside: values.beside,
+    out: values.out ?? (values.quick || values.beside ? ".sluice/bench" : "docs/bench"),
     help: values.help,
   };
 }
@@ -69,6 +74,7 @@ function parse(args: string[]) {
       quick: { type: "boolean", default: false },
       only: { type: "string" },
       systems: { type: "string" },
+      beside: { type: "string" },
       out: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },

@@ -1,7 +1,7 @@
 // `npm run bench`: Sluice and its peers in one run. Starts what it needs and takes it down again, Ctrl-C included.
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { stopAllGuarded } from "../../infra/local/guard.ts";
 import { systems, workloads } from "./choices.ts";
 import { type Flags, parseFlags, usage } from "./flags.ts";
@@ -11,6 +11,7 @@ import { table } from "./report/table.ts";
 import { writeResults } from "./report/write.ts";
 import { type Results, runBench } from "./run.ts";
 import { openStage, type Stage } from "./stage.ts";
+import type { System } from "./systems/system.ts";
 
 const choices = { workloads, systems: Object.keys(systems) };
 const flags = parseFlags(process.argv.slice(2), choices);
@@ -46,9 +47,7 @@ async function bench(flags: Flags): Promise<void> {
     stage = await openStage(directory);
     const results = await runBench({
       stage,
-      systems: Object.entries(systems).flatMap(([name, make]) =>
-        flags.systems.includes(name) ? [make()] : [],
-      ),
+      systems: await chosenSystems(flags),
       workloads: workloads.filter(({ name }) => flags.workloads.includes(name)),
       size: flags.size,
       log,
@@ -60,6 +59,17 @@ async function bench(flags: Flags): Promise<void> {
     if (!isStopping) console.error((error as Error).message);
     await stop(1);
   }
+}
+
+async function chosenSystems({ systems: names, beside }: Flags): Promise<System[]> {
+  const chosen = Object.entries(systems).flatMap(([name, make]) => (names.includes(name) ? [make()] : []));
+  return beside === undefined ? chosen : [...chosen, await loadBefore(beside)];
+}
+
+/** Another checkout answers by its own adapter, so its statements may differ from this one's. */
+async function loadBefore(checkout: string): Promise<System> {
+  const { sluice } = await import(resolve(checkout, "test/bench/systems/sluice.ts"));
+  return { ...sluice, name: "before" };
 }
 
 function report({ size, out }: Flags, results: Results): void {
