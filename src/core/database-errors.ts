@@ -54,6 +54,36 @@ export function isCollision(sqlstate: string): boolean {
   return sqlstate === "40001" || sqlstate === "40P01";
 }
 
+/** What the driver reported, under the statement's name. It is for logs: callers of the API get a SluiceError. */
+export class StatementError extends Error {
+  override readonly name = "StatementError";
+  readonly statement: string;
+  /** The SQLSTATE, where there is one. */
+  readonly code: string | undefined;
+
+  constructor(statement: string, cause: unknown) {
+    super(`${statement}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    this.statement = statement;
+    this.code = sqlstateOf(cause);
+  }
+}
+
+/** What a log line says of an error. */
+export function describeError(error: unknown): { message: string; statement?: string; sqlstate?: string } {
+  const statement = statementOf(error);
+  const sqlstate = sqlstateOf(error);
+  return {
+    message: error instanceof Error ? error.message : String(error),
+    ...(statement && { statement }),
+    ...(sqlstate && { sqlstate }),
+  };
+}
+
+function statementOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  return error instanceof StatementError ? error.statement : statementOf(error.cause);
+}
+
 /** The SQLSTATE of the innermost cause. The drivers call it `code`. */
 export function sqlstateOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;

@@ -1,5 +1,6 @@
 // Direct is fast, periodic is reliable: after an enqueue a drain of its queue starts at once, in the same invocation but
 // after the response. A lost nudge costs nothing but time, the cron finds the job.
+import { describeError } from "../core/database-errors.ts";
 import { claimingEnd, type DrainBudget, nudgeBudget, type Plan } from "../core/policy/drain-budget.ts";
 import type { DrainOptions } from "../queue/drain/drain.ts";
 import type { Ports } from "../queue/ports.ts";
@@ -57,7 +58,7 @@ function startRound(ports: Ports, name: string, options: Pick<DrainOptions, "bud
   const claimed = Promise.withResolvers<void>();
   const ended = drainRound(ports, { kind: "nudge", name, ...options, onClaimed: claimed.resolve }).then(
     () => {},
-    (error: Error) => ports.log.warn("nudge failed", { queue: name, message: error.message }),
+    (error: unknown) => ports.log.warn("nudge failed", { queue: name, ...describeError(error) }),
   );
   const patience = claimed.promise.then(
     () => new Promise<void>((resolve) => setTimeout(resolve, patienceMs)),

@@ -6,7 +6,7 @@ import { enqueue as enqueueStatement } from "../core/sql/index.ts";
 import type { Ports } from "./ports.ts";
 
 export async function enqueueAll(ports: Ports, jobs: readonly NewJob[]): Promise<EnqueuedJob[]> {
-  return (await ports.db.run(enqueueStatement(jobs))).flat();
+  return ports.db.run(enqueueStatement(jobs));
 }
 
 export async function enqueue(ports: Ports, job: NewJob): Promise<EnqueuedJob> {

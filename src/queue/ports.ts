@@ -4,11 +4,11 @@ import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
 
 /**
- * Statement in, rows out. Over HTTP there are no sessions: a step is one statement. Rejects with a DatabaseErrorCode when
+ * Runs a statement and answers with what it decodes to. Over HTTP there are no sessions: a step is one statement. Rejects with a DatabaseErrorCode when
  * the database cannot be reached or cannot work now; with any other error it has refused the statement.
  */
 export interface Database {
-  run<T>(statement: Statement<T>): Promise<T[]>;
+  run<T>(statement: Statement<T>): Promise<T>;
 }
 
 export interface Clock {

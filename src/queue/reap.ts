@@ -1,6 +1,7 @@
 // The reap round: brings back what dead drains held, buries what is past its time, and keeps the tables in shape. Each
 // step is bounded in rows and in time and stands alone: one that fails does not stop the others, and the round fails at
 // its end. What is left over is for the next round.
+import { describeError } from "../core/database-errors.ts";
 import {
   addPartitions,
   advanceCursors,
@@ -54,7 +55,7 @@ export async function reap(ports: Ports): Promise<ReapReport> {
       await run(report);
     } catch (error) {
       report.error = (error as Error).message;
-      ports.log.error("a reap step failed", { step: name, message: report.error });
+      ports.log.error("a reap step failed", { step: name, ...describeError(error) });
       errors.push(error);
     }
     steps[name] = { ...report, ms: ports.clock.nowMs() - startedMs };
@@ -97,8 +98,8 @@ async function runStep<T>(
 ): Promise<void> {
   const endMs = ports.clock.nowMs() + stepMs;
   while (report.did.length < callsPerStep && ports.clock.nowMs() < endMs) {
-    const [did] = await ports.db.run(statement);
+    const did = await ports.db.run(statement);
     report.did.push(did);
-    if (did === undefined || !hasMore(did)) return;
+    if (!hasMore(did)) return;
   }
 }

@@ -1,5 +1,6 @@
 // The rounds that the crons start. Each is recorded with what it did and why it ended: that is what health, alarms and
 // the dashboard read.
+import { describeError } from "../core/database-errors.ts";
 import { cronBudget, drainsThatFit, type Plan, shareOf } from "../core/policy/drain-budget.ts";
 import { drainsOfRound, type FanOut, maxInvocations } from "../core/policy/fan-out.ts";
 import { backlog, recordRound } from "../core/sql/index.ts";
@@ -74,7 +75,7 @@ export async function recorded(
   } catch (error) {
     // A database that is away fails the record too. The first error is the one to tell.
     await record({ end: "error", message: (error as Error).message, steps: stepsOf(error) }).catch(
-      (unrecorded: Error) => ports.log.error("round not recorded", { kind, message: unrecorded.message }),
+      (unrecorded: unknown) => ports.log.error("round not recorded", { kind, ...describeError(unrecorded) }),
     );
     throw error;
   }

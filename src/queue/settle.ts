@@ -1,5 +1,6 @@
 // The one way in which attempts that ended are settled, for drains and for pullers. It gives each retry its time, settles
 // all of them in one statement, and then lets the breakers of their types learn from what was applied.
+import { describeError } from "../core/database-errors.ts";
 import type { ClaimedJob, Held, Outcome } from "../core/job.ts";
 import { breakerAction, shouldOpenBreaker, withRetryTime } from "../core/policy/attempt-end.ts";
 import type { Settled } from "../core/settlements.ts";
@@ -22,7 +23,7 @@ export async function settleAttempts(
   judgedAtMs: JudgedTypes = new Map(),
 ): Promise<Settled[]> {
   const timed = ended.map(({ job, outcome }) => ({ job, outcome: timeRetry(ports, job, outcome) }));
-  const [settled = []] = await ports.db.run(settle(timed));
+  const settled = await ports.db.run(settle(timed));
   const applied = ended.filter((_, index) => settled[index]?.applied);
   await judgeBreakers(ports, applied, judgedAtMs);
   return settled;
@@ -50,18 +51,18 @@ export async function judgeBreakers(
       if (!isOnTrial) judgedAtMs.set(type, ports.clock.nowMs());
     }
   } catch (error) {
-    ports.log.warn("breaker not judged", { message: (error as Error).message });
+    ports.log.warn("breaker not judged", describeError(error));
   }
 }
 
 async function closeBreaker(ports: Ports, probe: EndedAttempt["job"]): Promise<void> {
-  const [hasClosed] = await ports.db.run(closeBreakerByProbe(probe));
+  const hasClosed = await ports.db.run(closeBreakerByProbe(probe));
   if (hasClosed) ports.log.warn("breaker closed", { type: probe.type });
 }
 
 async function openBreakerIfFailing(ports: Ports, type: string) {
-  const [attempts = { completed: 0, failed: 0, isOnTrial: false }] = await ports.db.run(recentAttempts(type));
-  const [hasOpened] = shouldOpenBreaker(attempts) ? await ports.db.run(openBreaker(type)) : [];
+  const attempts = await ports.db.run(recentAttempts(type));
+  const hasOpened = shouldOpenBreaker(attempts) && (await ports.db.run(openBreaker(type)));
   if (hasOpened) ports.log.error("breaker opened", { type, ...attempts });
   return attempts;
 }

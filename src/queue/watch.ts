@@ -1,8 +1,10 @@
 // The watch round: looks at the queue from outside the drain, changes the alarms by what it saw, sends a canary on its
 // way, and delivers notices. Each step stands alone: one that fails does not stop the others, and the round fails at its end.
+
 import { type AlarmRule, canary } from "../core/alarms/alarm.ts";
 import { windowsOf } from "../core/alarms/alarm-rules.ts";
 import type { Deployment } from "../core/alarms/notice.ts";
+import { describeError } from "../core/database-errors.ts";
 import type { Plan } from "../core/policy/drain-budget.ts";
 import type { Snapshot } from "../core/snapshot.ts";
 import { readAlarms, snapshot } from "../core/sql/index.ts";
@@ -30,11 +32,10 @@ export async function watch(ports: Ports, options: WatchOptions): Promise<object
   const targets = await keyTargets(options.targets);
   const look = async () => {
     const windows = windowsOf(rules);
-    const [[seen], [known]] = await Promise.all([
+    const [seen, known] = await Promise.all([
       ports.db.run(snapshot({ windows })),
       ports.db.run(readAlarms()),
     ]);
-    if (!seen || !known) throw new Error("a look at the queue returned nothing");
     return { seen, known };
   };
   const looked = look();
@@ -48,7 +49,7 @@ export async function watch(ports: Ports, options: WatchOptions): Promise<object
     try {
       await run();
     } catch (error) {
-      ports.log.error("a watch step failed", { step, message: (error as Error).message });
+      ports.log.error("a watch step failed", { step, ...describeError(error) });
       failed.push(error);
     }
   }

@@ -29,9 +29,7 @@ export async function enqueue<Schema extends PayloadSchema>(
   { schema, ...options }: InTransactionOptions = {},
 ): Promise<string> {
   const statement = enqueueOne(newJob(job, payload, options));
-  const [id] = await run(transaction, statement, schema);
-  if (id === undefined) throw new SluiceError("internal", "the enqueue returned no id");
-  return id;
+  return run(transaction, statement, schema);
 }
 
 /** Enqueues a job for each payload, in one statement. Returns their ids in the same order. */
@@ -56,7 +54,7 @@ export async function complete(
   { schema }: { schema?: string } = {},
 ): Promise<void> {
   const held: Held = { id: job.jobId, leaseKey: job.leaseKey };
-  const [applied] = await run(transaction, completeOne(held, output), schema);
+  const applied = await run(transaction, completeOne(held, output), schema);
   if (!applied) throw new SluiceError("lease_lost", `the lease of job ${job.jobId} is lost`);
 }
 
@@ -75,10 +73,10 @@ export function enqueueQuery<
   return neon.query(text, values) as NeonQueryPromise<ArrayMode, FullResults>;
 }
 
-async function run<T>(transaction: Transaction, statement: Statement<T>, schema?: string): Promise<T[]> {
+async function run<T>(transaction: Transaction, statement: Statement<T>, schema?: string): Promise<T> {
   const result = await send(transaction, statement, schema);
-  const rows = Array.isArray(result) ? result : (result as { rows: unknown[] }).rows;
-  return rows.map((row) => statement.decode(row as Row));
+  const rows = Array.isArray(result) ? (result as Row[]) : (result as { rows: Row[] }).rows;
+  return statement.decode(rows);
 }
 
 function send(

@@ -96,7 +96,7 @@ describe.each(Object.keys(drivers))("in a transaction of %s", (name) => {
       );
     });
     expect(await counts()).toEqual({ jobs: 1, customers: 1 });
-    const [job] = await db.run(findJob(id));
+    const job = await db.run(findJob(id));
     expect(job).toMatchObject({
       type: "welcome",
       queue: "mail",
@@ -130,23 +130,23 @@ describe.each(Object.keys(drivers))("in a transaction of %s", (name) => {
         tags: ["bulk"],
       });
     });
-    const jobs = await Promise.all(ids.map(async (id) => (await db.run(findJob(id)))[0]));
+    const jobs = await Promise.all(ids.map(async (id) => await db.run(findJob(id))));
     expect(jobs.map((job) => job?.payload)).toEqual([{ userId: "a" }, { userId: "b" }]);
     expect(jobs[0]).toMatchObject({ queue: "mail", maxAttempts: 3, tags: ["bulk"] });
   });
 
   test("a handler's own write and its job's completion are one", async () => {
     await inTransaction(async (tx) => void (await enqueue(tx, welcome, { userId: "u1" })));
-    const [claimed] = await db.run(
+    const claimed = await db.run(
       claim({ queue: "mail", types: [{ type: "welcome" }], limit: 1, leaseSeconds: 60 }),
     );
-    const [job] = claimed?.jobs ?? [];
+    const [job] = claimed.jobs;
     const held = { jobId: job?.id ?? "", leaseKey: job?.leaseKey ?? "" };
     await inTransaction(async (tx, insert) => {
       await insert("u1");
       await complete(tx, held, { sent: true });
     });
-    expect((await db.run(findJob(held.jobId)))[0]).toMatchObject({
+    expect(await db.run(findJob(held.jobId))).toMatchObject({
       status: "completed",
       output: { sent: true },
     });
@@ -200,6 +200,6 @@ describe("a payload that does not fit", () => {
 
   test("what the schema fills in is stored as it was given", async () => {
     const id = await enqueue(db.pool, welcome, { userId: "u" });
-    expect((await db.run(findJob(id)))[0]?.payload).toEqual({ userId: "u" });
+    expect((await db.run(findJob(id)))?.payload).toEqual({ userId: "u" });
   });
 });

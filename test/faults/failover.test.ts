@@ -8,7 +8,7 @@ import { claim, enqueue, settle } from "../../src/core/sql/index.ts";
 import { newJob } from "../support/jobs.ts";
 import { type Pair, query, startPair } from "../support/standby.ts";
 import { createPgDatabase } from "../support/test-database.ts";
-import { complete, only, times } from "../support/verbs.ts";
+import { complete, times } from "../support/verbs.ts";
 
 let pair: Pair;
 const pools: pg.Pool[] = [];
@@ -38,7 +38,7 @@ async function claimFifty(db: ReturnType<typeof connect>): Promise<ClaimedJob[]>
   const jobs: ClaimedJob[] = [];
   for (let n = 0; n < 5; n++) {
     const wanted = { queue: "default", types: ["echo"], limit: 10, leaseSeconds: 300 };
-    jobs.push(...only(await db.run(claim(wanted))).jobs);
+    jobs.push(...(await db.run(claim(wanted))).jobs);
   }
   return jobs;
 }
@@ -65,9 +65,7 @@ test("stale workers are refused, true holders are not, and generations rise", as
   const last = new Map(stale.map((job) => [job.id, generation(job)]));
   for (const job of held) expect(generation(job)).toBeGreaterThan(last.get(job.id) ?? 0n);
   const settled = async (jobs: ClaimedJob[]) =>
-    only(await current.run(settle(jobs.map((job) => ({ job, outcome: complete }))))).filter(
-      (job) => job.applied,
-    );
+    (await current.run(settle(jobs.map((job) => ({ job, outcome: complete }))))).filter((job) => job.applied);
   expect(await settled(stale)).toHaveLength(0);
   expect(await settled(held)).toHaveLength(50);
 });

@@ -64,8 +64,8 @@ async function runPlan(seed: number): Promise<void> {
     await db.run(reapLeases({ limit: 1000 }));
     await passTime();
     const rival = { queue: "default", types, limit: 2, leaseSeconds: 60 };
-    const [claimed] = await db.run(claim(rival));
-    for (const job of claimed?.jobs ?? []) noteRun(effects, job.id, { ...job, times: 0 });
+    const claimed = await db.run(claim(rival));
+    for (const job of claimed.jobs) noteRun(effects, job.id, { ...job, times: 0 });
   };
   const faulty = createFaultyDatabase(db, { random, share: 0.1 + random.next() * 0.4, meanwhile });
   const broken = { ...healthy, db: faulty };

@@ -28,7 +28,7 @@ test("a settlement sent twice around the split of its lease is applied once", as
       await db.run(extend([job], { seconds: 600 }));
       await verbs.settle([other], complete); // what was left of the lease it knows is gone
       await again.query("begin");
-      const [late = []] = await runOn(again, settle([{ job, outcome: { kind: "bury", message: "no use" } }]));
+      const late = await runOn(again, settle([{ job, outcome: { kind: "bury", message: "no use" } }]));
       await blocker.query("commit");
       await untilWaiting(db.pool);
       await again.query("commit");

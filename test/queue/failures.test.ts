@@ -117,9 +117,7 @@ describe("the job", () => {
     const [listed] = await db.run(listJobs({ limit: 10 }));
     expect(listed?.errors).toEqual([plain]);
     await bringForward(db.pool);
-    const [claimed] = await db.run(
-      claim({ queue: "default", types: ["broken"], limit: 1, leaseSeconds: 60 }),
-    );
-    expect(claimed?.jobs[0]?.errors).toEqual([plain]);
+    const claimed = await db.run(claim({ queue: "default", types: ["broken"], limit: 1, leaseSeconds: 60 }));
+    expect(claimed.jobs[0]?.errors).toEqual([plain]);
   });
 });

@@ -84,8 +84,8 @@ describe("limits across all drains", () => {
   test("a type at its limit keeps no other from being drained", async () => {
     await enqueueMany(10, "narrow");
     const types = [{ type: "narrow", limits: { concurrency: 3 } }, { type: "other" }];
-    const [claimed] = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
-    const held = claimed?.jobs ?? [];
+    const claimed = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
+    const held = claimed.jobs;
     expect(held.map((job) => job.type)).toEqual(["narrow", "narrow", "narrow"]);
     await enqueueMany(50, "other");
     expect(await drainDefault()).toMatchObject({ completed: 50, end: "empty" });
@@ -109,9 +109,7 @@ describe("a circuit breaker", () => {
     (await db.pool.query("select from sluice.breaker where type = $1 and closed_at is null", [type]))
       .rowCount === 1;
   const claimProbe = async (limit = 10) =>
-    (await db.run(claim({ queue: "default", types: ["broken"], limit, leaseSeconds: 60 }))).flatMap(
-      ({ jobs }) => jobs,
-    );
+    (await db.run(claim({ queue: "default", types: ["broken"], limit, leaseSeconds: 60 }))).jobs;
 
   test("opens when a type keeps failing, uses up no attempt while open, and closes after a good probe", async () => {
     const jobs = await enqueueMany(60, "broken");
@@ -225,8 +223,8 @@ describe("a circuit breaker", () => {
     await db.run(openBreaker("narrow"));
     await closeBreaker("narrow");
     const types = [{ type: "narrow", limits: { concurrency: 3 } }];
-    const [claimed] = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
-    expect(claimed?.jobs).toHaveLength(3);
+    const claimed = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
+    expect(claimed.jobs).toHaveLength(3);
   });
 
   test("lets one job through a minute, whoever asks", async () => {
@@ -239,7 +237,7 @@ describe("a circuit breaker", () => {
         db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 })),
       ),
     );
-    const jobs = claims.flat().flatMap((claimed) => claimed.jobs);
+    const jobs = claims.flatMap((claimed) => claimed.jobs);
     expect(jobs.map((job) => job.isProbe)).toEqual([true]);
   });
 

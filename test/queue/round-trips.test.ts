@@ -61,8 +61,8 @@ test.each([
 ] as const)("jobs $ends are settled in round trips: $trips", async ({ outcome, trips }) => {
   await enqueueAll(ports, jobs(10));
   const request = { queue: "default", types: ["echo"], limit: 10, leaseSeconds: 60 };
-  const [claimed] = await ports.db.run(claim(request));
-  const ended = (claimed?.jobs ?? []).map((job) => ({ job, outcome }));
+  const claimed = await ports.db.run(claim(request));
+  const ended = claimed.jobs.map((job) => ({ job, outcome }));
   expect(ended).toHaveLength(10);
   expect(await roundTripsOf(() => settleAttempts(ports, ended))).toBe(trips);
 });

@@ -15,7 +15,7 @@ describe("an entry", () => {
     "is left by a pause and a resume of %o",
     async (target) => {
       const name = Object.entries(target).flat().join(" ");
-      expect(await db.run(pauseAs("ann", target))).toEqual([true]);
+      expect(await db.run(pauseAs("ann", target))).toBe(true);
       expect(await newestAudit(db)).toMatchObject({
         actor: "ann",
         action: "pause",
@@ -23,7 +23,7 @@ describe("an entry", () => {
         before: { paused: false },
         after: { paused: true },
       });
-      expect(await db.run(resumeAs("bob", target))).toEqual([true]);
+      expect(await db.run(resumeAs("bob", target))).toBe(true);
       expect(await newestAudit(db)).toMatchObject({
         actor: "bob",
         action: "resume",
@@ -36,7 +36,7 @@ describe("an entry", () => {
 
   test("is left by a pause that changed nothing, and says so", async () => {
     await db.run(pauseAs("ann", { type: "echo" }));
-    expect(await db.run(pauseAs("bob", { type: "echo" }))).toEqual([false]);
+    expect(await db.run(pauseAs("bob", { type: "echo" }))).toBe(false);
     expect(await newestAudit(db)).toMatchObject({ actor: "bob", before: { paused: true } });
   });
 

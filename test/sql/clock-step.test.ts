@@ -84,7 +84,7 @@ describe("after the clock has stepped back", () => {
     await queue.enqueueOne({ delaySeconds: 0.001 });
     await untilDue();
     expect(await db.run(backlog({ types: ["echo"], cap: 10 }))).toEqual([{ queue: "default", due: 1 }]);
-    const { groups } = only(await db.run(snapshot()));
+    const { groups } = await db.run(snapshot());
     expect(groups[0]?.oldestDueSeconds).toBeGreaterThan(0);
   });
 

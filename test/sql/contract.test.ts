@@ -248,7 +248,7 @@ function columnsRead(statement: Statement<unknown>): Set<string> {
     },
   );
   try {
-    statement.decode(row);
+    statement.decode([row]);
   } catch {
     // What reads into a value stumbles over its absence, after it was asked for.
   }

@@ -49,7 +49,7 @@ describe("at once", () => {
       const forth = times(20, (n) => newJob({ idempotencyKey: `${round}/${n}` }));
       const back = forth.toReversed();
       const answers = await Promise.all(
-        times(8, async (n) => (await db.run(enqueue(n % 2 === 0 ? forth : back))).flat()),
+        times(8, async (n) => await db.run(enqueue(n % 2 === 0 ? forth : back))),
       );
       const [first, second] = answers.map((batch) => batch.map((answer) => answer.id));
       expect(first).toEqual(second?.toReversed());

@@ -222,7 +222,7 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
     const refused = db.run(enqueue([good, newJob({ delaySeconds: 60 }), newJob(fields)]));
     await expect(refused).rejects.toMatchObject({
       code: "22023",
-      message: expect.stringMatching(`^${field}: `),
+      message: expect.stringMatching(`^enqueue: ${field}: `),
     });
     for (const table of tables) expect([table, await queue.count(table)]).toEqual([table, 0]);
   });
@@ -232,7 +232,7 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
     const refused = db.run(enqueue([newJob(good), newJob(fields), newJob(good)]));
     await expect(refused).rejects.toMatchObject({
       code: "22023",
-      message: expect.stringMatching(`^${field}: `),
+      message: expect.stringMatching(`^enqueue: ${field}: `),
     });
     for (const table of tables) expect([table, await queue.count(table)]).toEqual([table, 0]);
   });
@@ -286,7 +286,7 @@ describe("a payload has 64 KiB of JSON text, the same for SQL and HTTP", () => {
     for (const more of [{}, { tags: ["x"] }]) {
       const enqueued = db.run(enqueue([newJob({ payload, ...more })]));
       if (isTaken) await enqueued;
-      else await expect(enqueued).rejects.toMatchObject({ message: "payload: larger than 64 KiB" });
+      else await expect(enqueued).rejects.toMatchObject({ message: "enqueue: payload: larger than 64 KiB" });
     }
   });
 

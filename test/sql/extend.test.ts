@@ -45,7 +45,7 @@ test("the part that was not extended runs out, the other stays held", async () =
   const jobs = await claimNew(4, -1);
   const [kept] = jobs;
   await db.run(extend(jobs.slice(0, 1), { seconds: 600 }));
-  expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 3, buried: 0 }]);
+  expect(await db.run(reapLeases({ limit: 10 }))).toEqual({ returned: 3, buried: 0 });
   expect((await queue.settle(jobs, complete)).map((answer) => answer.applied)).toEqual([
     true,
     false,

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 beforeEach(() => emptyQueue(db.pool));
 
-const look = async () => only(await db.run(inspect()));
+const look = async () => await db.run(inspect());
 const found = () =>
   queue.query<{ kind: string; id: string; what: string }>(
     "select kind, id, what from sluice.impossible_state order by kind, what",

@@ -38,7 +38,7 @@ async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {
 
 describe("find", () => {
   test("a job that does not exist is not found", async () => {
-    expect(await db.run(findJob("01900000-0000-7000-8000-000000000000"))).toEqual([]);
+    expect(await db.run(findJob("01900000-0000-7000-8000-000000000000"))).toBeUndefined();
   });
 
   test("a job is found in each status", async () => {

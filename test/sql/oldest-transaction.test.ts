@@ -11,7 +11,6 @@ import { recordRound, snapshot } from "../../src/core/sql/index.ts";
 import { until } from "../support/sessions.ts";
 import { startStandby } from "../support/standby-feedback.ts";
 import { createPgDatabase } from "../support/test-database.ts";
-import { only } from "../support/verbs.ts";
 
 let server: PostgresServer;
 let owner: pg.Pool;
@@ -48,7 +47,7 @@ afterAll(async () => {
 });
 
 const urlAs = (role: string) => server.url("queue").replace("sluice:sluice@", `${role}@`);
-const look = async () => only(await createPgDatabase(owner).run(snapshot())).oldestTransaction;
+const look = async () => (await createPgDatabase(owner).run(snapshot())).oldestTransaction;
 
 async function connectAs(role: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: urlAs(role) });
@@ -59,7 +58,7 @@ async function connectAs(role: string): Promise<pg.Client> {
 
 /** A watch round that ended so many seconds ago, by a transaction of right now. */
 async function watchedAgo(seconds: number): Promise<void> {
-  const [id] = await createPgDatabase(owner).run(recordRound({ kind: "watch", ms: 0, report: {} }));
+  const id = await createPgDatabase(owner).run(recordRound({ kind: "watch", ms: 0, report: {} }));
   await admin.query(
     `update sluice.round set started_at = now() - make_interval(secs => $2), ended_at = now() - make_interval(secs => $2)
      where id = $1`,

@@ -17,7 +17,7 @@ beforeEach(async () => {
   for (let n = 0; n < 3; n++) await db.run(advanceCursors());
 });
 
-const check = async () => only(await db.run(checkReach()));
+const check = async () => await db.run(checkReach());
 const hide = async (delaySeconds?: number) => {
   const id = await ports.enqueueOne(delaySeconds ? { delaySeconds } : {});
   await ports.query("update sluice.ready set seq = 1 where id = $1", [id]);

@@ -105,7 +105,7 @@ test("1,000 mixed outcomes are settled in one call and answered in the order ask
   ];
   const jobs = (await claimNew(1000)).toReversed();
   const settlements = jobs.map((job, n) => ({ job, outcome: outcomes[n % 6] ?? complete }));
-  const [answers = []] = await db.run(settle(settlements));
+  const answers = await db.run(settle(settlements));
   expect(answers.map((answer) => answer.id)).toEqual(jobs.map((job) => job.id));
   const expected = ["completed", "completed", "pending", "dead", "pending", "pending"];
   expect(answers.map((answer) => answer.status)).toEqual(times(1000, (n) => expected[n % 6]));
@@ -139,11 +139,7 @@ describe("nothing is applied, and the answer says so", () => {
     await queue.settle([old], release);
     const current = await queue.claimOne();
     const settlements = [old, current, old].map((job) => ({ job, outcome: complete }));
-    expect((await db.run(settle(settlements))).flat().map((answer) => answer.applied)).toEqual([
-      false,
-      true,
-      false,
-    ]);
+    expect((await db.run(settle(settlements))).map((answer) => answer.applied)).toEqual([false, true, false]);
   });
 
   test("for a job that was not in that lease", async () => {
@@ -174,7 +170,7 @@ describe("nothing is applied, and the answer says so", () => {
       { job: other, outcome: complete },
       { job, outcome: { kind: "bury", message: "second" } },
     ];
-    expect((await db.run(settle(settlements))).flat()).toMatchObject([
+    expect(await db.run(settle(settlements))).toMatchObject([
       { status: "completed", applied: true },
       { status: "completed", applied: true },
       refused,
@@ -241,7 +237,7 @@ describe("along with a claim", () => {
       ...jobs.toReversed().map((job) => ({ job, outcome: complete })),
       { job: { ...only(jobs.slice(0, 1)), leaseKey: noLease }, outcome: retry },
     ];
-    const [{ settled, jobs: claimed } = { settled: [], jobs: [] }] = await db.run(claim(next, settlements));
+    const { settled, jobs: claimed } = await db.run(claim(next, settlements));
     expect(settled.map((answer) => answer.id)).toEqual(settlements.map(({ job }) => job.id));
     expect(settled.map((answer) => answer.status)).toEqual([
       "completed",
@@ -257,22 +253,20 @@ describe("along with a claim", () => {
   test("a place that it frees is free for the claim", async () => {
     await queue.enqueue({}, {});
     const limited = { ...next, types: [{ type: "echo", limits: { concurrency: 1 } }] };
-    const [first] = await db.run(claim(limited));
-    expect(await db.run(claim(limited))).toMatchObject([{ jobs: [] }]);
-    const settlements = first?.jobs.map((job) => ({ job, outcome: complete }));
-    expect((await db.run(claim(limited, settlements))).flatMap(({ jobs }) => jobs)).toHaveLength(1);
+    const first = await db.run(claim(limited));
+    expect(await db.run(claim(limited))).toMatchObject({ jobs: [] });
+    const settlements = first.jobs.map((job) => ({ job, outcome: complete }));
+    expect((await db.run(claim(limited, settlements))).jobs).toHaveLength(1);
   });
 
   test("a claim that finds nothing settles all the same", async () => {
     const jobs = await claimNew(3);
     const settlements = jobs.map((job) => ({ job, outcome: complete }));
-    expect(await db.run(claim(next, settlements))).toMatchObject([
-      {
-        jobs: [],
-        hasMore: false,
-        settled: jobs.map(({ id }) => ({ id, status: "completed", applied: true })),
-      },
-    ]);
+    expect(await db.run(claim(next, settlements))).toMatchObject({
+      jobs: [],
+      hasMore: false,
+      settled: jobs.map(({ id }) => ({ id, status: "completed", applied: true })),
+    });
   });
 });
 

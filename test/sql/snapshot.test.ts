@@ -25,7 +25,7 @@ const db = useTestDatabase();
 const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
-const look = async (): Promise<Snapshot> => only(await db.run(snapshot()));
+const look = async (): Promise<Snapshot> => await db.run(snapshot());
 const oldestDue = async (): Promise<number | null> => only((await look()).groups).oldestDueSeconds;
 const watched = () => db.run(recordRound({ kind: "watch", ms: 0, report: {} }));
 
@@ -160,7 +160,7 @@ test("its minutes are summed between the starts of the windows that a watcher as
     await queue.query("insert into sluice.ledger (at, lane, completed) select $1, lane, 1 from sluice.lane", [
       minute(ago),
     ]);
-  const lookBy = async (windows: number[]) => only(await db.run(snapshot({ windows })));
+  const lookBy = async (windows: number[]) => await db.run(snapshot({ windows }));
   for (const limit of [0, 4, 100]) {
     await db.run(foldLedger({ limit }));
     const { at, minutes } = await lookBy([30, 5, 15]);
@@ -229,7 +229,7 @@ test("it names the open breakers and the health of each table, a day's partition
 describe("how long jobs took", () => {
   const took = async () => {
     await db.run(foldLedger({ limit: 1000 }));
-    const { buckets, bounds } = only(await db.run(durations({ pairs: 10 })));
+    const { buckets, bounds } = await db.run(durations({ pairs: 10 }));
     return buckets.map(({ measure, bucket, jobs, seconds }) => ({
       ...{ measure, jobs, atMost: bounds[bucket], seconds: Math.round(seconds) },
     }));

@@ -42,7 +42,7 @@ export function createTestPorts(db: Database, jobs: readonly JobDefinition[]): T
 }
 
 export async function lookAt(db: Database, id: string) {
-  const [job] = await db.run(findJob(id));
+  const job = await db.run(findJob(id));
   if (!job) throw new Error(`there is no job ${id}`);
   return job;
 }

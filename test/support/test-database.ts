@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, inject } from "vitest";
+import { StatementError } from "../../src/core/database-errors.ts";
 import { compile } from "../../src/core/sql/statement.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { emptyQueue as emptyQueueText } from "./empty-queue.ts";
@@ -34,8 +35,10 @@ export function createPgDatabase(pool: pg.Pool, schema = "sluice"): Database {
   return {
     async run(statement) {
       const { text, values } = compile(statement, schema);
-      const { rows } = await pool.query(text, values);
-      return rows.map((row) => statement.decode(row));
+      const { rows } = await pool.query(text, values).catch((error: unknown) => {
+        throw new StatementError(statement.name, error);
+      });
+      return statement.decode(rows);
     },
   };
 }

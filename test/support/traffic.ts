@@ -32,7 +32,7 @@ export function startTraffic(pool: pg.Pool, { connections }: { connections: numb
         waiting.push({ upto: traffic.calls + calls, resolve });
       }),
   };
-  const run = async <T>(client: pg.PoolClient, statement: Statement<T>): Promise<T[]> => {
+  const run = async <T>(client: pg.PoolClient, statement: Statement<T>): Promise<T> => {
     const { text, values } = compile(statement, "sluice");
     const beganMs = performance.now();
     const rows = await client.query(text, values).then(
@@ -45,17 +45,17 @@ export function startTraffic(pool: pg.Pool, { connections }: { connections: numb
     traffic.longestMs = Math.max(traffic.longestMs, performance.now() - beganMs);
     traffic.calls++;
     for (const { resolve } of waiting.filter(({ upto }) => traffic.calls >= upto)) resolve();
-    return rows.map((row) => statement.decode(row));
+    return statement.decode(rows);
   };
   const loop = async () => {
     const client = await pool.connect();
     const next = { queue: "default", types: ["echo"], limit: 5, leaseSeconds: 300 };
     while (isAsked) {
-      const [made] = await run(client, enqueue(times(10, () => newJob({}))));
-      const [first] = await run(client, claim(next));
-      const finished = (first?.jobs ?? []).map((job) => ({ job, outcome: complete }));
-      const [second] = await run(client, claim(next, finished));
-      const mixed = (second?.jobs ?? []).map((job, n) => ({
+      const made = await run(client, enqueue(times(10, () => newJob({}))));
+      const first = await run(client, claim(next));
+      const finished = first.jobs.map((job) => ({ job, outcome: complete }));
+      const second = await run(client, claim(next, finished));
+      const mixed = second.jobs.map((job, n) => ({
         job,
         outcome: n === 0 ? ({ kind: "retry", message: "no", retryInSeconds: 60 } as const) : complete,
       }));

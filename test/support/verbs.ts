@@ -29,16 +29,14 @@ export function verbsOf(db: TestDatabase): Verbs {
   // After the last test the database may be dropped before the last connection of the pool has closed.
   db.pool.on("error", () => {});
   const verbs: Verbs = {
-    enqueue: async (...jobs) => (await db.run(enqueue(jobs.map(newJob)))).flat(),
+    enqueue: async (...jobs) => await db.run(enqueue(jobs.map(newJob))),
     enqueueOne: async (fields = {}) => only(await verbs.enqueue(fields)).id,
     claimBatch: async (options = {}) =>
-      only(
-        await db.run(claim({ queue: "default", types: ["echo"], limit: 100, leaseSeconds: 300, ...options })),
-      ),
+      await db.run(claim({ queue: "default", types: ["echo"], limit: 100, leaseSeconds: 300, ...options })),
     claim: async (options) => (await verbs.claimBatch(options)).jobs,
     claimOne: async (options) => only(await verbs.claim({ limit: 1, ...options })),
-    settle: async (jobs, outcome) => only(await db.run(settle(jobs.map((job) => ({ job, outcome }))))),
-    find: async (id) => only(await db.run(findJob(id))),
+    settle: async (jobs, outcome) => await db.run(settle(jobs.map((job) => ({ job, outcome })))),
+    find: async (id) => found(await db.run(findJob(id))),
     buryOne: async (fields = {}) => {
       const id = await verbs.enqueueOne(fields);
       const job = await verbs.claimOne({ types: [fields.type ?? "echo"], queue: fields.queue ?? "default" });
@@ -58,6 +56,11 @@ export function only<T>(rows: readonly T[]): T {
   const [row] = rows;
   if (row === undefined || rows.length !== 1) throw new Error(`one row expected, not ${rows.length}`);
   return row;
+}
+
+function found<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("nothing was found");
+  return value;
 }
 
 export function times<T>(count: number, make: (index: number) => T): T[] {

@@ -37,19 +37,19 @@ export async function wholeLife(db: Database): Promise<void> {
   const next = { queue: "default", types: ["echo"], limit: jobs, leaseSeconds: 60 };
   const later = { tags: ["x"], expiresAt: new Date(Date.now() + 60_000) };
   const keyed = times(jobs, (n) => newJob({ ...later, idempotencyKey: `k${n}` }));
-  const ids = (await db.run(enqueue(keyed))).flat().map((job) => job.id);
+  const ids = (await db.run(enqueue(keyed))).map((job) => job.id);
   expect(ids).toEqual(ids.toSorted());
-  const again = (await db.run(enqueue([newJob({ ...later, idempotencyKey: "k0" })]))).flat();
+  const again = await db.run(enqueue([newJob({ ...later, idempotencyKey: "k0" })]));
   expect(again).toMatchObject([{ id: ids[0], deduplicated: true, status: "pending" }]);
 
   await db.run(pauseAs("ann", { type: "echo" }));
-  expect(await db.run(claim(next))).toMatchObject([{ jobs: [] }]);
+  expect(await db.run(claim(next))).toMatchObject({ jobs: [] });
   await db.run(resumeAs("ann", { type: "echo" }));
-  const held = (await db.run(claim(next))).flatMap((claimed) => claimed.jobs);
+  const { jobs: held } = await db.run(claim(next));
   expect(held.map((job) => job.id)).toEqual(ids);
   expect(await db.run(extend(held.slice(1, 3), { seconds: 600 }))).toHaveLength(2);
 
-  const [settled] = await db.run(
+  const settled = await db.run(
     settle(
       held.map((job, n) => ({
         job,
@@ -57,28 +57,28 @@ export async function wholeLife(db: Database): Promise<void> {
       })),
     ),
   );
-  expect(settled?.every((settlement) => settlement.applied)).toBe(true);
-  expect(await db.run(findJob(ids[7] ?? ""))).toMatchObject([{ status: "completed", output: { n: 7 } }]);
+  expect(settled.every((settlement) => settlement.applied)).toBe(true);
+  expect(await db.run(findJob(ids[7] ?? ""))).toMatchObject({ status: "completed", output: { n: 7 } });
   expect(await db.run(listJobs({ tag: "x", limit: jobs + 1 }))).toHaveLength(jobs);
   expect(await db.run(listJobs({ status: "completed", types: ["echo"], limit: 10 }))).toHaveLength(10);
 
   const [dead] = await db.run(listJobs({ status: "dead", limit: 10 }));
   expect(dead?.id).toBe(ids[0]);
-  expect(await db.run(replayAs("ann", { id: dead?.id ?? "" }))).toEqual([true]);
+  expect(await db.run(replayAs("ann", { id: dead?.id ?? "" }))).toBe(true);
   await db.run(claim({ ...next, leaseSeconds: -1 }));
-  expect(await db.run(reapLeases({ limit: 10 }))).toEqual([{ returned: 1, buried: 0 }]);
-  expect(await db.run(cancel(ids[0] ?? ""))).toEqual([true]);
-  expect(await db.run(discardAs("ann", { id: ids[0] ?? "" }))).toEqual([false]);
+  expect(await db.run(reapLeases({ limit: 10 }))).toEqual({ returned: 1, buried: 0 });
+  expect(await db.run(cancel(ids[0] ?? ""))).toBe(true);
+  expect(await db.run(discardAs("ann", { id: ids[0] ?? "" }))).toBe(false);
   await db.run(enqueue([newJob({ expiresAt: new Date(Date.now() - 1000) })]));
-  expect(await db.run(reapExpired({ limit: 10 }))).toEqual([1]);
+  expect(await db.run(reapExpired({ limit: 10 }))).toBe(1);
 
   for (let tick = 0; tick < 3; tick++) await db.run(advanceCursors());
   await db.run(foldLedger({ limit: 1000 }));
-  expect(await db.run(dropOldestDay())).toEqual([null]);
-  expect(await db.run(prune({ limit: 10 }))).toEqual([0]);
+  expect(await db.run(dropOldestDay())).toBe(null);
+  expect(await db.run(prune({ limit: 10 }))).toBe(0);
   const totals = { enqueued: jobs + 1, completed: jobs - 1, cancelled: 1, dead: 1, expired: 1, pending: 0 };
   expect(await db.run(books())).toMatchObject([totals]);
-  expect(await db.run(snapshot())).toMatchObject([{ groups: [totals], expiredLeaseSeconds: 0 }]);
+  expect(await db.run(snapshot())).toMatchObject({ groups: [totals], expiredLeaseSeconds: 0 });
   await tellOfAlarm(db);
 }
 
@@ -90,11 +90,13 @@ async function tellOfAlarm(db: Database): Promise<void> {
   const [delivery] = await db.run(claimDeliveries({ targets, limit: 1, leaseSeconds: 60 }));
   const result = { outcome: "delivered", status: 200, error: null, retryInSeconds: null } as const;
   const settled = { delivery: delivery ?? null, target: "ops", urlHash: "h", ...result };
-  expect(await db.run(settleDeliveries([settled]))).toEqual([1]);
-  expect(await db.run(pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 10 }))).toEqual([
-    { givenUp: 0, pruned: 0 },
-  ]);
-  expect(await db.run(readAlarms())).toMatchObject([
-    { alarms: [{ state: firing }], targets: [{ name: "ops" }] },
-  ]);
+  expect(await db.run(settleDeliveries([settled]))).toBe(1);
+  expect(await db.run(pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 10 }))).toEqual({
+    givenUp: 0,
+    pruned: 0,
+  });
+  expect(await db.run(readAlarms())).toMatchObject({
+    alarms: [{ state: firing }],
+    targets: [{ name: "ops" }],
+  });
 }

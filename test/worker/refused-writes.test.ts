@@ -86,11 +86,22 @@ describe("an enqueue that the database refuses", () => {
     expect(line).toMatchObject({
       event: "request failed",
       code,
+      statement: "enqueue",
       sqlstate,
       method: "POST",
       route: "/v1/jobs",
     });
-    expect(line.cause).toContain("as asked");
+    expect(line.cause).toContain("enqueue: as asked");
+  });
+
+  test("for a reason of Sluice's own is a 500, and only the log names the statement", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    await failWith("23505");
+    const answer = await refused(await enqueue());
+    expect(answer).toMatchObject({ status: 500, code: "internal" });
+    expect(answer.detail).not.toContain("as asked");
+    const [line] = log.mock.calls.map(([text]) => JSON.parse(String(text)));
+    expect(line).toMatchObject({ statement: "enqueue", sqlstate: "23505", message: "enqueue: as asked" });
   });
 
   test.each(["40001", "40P01"])(

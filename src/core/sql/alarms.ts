@@ -1,7 +1,7 @@
 // read alarms, change alarms, silence alarm. See migrations/functions/alarms.sql.
 import { sql } from "drizzle-orm";
 import type { AlarmKey, AlarmName, AlarmState, Severity, TargetHealth } from "../alarms/alarm.ts";
-import type { Statement } from "./statement.ts";
+import { many, one, type Statement } from "./statement.ts";
 
 /** An alarm as it was read: a change applies to this version alone. */
 export interface KnownAlarm {
@@ -30,14 +30,14 @@ export function readAlarms(): Statement<Alarms> {
     name: "read alarms",
     isRepeatable: true,
     build: (schema) => sql`select alarms, targets, silences from ${schema}.read_alarms()`,
-    decode: (row) => ({
+    decode: one((row) => ({
       alarms: rowsOf(row.alarms).map((alarm) => ({ state: stateOf(alarm), version: Number(alarm.version) })),
       targets: rowsOf(row.targets).map(targetOf),
       silences: rowsOf(row.silences).map((silence) => ({
         alarm: String(silence.alarm),
         until: new Date(String(silence.until)),
       })),
-    }),
+    })),
   };
 }
 
@@ -58,7 +58,7 @@ export interface TargetKey {
 export function changeAlarms(
   changes: readonly AlarmChange[],
   targets: readonly TargetKey[],
-): Statement<AlarmKey> {
+): Statement<AlarmKey[]> {
   return {
     name: "change alarms",
     isRepeatable: true, // the second time the versions are no longer those
@@ -68,11 +68,11 @@ export function changeAlarms(
         ${JSON.stringify(changes.map(rowOf))}::jsonb,
         ${JSON.stringify(targets.map(({ name, urlHash }) => ({ name, url_hash: urlHash })))}::jsonb
       )`,
-    decode: (row) => ({
+    decode: many((row) => ({
       alarm: row.alarm as AlarmName,
       queue: row.queue as string | null,
       jobType: row.job_type as string | null,
-    }),
+    })),
   };
 }
 

@@ -1,7 +1,7 @@
 // list audit. See migrations/functions/audit.sql.
 import { sql } from "drizzle-orm";
 import type { Json } from "../job.ts";
-import { type Statement, time, timeOf } from "./statement.ts";
+import { many, type Statement, time, timeOf } from "./statement.ts";
 
 export interface AuditEntry {
   /** A bigint, kept as its text. */
@@ -15,14 +15,14 @@ export interface AuditEntry {
 }
 
 /** Newest first; `before` is the last id of the page before. */
-export function listAudit(page: { before?: string | undefined; limit: number }): Statement<AuditEntry> {
+export function listAudit(page: { before?: string | undefined; limit: number }): Statement<AuditEntry[]> {
   return {
     name: "list audit",
     isRepeatable: true,
     build: (schema) => sql`
       select id, ${time("at")}, actor, action, target, before, after
       from ${schema}.list_audit(${page.before ?? null}::bigint, ${page.limit}::int)`,
-    decode: (row) => ({
+    decode: many((row) => ({
       id: String(row.id),
       at: timeOf(row.at),
       actor: row.actor as string,
@@ -30,6 +30,6 @@ export function listAudit(page: { before?: string | undefined; limit: number }):
       target: row.target as string,
       before: row.before as Json,
       after: row.after as Json,
-    }),
+    })),
   };
 }

@@ -1,6 +1,6 @@
 // books: the totals of each queue, type and priority. See migrations/functions/books.sql.
 import { sql } from "drizzle-orm";
-import type { Statement } from "./statement.ts";
+import { many, type Statement } from "./statement.ts";
 
 export const booked = [
   "enqueued",
@@ -20,14 +20,14 @@ export type Books = { queue: string; type: string; priority: number } & Record<
   number
 >;
 
-export function books(): Statement<Books> {
+export function books(): Statement<Books[]> {
   return {
     name: "books",
     isRepeatable: true,
     build: (schema) => sql`
       select queue, type, priority, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired
       from ${schema}.books`,
-    decode: (row) => ({
+    decode: many((row) => ({
       queue: row.queue as string,
       type: row.type as string,
       priority: Number(row.priority),
@@ -35,16 +35,16 @@ export function books(): Statement<Books> {
         (typeof booked)[number],
         number
       >),
-    }),
+    })),
   };
 }
 
 /** Jobs that wait in each queue, due or not: read from the books, no row is counted. */
-export function depths(): Statement<{ queue: string; pending: number }> {
+export function depths(): Statement<{ queue: string; pending: number }[]> {
   return {
     name: "depths",
     isRepeatable: true,
     build: (schema) => sql`select queue, sum(pending) as pending from ${schema}.books group by queue`,
-    decode: (row) => ({ queue: row.queue as string, pending: Number(row.pending) }),
+    decode: many((row) => ({ queue: row.queue as string, pending: Number(row.pending) })),
   };
 }

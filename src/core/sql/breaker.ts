@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import type { Held } from "../job.ts";
 import type { RecentAttempts } from "../policy/attempt-end.ts";
-import type { Statement } from "./statement.ts";
+import { one, type Statement } from "./statement.ts";
 
 export function recentAttempts(type: string): Statement<RecentAttempts> {
   return {
@@ -10,11 +10,11 @@ export function recentAttempts(type: string): Statement<RecentAttempts> {
     isRepeatable: true,
     build: (schema) =>
       sql`select completed, failed, is_on_trial from ${schema}.recent_attempts(${type}::text)`,
-    decode: (row) => ({
+    decode: one((row) => ({
       completed: Number(row.completed),
       failed: Number(row.failed),
       isOnTrial: row.is_on_trial as boolean,
-    }),
+    })),
   };
 }
 
@@ -24,7 +24,7 @@ export function openBreaker(type: string): Statement<boolean> {
     name: "open breaker",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.open_breaker(${type}::text) as changed`,
-    decode: (row) => row.changed as boolean,
+    decode: one((row) => row.changed as boolean),
   };
 }
 
@@ -35,6 +35,6 @@ export function closeBreakerByProbe(job: Held): Statement<boolean> {
     isRepeatable: true,
     build: (schema) =>
       sql`select ${schema}.close_breaker_by_probe(${job.id}::uuid, ${job.leaseKey}::uuid) as changed`,
-    decode: (row) => row.changed as boolean,
+    decode: one((row) => row.changed as boolean),
   };
 }

@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
-import type { Statement } from "./statement.ts";
+import { one, type Statement } from "./statement.ts";
 
 export interface ClaimableType {
   type: string;
@@ -60,14 +60,14 @@ export function claim(
         ${packed?.outcomes ?? null}::jsonb,
         ${takeIsolated}::boolean
       ) as claimed`,
-    decode({ claimed }) {
+    decode: one(({ claimed }) => {
       const answer = claimed as Answer;
       return {
         jobs: jobsOf(answer),
         hasMore: answer.has_more,
         settled: packed?.read(answer.settled ?? []) ?? [],
       };
-    },
+    }),
   };
 }
 

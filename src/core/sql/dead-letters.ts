@@ -2,7 +2,7 @@
 // migrations/functions/dead-letters.sql.
 import { sql } from "drizzle-orm";
 import type { DeadReason, Payload } from "../job.ts";
-import type { Statement } from "./statement.ts";
+import { many, one, type Statement } from "./statement.ts";
 
 /** False: the job is not dead. */
 export function replayAs(
@@ -18,7 +18,7 @@ export function replayAs(
         ${id}::uuid,
         ${payload === null ? null : JSON.stringify(payload)}::jsonb
       ) as replayed`,
-    decode: (row) => row.replayed as boolean,
+    decode: one((row) => row.replayed as boolean),
   };
 }
 
@@ -36,7 +36,7 @@ export interface ManyDeadLetters {
 export function replayManyAs(
   actor: string,
   { type, reason, count, perMinute }: ManyDeadLetters,
-): Statement<{ queue: string; replayed: number }> {
+): Statement<{ queue: string; replayed: number }[]> {
   return {
     name: "replay many as",
     isRepeatable: false,
@@ -49,7 +49,7 @@ export function replayManyAs(
         ${count}::int,
         ${perMinute ? 60 / perMinute : 0}::float8
       )`,
-    decode: (row) => ({ queue: row.queue as string, replayed: Number(row.replayed) }),
+    decode: many((row) => ({ queue: row.queue as string, replayed: Number(row.replayed) })),
   };
 }
 
@@ -61,7 +61,7 @@ export function countDeadLetters({ type, reason, count }: ManyDeadLetters): Stat
     build: (schema) => sql`
       select count(*) as dead
       from ${schema}.dead_letters_of(${type}::text, ${reason ?? null}::text, ${count}::int)`,
-    decode: (row) => Number(row.dead),
+    decode: one((row) => Number(row.dead)),
   };
 }
 
@@ -75,6 +75,6 @@ export function discardAs(
     isRepeatable: false,
     build: (schema) =>
       sql`select ${schema}.discard_as(${actor}::text, ${id}::uuid, ${reason}::text) as discarded`,
-    decode: (row) => row.discarded as boolean,
+    decode: one((row) => row.discarded as boolean),
   };
 }

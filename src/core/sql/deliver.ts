@@ -1,7 +1,7 @@
 // claim deliveries, settle deliveries, prune deliveries. See migrations/functions/deliver.sql.
 import { sql } from "drizzle-orm";
 import type { Json } from "../job.ts";
-import type { Statement } from "./statement.ts";
+import { many, one, type Statement } from "./statement.ts";
 
 export interface ClaimedDelivery {
   /** The webhook-id. */
@@ -15,7 +15,7 @@ export function claimDeliveries(options: {
   targets: readonly { name: string; urlHash: string }[];
   limit: number;
   leaseSeconds: number;
-}): Statement<ClaimedDelivery> {
+}): Statement<ClaimedDelivery[]> {
   const targets = options.targets.map(({ name, urlHash }) => ({ name, url_hash: urlHash }));
   return {
     name: "claim deliveries",
@@ -24,12 +24,12 @@ export function claimDeliveries(options: {
       select id, target, notice, tries
       from ${schema}.claim_deliveries(
         ${JSON.stringify(targets)}::jsonb, ${options.limit}::int, ${options.leaseSeconds}::float8)`,
-    decode: (row) => ({
+    decode: many((row) => ({
       id: String(row.id),
       target: String(row.target),
       notice: row.notice as Json,
       tries: Number(row.tries),
-    }),
+    })),
   };
 }
 
@@ -58,7 +58,7 @@ export function settleDeliveries(results: readonly DeliveryResult[]): Statement<
     name: "settle deliveries",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.settle_deliveries(${JSON.stringify(rows)}::jsonb) as settled`,
-    decode: (row) => Number(row.settled),
+    decode: one((row) => Number(row.settled)),
   };
 }
 
@@ -74,6 +74,6 @@ export function pruneDeliveries(options: {
       select given_up, pruned
       from ${schema}.prune_deliveries(
         ${options.giveUpDays}::int, ${options.keepDays}::int, ${options.limit}::int)`,
-    decode: (row) => ({ givenUp: Number(row.given_up), pruned: Number(row.pruned) }),
+    decode: one((row) => ({ givenUp: Number(row.given_up), pruned: Number(row.pruned) })),
   };
 }

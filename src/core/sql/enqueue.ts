@@ -1,7 +1,7 @@
 // enqueue: 1 to 10,000 jobs in one statement, all or none. See migrations/functions/enqueue.sql.
 import { type SQL, sql } from "drizzle-orm";
 import { type JobStatus, type NewJob, timeOfId } from "../job.ts";
-import type { Statement } from "./statement.ts";
+import { one, type Statement } from "./statement.ts";
 
 export interface EnqueuedJob {
   id: string;
@@ -22,13 +22,13 @@ export function enqueue(jobs: readonly NewJob[]): Statement<EnqueuedJob[]> {
     isRepeatable: jobs.every((job) => job.idempotencyKey),
     build,
     values: { jobs: JSON.stringify(requestOf(jobs)) },
-    decode: (row) => {
+    decode: one((row) => {
       const answers = (row.answers ?? []) as readonly Answer[];
       return jobs.flatMap((job, index) => {
         const answer = answers[index];
         return answer === undefined ? [] : enqueuedJob(job, answer);
       });
-    },
+    }),
   };
 }
 

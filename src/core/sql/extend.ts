@@ -1,14 +1,14 @@
 // extend: holds jobs for longer; answers with those that are still held. See migrations/functions/extend.sql.
 import { sql } from "drizzle-orm";
 import type { Held } from "../job.ts";
-import { type Statement, time, timeOf } from "./statement.ts";
+import { many, type Statement, time, timeOf } from "./statement.ts";
 
 export interface Extended {
   id: string;
   leaseExpiresAt: Date;
 }
 
-export function extend(jobs: readonly Held[], { seconds }: { seconds: number }): Statement<Extended> {
+export function extend(jobs: readonly Held[], { seconds }: { seconds: number }): Statement<Extended[]> {
   return {
     name: "extend",
     isRepeatable: true,
@@ -19,6 +19,6 @@ export function extend(jobs: readonly Held[], { seconds }: { seconds: number }):
         ${sql.param(jobs.map((job) => job.leaseKey))}::uuid[],
         ${seconds}::float8
       )`,
-    decode: (row) => ({ id: row.id as string, leaseExpiresAt: timeOf(row.lease_expires_at) }),
+    decode: many((row) => ({ id: row.id as string, leaseExpiresAt: timeOf(row.lease_expires_at) })),
   };
 }

@@ -2,7 +2,7 @@
 // and list.sql.
 import { sql } from "drizzle-orm";
 import type { DeadReason, Job, JobError, JobStatus, Json, Payload } from "../job.ts";
-import { type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
+import { many, optional, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface JobFilter {
   /** Left out: all of them. */
@@ -20,19 +20,19 @@ const columns = sql`id, type, queue, status, priority, payload, attempts, max_at
              dead_reason, partition_key, tags, idempotency_key, traceparent, output`;
 
 /** With the stacks and causes of its errors. */
-export function findJob(id: string): Statement<Job> {
+export function findJob(id: string): Statement<Job | undefined> {
   return {
     name: "find job",
     isRepeatable: true,
     build: (schema) => sql`
       select ${columns}, ${schema}.errors_of(id, true) as errors
       from ${schema}.find_job(${id}::uuid)`,
-    decode: decodeJob,
+    decode: optional(decodeJob),
   };
 }
 
 /** Newest first. */
-export function listJobs(filter: JobFilter): Statement<Job> {
+export function listJobs(filter: JobFilter): Statement<Job[]> {
   return {
     name: "list jobs",
     isRepeatable: true,
@@ -46,7 +46,7 @@ export function listJobs(filter: JobFilter): Statement<Job> {
         ${filter.before ?? null}::uuid,
         ${filter.limit}::int
       )`,
-    decode: decodeJob,
+    decode: many(decodeJob),
   };
 }
 
@@ -59,7 +59,7 @@ export interface DeadLetterFilter {
 }
 
 /** Newest first. */
-export function listDeadLetters(filter: DeadLetterFilter): Statement<Job> {
+export function listDeadLetters(filter: DeadLetterFilter): Statement<Job[]> {
   return {
     name: "list dead letters",
     isRepeatable: true,
@@ -71,7 +71,7 @@ export function listDeadLetters(filter: DeadLetterFilter): Statement<Job> {
         ${filter.before ?? null}::uuid,
         ${filter.limit}::int
       )`,
-    decode: decodeJob,
+    decode: many(decodeJob),
   };
 }
 

@@ -1,7 +1,7 @@
 // add key, revoke key, find key, list keys. See migrations/functions/keys.sql.
 import { sql } from "drizzle-orm";
 import type { ApiKey, NewKey, Role } from "../key.ts";
-import { type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
+import { many, one, optional, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 const columns = sql`id, name, role, job_types, rate_limit_per_second, ${time("created_at")},
       ${time("revoked_at")}, ${time("last_used_at")}`;
@@ -21,36 +21,36 @@ export function addKey(actor: string, key: NewKey & { keyHash: string }): Statem
         ${key.jobTypes === null ? null : sql.param(key.jobTypes)}::text[],
         ${key.rateLimitPerSecond}::int
       )`,
-    decode: decodeKey,
+    decode: one(decodeKey),
   };
 }
 
 /** No row: there is no such key. */
-export function revokeKey(actor: string, id: string): Statement<ApiKey> {
+export function revokeKey(actor: string, id: string): Statement<ApiKey | undefined> {
   return {
     name: "revoke key",
     isRepeatable: true,
     build: (schema) => sql`select ${columns} from ${schema}.revoke_key(${actor}::text, ${id}::uuid)`,
-    decode: decodeKey,
+    decode: optional(decodeKey),
   };
 }
 
 /** Only a live key is found. */
-export function findKey(keyHash: string): Statement<ApiKey> {
+export function findKey(keyHash: string): Statement<ApiKey | undefined> {
   return {
     name: "find key",
     isRepeatable: true,
     build: (schema) => sql`select ${columns} from ${schema}.find_key(decode(${keyHash}::text, 'hex'))`,
-    decode: decodeKey,
+    decode: optional(decodeKey),
   };
 }
 
-export function listKeys({ limit }: { limit: number }): Statement<ApiKey> {
+export function listKeys({ limit }: { limit: number }): Statement<ApiKey[]> {
   return {
     name: "list keys",
     isRepeatable: true,
     build: (schema) => sql`select ${columns} from ${schema}.list_keys(${limit}::int)`,
-    decode: decodeKey,
+    decode: many(decodeKey),
   };
 }
 

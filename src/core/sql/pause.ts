@@ -1,7 +1,7 @@
 // pause, resume: a queue or a type. The answer says whether that changed anything. What a caller of the API does is
 // audited too. See migrations/functions/pause.sql and audit.sql.
 import { sql } from "drizzle-orm";
-import type { Statement } from "./statement.ts";
+import { one, type Statement } from "./statement.ts";
 
 export type Pausable = { queue: string } | { type: string };
 
@@ -11,7 +11,7 @@ export function pause(target: Pausable): Statement<boolean> {
     name: "pause",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.pause(${kind}::text, ${name}::text) as changed`,
-    decode: (row) => row.changed as boolean,
+    decode: one((row) => row.changed as boolean),
   };
 }
 
@@ -21,7 +21,7 @@ export function resume(target: Pausable): Statement<boolean> {
     name: "resume",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.resume(${kind}::text, ${name}::text) as changed`,
-    decode: (row) => row.changed as boolean,
+    decode: one((row) => row.changed as boolean),
   };
 }
 
@@ -31,7 +31,7 @@ export function knowsQueue(name: string): Statement<boolean> {
     name: "knows queue",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.knows_queue(${name}::text) as known`,
-    decode: (row) => row.known as boolean,
+    decode: one((row) => row.known as boolean),
   };
 }
 
@@ -42,7 +42,7 @@ export function pauseAs(actor: string, target: Pausable): Statement<boolean> {
     isRepeatable: true,
     build: (schema) =>
       sql`select ${schema}.pause_as(${actor}::text, ${kind}::text, ${name}::text) as changed`,
-    decode: (row) => row.changed as boolean,
+    decode: one((row) => row.changed as boolean),
   };
 }
 
@@ -53,7 +53,7 @@ export function resumeAs(actor: string, target: Pausable): Statement<boolean> {
     isRepeatable: true,
     build: (schema) =>
       sql`select ${schema}.resume_as(${actor}::text, ${kind}::text, ${name}::text) as changed`,
-    decode: (row) => row.changed as boolean,
+    decode: one((row) => row.changed as boolean),
   };
 }
 

@@ -1,7 +1,7 @@
 // ping: is the database there and writable, with our schema in it, and when did each kind of round last end.
 import { sql } from "drizzle-orm";
 import type { Heartbeats } from "../policy/health.ts";
-import { type Statement, time, timeOf, timeOrNull } from "./statement.ts";
+import { one, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface Ping extends Heartbeats {
   /** A standby, or a default that forbids writes. */
@@ -24,7 +24,7 @@ export function ping(): Statement<Ping> {
                (select ended_at from ${schema}.round where kind = 'watch' order by id desc limit 1) as watched_at,
                current_setting('transaction_read_only') = 'on' as is_read_only -- on a standby it always is
       ) as seen`,
-    decode: (row) => ({
+    decode: one((row) => ({
       at: timeOf(row.at),
       runningSince: timeOf(row.running_since),
       lastEndedAt: {
@@ -33,6 +33,6 @@ export function ping(): Statement<Ping> {
         watch: timeOrNull(row.watched_at),
       },
       isReadOnly: row.is_read_only as boolean,
-    }),
+    })),
   };
 }

@@ -2,7 +2,7 @@
 // partitions.sql, advance-cursors.sql and inspect.sql.
 import { sql } from "drizzle-orm";
 import { type Backoff, backoffWaits, defaultBackoff } from "../policy/backoff.ts";
-import type { Statement } from "./statement.ts";
+import { one, type Statement } from "./statement.ts";
 
 export interface ReapLeases {
   /** In jobs. */
@@ -23,7 +23,7 @@ export function reapLeases({
     isRepeatable: true,
     build: (schema) => sql`
       select returned, buried from ${schema}.reap_leases(${limit}::int, ${JSON.stringify(waits)}::jsonb)`,
-    decode: (row) => ({ returned: Number(row.returned), buried: Number(row.buried) }),
+    decode: one((row) => ({ returned: Number(row.returned), buried: Number(row.buried) })),
   };
 }
 
@@ -63,7 +63,7 @@ export function dropOldestDay(): Statement<string | null> {
     name: "drop oldest day",
     isRepeatable: true,
     build: (schema) => sql`select to_char(${schema}.drop_oldest_day(), 'YYYY-MM-DD') as day`,
-    decode: (row) => row.day as string | null,
+    decode: one((row) => row.day as string | null),
   };
 }
 
@@ -76,10 +76,10 @@ export function inspect(): Statement<{ looked: number; wrong: number }> {
     name: "inspect",
     isRepeatable: true,
     build: (schema) => sql`select looked, wrong from ${schema}.inspect()`,
-    decode: (row) => ({ looked: Number(row.looked), wrong: Number(row.wrong) }),
+    decode: one((row) => ({ looked: Number(row.looked), wrong: Number(row.wrong) })),
   };
 }
 
 function count(name: string, build: Statement<number>["build"]): Statement<number> {
-  return { name, isRepeatable: true, build, decode: (row) => Number(row.count) };
+  return { name, isRepeatable: true, build, decode: one((row) => Number(row.count)) };
 }

@@ -1,7 +1,7 @@
 // record round, backlog. See migrations/functions/rounds.sql.
 import { sql } from "drizzle-orm";
 import type { RoundKind } from "../snapshot.ts";
-import type { Statement } from "./statement.ts";
+import { many, one, type Statement } from "./statement.ts";
 
 export interface RoundRecord {
   kind: RoundKind;
@@ -21,7 +21,7 @@ export function recordRound({ kind, queue, ms, report }: RoundRecord): Statement
         ${ms}::float8,
         ${JSON.stringify(report)}::jsonb
       ) as id`,
-    decode: (row) => String(row.id),
+    decode: one((row) => String(row.id)),
   };
 }
 
@@ -31,12 +31,12 @@ export interface Backlog {
 }
 
 /** Only queues where something is due. Counted up to the cap for each type and priority. */
-export function backlog({ types, cap }: { types: readonly string[]; cap: number }): Statement<Backlog> {
+export function backlog({ types, cap }: { types: readonly string[]; cap: number }): Statement<Backlog[]> {
   return {
     name: "backlog",
     isRepeatable: true,
     build: (schema) =>
       sql`select queue, due from ${schema}.backlog(${sql.param(types)}::text[], ${cap}::int)`,
-    decode: (row) => ({ queue: row.queue as string, due: Number(row.due) }),
+    decode: many((row) => ({ queue: row.queue as string, due: Number(row.due) })),
   };
 }

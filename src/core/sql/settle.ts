@@ -2,7 +2,7 @@
 import { sql } from "drizzle-orm";
 import type { Settlement } from "../job.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
-import type { Statement } from "./statement.ts";
+import { one, type Statement } from "./statement.ts";
 
 export function settle(settlements: readonly Settlement[]): Statement<Settled[]> {
   const { ids, keys, outcomes, read } = packSettlements(settlements);
@@ -13,6 +13,6 @@ export function settle(settlements: readonly Settlement[]): Statement<Settled[]>
       select ${schema}.settle(
         ${sql.param(ids)}::uuid[], ${sql.param(keys)}::uuid[], ${outcomes}::jsonb
       ) as statuses`,
-    decode: (row) => read(row.statuses as Settled["status"][]),
+    decode: one((row) => read(row.statuses as Settled["status"][])),
   };
 }

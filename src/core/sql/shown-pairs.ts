@@ -2,16 +2,16 @@
 // migrations/functions/shown-pairs.sql.
 import { sql } from "drizzle-orm";
 import type { Durations, Minute } from "../snapshot.ts";
-import { type Statement, time, timeOf } from "./statement.ts";
+import { many, one, type Statement, time, timeOf } from "./statement.ts";
 
-export function recentMinutes({ pairs }: { pairs: number }): Statement<Minute> {
+export function recentMinutes({ pairs }: { pairs: number }): Statement<Minute[]> {
   return {
     name: "recent minutes",
     isRepeatable: true,
     build: (schema) => sql`
       select ${time("minute")}, queue, type, enqueued, completed, failed, expired, ready
       from ${schema}.recent_minutes(${pairs}::int)`,
-    decode: (row) => ({
+    decode: many((row) => ({
       minute: timeOf(row.minute),
       queue: String(row.queue),
       type: String(row.type),
@@ -20,7 +20,7 @@ export function recentMinutes({ pairs }: { pairs: number }): Statement<Minute> {
       failed: Number(row.failed),
       expired: Number(row.expired),
       ready: Number(row.ready),
-    }),
+    })),
   };
 }
 
@@ -29,9 +29,9 @@ export function durations({ pairs }: { pairs: number }): Statement<Durations> {
     name: "durations",
     isRepeatable: true,
     build: (schema) => sql`select buckets, bounds from ${schema}.durations(${pairs}::int)`,
-    decode: (row) => ({
+    decode: one((row) => ({
       buckets: row.buckets as Durations["buckets"],
       bounds: row.bounds as number[],
-    }),
+    })),
   };
 }

@@ -10,7 +10,7 @@ import type {
   Snapshot,
   TableHealth,
 } from "../snapshot.ts";
-import { type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
+import { one, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 /** `windows`: over how many minutes what happened will be summed up. */
 export function snapshot({ windows = [] }: { windows?: readonly number[] } = {}): Statement<Snapshot> {
@@ -21,7 +21,7 @@ export function snapshot({ windows = [] }: { windows?: readonly number[] } = {})
       select ${time("at")}, groups, minutes, rounds, ${time("running_since")}, open_breakers, live_workers, expired_lease_seconds,
              oldest_transaction, tables, claim_ms, enqueue_errors, impossible_states
       from ${schema}.snapshot(${sql.param(windows)}::int[])`,
-    decode: decodeSnapshot,
+    decode: one(decodeSnapshot),
   };
 }
 

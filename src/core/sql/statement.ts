@@ -1,5 +1,5 @@
-// A statement is a value: what to run, and how to read a row of its answer. Nothing is executed here.
-// The schema's name comes from the deployment's settings, so a statement is compiled by whoever runs it.
+// A statement is a value: what to run, and how to read its answer. Nothing is executed here.
+// The schema's name comes from the deployment's settings, so the database adapter compiles the statement.
 import { fillPlaceholders, type SQL, sql } from "drizzle-orm";
 import { PgDialect } from "drizzle-orm/pg-core";
 import { defaultSchema } from "../schema-name.ts";
@@ -13,12 +13,30 @@ export interface Statement<T> {
   readonly build: (schema: SQL) => SQL;
   /** For the placeholders of a `build` that is the same for every call: its text is compiled once. */
   readonly values?: Record<string, unknown>;
-  readonly decode: (row: Row) => T;
+  readonly decode: (rows: readonly Row[]) => T;
 }
 
 export interface CompiledStatement {
   text: string;
   values: unknown[];
+}
+
+/** For a statement that always answers with one row. */
+export function one<T>(decode: (row: Row) => T): Statement<T>["decode"] {
+  return ([row]) => {
+    if (!row) throw new Error("the statement answered with no row");
+    return decode(row);
+  };
+}
+
+/** For a statement that answers with one row, or with none where there is nothing to find. */
+export function optional<T>(decode: (row: Row) => T): Statement<T | undefined>["decode"] {
+  return ([row]) => row && decode(row);
+}
+
+/** For a statement that answers with any number of rows. */
+export function many<T>(decode: (row: Row) => T): Statement<T[]>["decode"] {
+  return (rows) => rows.map(decode);
 }
 
 const dialect = new PgDialect();

@@ -2,7 +2,7 @@
 // cast in the statement, so that each driver sends the same whatever it makes of dates, arrays and JSON.
 import { type SQL, sql } from "drizzle-orm";
 import type { Held, Json, NewJob, Payload } from "../job.ts";
-import type { Statement } from "./statement.ts";
+import { many, one, type Statement } from "./statement.ts";
 
 type Options = Omit<NewJob, "type" | "payload">;
 
@@ -13,7 +13,7 @@ export function enqueueOne({ type, payload, ...options }: NewJob): Statement<str
     isRepeatable: Boolean(options.idempotencyKey),
     build: (schema) => sql`
       select ${schema}.enqueue(${type}::text, ${JSON.stringify(payload)}::text::jsonb${named(options)}) as id`,
-    decode: (row) => row.id as string,
+    decode: one((row) => row.id as string),
   };
 }
 
@@ -22,7 +22,7 @@ export function enqueueMany(
   type: string,
   payloads: readonly Payload[],
   options: Omit<Options, "idempotencyKey" | "partitionKey">,
-): Statement<string> {
+): Statement<string[]> {
   return {
     name: "enqueue many",
     isRepeatable: false,
@@ -32,7 +32,7 @@ export function enqueueMany(
         ${type}::text,
         array(select jsonb_array_elements(${JSON.stringify(payloads)}::text::jsonb))${named(options)}
       ) as id`,
-    decode: (row) => row.id as string,
+    decode: many((row) => row.id as string),
   };
 }
 
@@ -47,7 +47,7 @@ export function completeOne(job: Held, output: Json): Statement<boolean> {
         ${job.leaseKey}::text::uuid,
         ${JSON.stringify(output)}::text::jsonb
       ) as applied`,
-    decode: (row) => row.applied as boolean,
+    decode: one((row) => row.applied as boolean),
   };
 }
 

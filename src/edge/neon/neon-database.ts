@@ -1,6 +1,6 @@
 // The Database port over Neon's HTTP driver: one statement, one POST. No client outlives its request.
 import { NeonDbError, neon, neonConfig } from "@neondatabase/serverless";
-import { databaseError, isCollision, sqlstateOf } from "../../core/database-errors.ts";
+import { databaseError, isCollision, StatementError, sqlstateOf } from "../../core/database-errors.ts";
 import { SluiceError } from "../../core/errors.ts";
 import { compile, type Row, type Statement } from "../../core/sql/statement.ts";
 import type { Database } from "../../queue/ports.ts";
@@ -36,7 +36,7 @@ export function createNeonDatabase(settings: Settings, { timeoutMs }: { timeoutM
       const [rows] = await query.transaction(batch, { fetchOptions, isolationLevel: "ReadCommitted" });
       return rows as Row[];
     } catch (error) {
-      throw toSluiceError(error, settings);
+      throw toSluiceError(error, statement.name, settings);
     }
   }
 
@@ -64,7 +64,7 @@ export function createNeonDatabase(settings: Settings, { timeoutMs }: { timeoutM
       try {
         const rows = await sendTwice(statement);
         noteSuccess(databaseUrl, statement.name);
-        return rows.map((row) => statement.decode(row));
+        return statement.decode(rows);
       } catch (error) {
         noteFailure(databaseUrl, statement.name, error);
         throw error;
@@ -73,15 +73,16 @@ export function createNeonDatabase(settings: Settings, { timeoutMs }: { timeoutM
   };
 }
 
-function toSluiceError(cause: unknown, settings: Settings): unknown {
-  if (isNeonMissing(cause, settings)) {
+function toSluiceError(error: unknown, statement: string, settings: Settings): Error {
+  const cause = new StatementError(statement, error);
+  if (isNeonMissing(error, settings)) {
     // The host is for the log alone.
     const { host } = new URL(settings.neonEndpoint ?? settings.databaseUrl);
     const told = new Error(`${host} does not answer as Neon does`, { cause });
     return new SluiceError("database_not_neon", notNeonText, { cause: told });
   }
-  const sqlstate = cause instanceof NeonDbError ? (cause.code ?? "") : "";
-  return databaseError(sqlstate, { message: (cause as Error).message, cause }) ?? cause;
+  const sqlstate = error instanceof NeonDbError ? (error.code ?? "") : "";
+  return databaseError(sqlstate, { message: (error as Error).message, cause }) ?? cause;
 }
 
 const notNeonText =

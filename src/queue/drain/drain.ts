@@ -1,5 +1,6 @@
 // The drain of one queue: claim a batch, start its handlers, settle what has landed along with the next claim, and so on
 // while there is more and the budget allows. It ends when everything that it claimed is settled.
+import { describeError } from "../../core/database-errors.ts";
 import type { ClaimedJob } from "../../core/job.ts";
 import {
   claimingEnd,
@@ -88,7 +89,7 @@ export async function drain(uncounted: Ports, options: DrainOptions): Promise<Dr
     const leaseSeconds = Math.min(...types.map((type) => type.leaseSeconds));
     const riders = settling.riders();
     try {
-      const [batch] = await ports.db.run(
+      const batch = await ports.db.run(
         claim(
           {
             queue: name,
@@ -102,7 +103,6 @@ export async function drain(uncounted: Ports, options: DrainOptions): Promise<Dr
           riders,
         ),
       );
-      if (!batch) throw new Error("a claim without an answer");
       settling.arrived(riders, batch.settled);
       claims.count++;
       claims.ms += ports.clock.nowMs() - beganMs;
@@ -113,7 +113,7 @@ export async function drain(uncounted: Ports, options: DrainOptions): Promise<Dr
       extendAtMs = Math.min(extendAtMs, beganMs + (leaseSeconds * 1000) / 3);
       last = { jobs: batch.jobs.length, ms: 0 };
     } catch (error) {
-      ports.log.error("claim failed", { queue: name, message: (error as Error).message });
+      ports.log.error("claim failed", { queue: name, ...describeError(error) });
       // What came along may be what was refused: it is settled by itself, and the next claim tells.
       if (riders.length === 0 || !isRefusal(error)) end = "error";
     }
@@ -165,7 +165,7 @@ export async function drain(uncounted: Ports, options: DrainOptions): Promise<Dr
       flights.abort(new Set(jobs.map((job) => job.id).filter((id) => !held.has(id))));
     } catch (error) {
       // Tried again soon: the lease is three times as long as the time between two extensions.
-      ports.log.warn("extend failed", { queue: name, message: (error as Error).message });
+      ports.log.warn("extend failed", { queue: name, ...describeError(error) });
       extendAtMs = ports.clock.nowMs() + 1000;
     }
   }

@@ -63,12 +63,12 @@ export const sluice: System = {
 function connectionOf(client: pg.Client, types: readonly string[]): Connection<ClaimedJob> {
   return {
     async claim(limit) {
-      const [claimed] = await run(client, claim({ queue: "default", types, limit, leaseSeconds }));
-      return claimed?.jobs ?? [];
+      const claimed = await run(client, claim({ queue: "default", types, limit, leaseSeconds }));
+      return claimed.jobs;
     },
     async settleAndClaim(done, limit) {
       const request = { queue: "default", types, limit, leaseSeconds };
-      const [claimed] = await run(client, claim(request, done.map(completed)));
+      const claimed = await run(client, claim(request, done.map(completed)));
       if (!claimed) throw new Error("a claim without an answer");
       check(claimed.settled);
       return claimed.jobs;
@@ -82,7 +82,7 @@ function connectionOf(client: pg.Client, types: readonly string[]): Connection<C
           outcome: { kind: "retry" as const, message: "busy", retryInSeconds },
         })),
       ];
-      check((await run(client, settle(settlements))).flat());
+      check(await run(client, settle(settlements)));
     },
     close: () => client.end(),
   };
@@ -94,7 +94,7 @@ function check(settled: readonly Settled[]): void {
   if (!settled.every(({ applied }) => applied)) throw new Error("a settle was not applied");
 }
 
-async function run<T>(client: pg.Pool | pg.Client, statement: Statement<T>): Promise<T[]> {
+async function run<T>(client: pg.Pool | pg.Client, statement: Statement<T>): Promise<T> {
   const { rows } = await client.query({ name: statement.name, ...compile(statement) });
-  return rows.map((row) => statement.decode(row));
+  return statement.decode(rows);
 }

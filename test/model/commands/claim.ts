@@ -23,8 +23,8 @@ export async function claimSome(
 ): Promise<number> {
   const claimable = model.claimable(wanted.types);
   const leaseSeconds = wanted.leaseTicks * tickSeconds;
-  const [batch] = await db.run(claim({ queue, types: wanted.types, limit: wanted.limit, leaseSeconds }));
-  const claimed = (batch?.jobs ?? []).map((job) => {
+  const batch = await db.run(claim({ queue, types: wanted.types, limit: wanted.limit, leaseSeconds }));
+  const claimed = batch.jobs.map((job) => {
     const known = claimable.find(({ id }) => id === job.id);
     ok(known, "a job was claimed that is not to be claimed");
     ok(known.expiresAt > model.now, "an expired job was claimed");

@@ -17,7 +17,7 @@ const anyAsked: fc.Arbitrary<Asked> = fc.record({
 
 export const enqueues = anyAsked.map((asked) =>
   command(`enqueue ${JSON.stringify(asked)}`, async (model, { db }) => {
-    const [job] = (await db.run(enqueue([newJob(asked)]))).flat();
+    const [job] = await db.run(enqueue([newJob(asked)]));
     ok(job);
     model.add(job.id, asked);
   }),
@@ -44,7 +44,7 @@ export const keyedBatches = fc
         await rejects(db.run(statement), { code: "SL422" });
         return;
       }
-      for (const [index, job] of (await db.run(statement)).flat().entries()) {
+      for (const [index, job] of (await db.run(statement)).entries()) {
         const { key, type } = batch[index] ?? { key: "", type: "" };
         const owner = model.keys.get(key);
         const status = model.jobs.get(owner ?? "")?.status ?? "pending";
@@ -63,7 +63,7 @@ export const opens = fc.array(anyAsked, { minLength: 1, maxLength: 2 }).map((bat
       const client = await db.pool.connect();
       sessions.push(client);
       await client.query("begin");
-      const jobs = (await runOn(client, enqueue(batch.map(newJob)))).flat();
+      const jobs = await runOn(client, enqueue(batch.map(newJob)));
       model.open.push(jobs.map(({ id }, index) => ({ id, asked: batch[index] as Asked })));
     },
     (model) => model.open.length < maxOpen,

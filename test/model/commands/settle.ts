@@ -30,7 +30,7 @@ export const settles = fc
           const isFirst = picks.findIndex((other) => pickClaim(model, other) === job) === index;
           return job && isFirst ? [{ job, outcome }] : [];
         });
-        const [answers = []] = await db.run(settle(settlements));
+        const answers = await db.run(settle(settlements));
         for (const [index, { job, outcome }] of settlements.entries()) {
           const known = model.jobs.get(job.id);
           const applied = model.holds(job);

@@ -15,7 +15,7 @@ export const cancels = anyPick.map((pick) =>
     async (model, { db }) => {
       const job = pickJob(model, pick);
       const isPending = job.status === "pending";
-      deepStrictEqual(await db.run(cancel(job.id)), [isPending]);
+      deepStrictEqual(await db.run(cancel(job.id)), isPending);
       if (isPending) job.status = "cancelled";
     },
     hasJobs,
@@ -53,6 +53,6 @@ export const pauses = fc
       if (verb === "pause") model.paused.add(name);
       else model.paused.delete(name);
       const changed = model.paused.size !== before;
-      deepStrictEqual(await db.run(verb === "pause" ? pause(target) : resume(target)), [changed]);
+      deepStrictEqual(await db.run(verb === "pause" ? pause(target) : resume(target)), changed);
     }),
   );

@@ -39,7 +39,7 @@ async function enqueueSome(gate: Gate, random: SeededRandom, client: pg.ClientBa
   const count = random.int(1, gate.load.jobsPerCall);
   const job = newJob(gate, random);
   const way = random.pick(["one", "many", "mixed"]);
-  if (way === "one") return runOn(client, enqueueOne(job));
+  if (way === "one") return [await runOn(client, enqueueOne(job))];
   if (way === "many") {
     const payloads = Array.from({ length: count }, () => ({}));
     return runOn(
@@ -48,7 +48,7 @@ async function enqueueSome(gate: Gate, random: SeededRandom, client: pg.ClientBa
     );
   }
   const jobs = Array.from({ length: count }, () => newJob(gate, random));
-  return (await runOn(client, enqueue(jobs))).flat().map((enqueued) => enqueued.id);
+  return (await runOn(client, enqueue(jobs))).map((enqueued) => enqueued.id);
 }
 
 function newJob(gate: Gate, random: SeededRandom): NewJob {

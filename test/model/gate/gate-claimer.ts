@@ -30,14 +30,13 @@ export async function claimAndSettle(gate: Gate, random: SeededRandom): Promise<
   if (random.isLikely(rollbackShare)) {
     gate.riders.push(riders);
     await inTransaction(gate.pool, { isCommitted: false }, async (client) => {
-      const [claimed] = await runOn(client, wanted);
-      const jobs = claimed?.jobs ?? [];
+      const { jobs } = await runOn(client, wanted);
       await runOn(client, settle(jobs.map((job) => ({ job, outcome: outcomeOf(random) }))));
     });
     return idleMs;
   }
   const stale = staleOf(gate, riders);
-  const [{ jobs, settled } = { jobs: [], settled: [] }] = await runOn(gate.pool, wanted);
+  const { jobs, settled } = await runOn(gate.pool, wanted);
   note(gate, riders, { stale, settled });
   for (const job of jobs) remember(gate, job);
   await settleSome(gate, random, jobs);
@@ -86,7 +85,7 @@ function isTooLate(gate: Gate, job: Held): boolean {
 
 async function settleAndNote(gate: Gate, settlements: readonly Settlement[]): Promise<void> {
   const stale = staleOf(gate, settlements);
-  const [settled = []] = await runOn(gate.pool, settle(settlements));
+  const settled = await runOn(gate.pool, settle(settlements));
   note(gate, settlements, { stale, settled });
 }
 
@@ -110,7 +109,7 @@ function note(
 }
 
 async function settleStale(gate: Gate, settlements: readonly Settlement[]): Promise<void> {
-  const [answers = []] = await runOn(gate.pool, settle(settlements));
+  const answers = await runOn(gate.pool, settle(settlements));
   gate.stale.sent += answers.length;
   gate.stale.applied += answers.filter((answer) => answer.applied).length;
 }

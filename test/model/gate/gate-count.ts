@@ -38,7 +38,7 @@ export async function driveToTheEnd(gate: Gate): Promise<GateCount> {
 async function completeAll(gate: Gate): Promise<number> {
   const wanted = claim({ queue: "default", types: gateTypes, limit: batch, leaseSeconds: 60 });
   for (let found = 0; ; ) {
-    const jobs = (await runOn(gate.pool, wanted)).flatMap((claimed) => claimed.jobs);
+    const { jobs } = await runOn(gate.pool, wanted);
     if (jobs.length === 0) return found;
     found += jobs.length;
     for (const { id } of jobs) gate.completed.set(id, (gate.completed.get(id) ?? 0) + 1);

@@ -2,10 +2,10 @@
 import type pg from "pg";
 import { compile, type Statement } from "../../../src/core/sql/statement.ts";
 
-export async function runOn<T>(client: pg.Pool | pg.ClientBase, statement: Statement<T>): Promise<T[]> {
+export async function runOn<T>(client: pg.Pool | pg.ClientBase, statement: Statement<T>): Promise<T> {
   const { text, values } = compile(statement);
   const { rows } = await client.query(text, values);
-  return rows.map((row) => statement.decode(row));
+  return statement.decode(rows);
 }
 
 export async function inTransaction<T>(

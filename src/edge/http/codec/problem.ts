@@ -3,7 +3,7 @@
 import type { Context } from "hono";
 import { routePath } from "hono/route";
 import type { Problem } from "../../../contract/problem.ts";
-import { sqlstateOf } from "../../../core/database-errors.ts";
+import { describeError } from "../../../core/database-errors.ts";
 import { type ErrorCode, SluiceError } from "../../../core/errors.ts";
 import { consoleLog } from "../../console-log.ts";
 
@@ -74,8 +74,8 @@ function logFailure({ code, message, cause }: SluiceError, asked: object): void 
   consoleLog.error("request failed", {
     ...asked,
     code,
-    message: code === "internal" ? (reason?.message ?? message) : message,
-    sqlstate: sqlstateOf(reason),
+    ...(reason && describeError(reason)),
+    ...(code === "internal" && reason ? {} : { message }),
     cause: reason && causeText(reason),
   });
 }

@@ -1,5 +1,6 @@
 // Backpressure: a queue that is too deep takes no more over HTTP. The depths are read from the books, after a
 // response and at most every few seconds, so that no enqueue waits for them; in between, plain data of the isolate.
+import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { depths } from "../../../core/sql/index.ts";
 import type { Ports } from "../../../queue/ports.ts";
@@ -46,6 +47,6 @@ async function readDepths(ports: Ports, settings: Settings): Promise<void> {
     const byQueue = new Map(rows.map((row) => [row.queue, row.pending]));
     known.set(settings.databaseUrl, { readAtMs: ports.clock.nowMs(), byQueue });
   } catch (error) {
-    ports.log.warn("depths not read", { message: (error as Error).message });
+    ports.log.warn("depths not read", describeError(error));
   }
 }

@@ -1,7 +1,9 @@
 // Enqueues that were answered with a 5xx or refused for depth: each isolate counts them, and the next request or round of
 // it that finds the database writes the count. What it has not written when it ends is lost: this is for alarms, and
 // nothing rests on it.
+
 import type { Context, MiddlewareHandler } from "hono";
+import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { recordEnqueueErrors } from "../../../core/sql/index.ts";
 import type { Ports } from "../../../queue/ports.ts";
@@ -30,7 +32,7 @@ export async function writeEnqueueErrors(ports: Ports, settings: Settings): Prom
     await ports.db.run(recordEnqueueErrors(errors));
   } catch (error) {
     add(settings, errors);
-    ports.log.warn("enqueue errors not written", { errors, message: (error as Error).message });
+    ports.log.warn("enqueue errors not written", { errors, ...describeError(error) });
   }
 }
 

@@ -18,7 +18,7 @@ export async function liveKey(ports: Ports, keyHash: string): Promise<ApiKey | u
   const kept = known.get(keyHash);
   if (kept && nowMs < kept.untilMs) return kept.key;
   if (nowMs < (unknownUntilMs.get(keyHash) ?? 0)) return undefined;
-  const [key] = await ports.db.run(findKey(keyHash));
+  const key = await ports.db.run(findKey(keyHash));
   known.delete(keyHash);
   if (key) keep(known, keyHash, { key, untilMs: nowMs + revokedWithinMs });
   else keep(unknownUntilMs, keyHash, nowMs + unknownForMs);

@@ -12,12 +12,12 @@ import type { Handlers } from "../operation-routes.ts";
 
 export const listAlarms: Handlers["listAlarms"] = async (context) => {
   const { ports, settings } = context.env;
-  const [known] = await ports.db.run(readAlarms());
-  const targets = targetStates(await keyTargets(settings.alarmTargets), known?.targets ?? []);
+  const known = await ports.db.run(readAlarms());
+  const targets = targetStates(await keyTargets(settings.alarmTargets), known.targets);
   const body: AlarmsResponse = {
-    alarms: (known?.alarms ?? []).map(({ state }) => alarmResponse(state, settings.deployment)),
+    alarms: known.alarms.map(({ state }) => alarmResponse(state, settings.deployment)),
     rules: settings.alarmRules.map(ruleResponse),
-    silences: (known?.silences ?? []).map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
+    silences: known.silences.map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
     targets: targets.map(targetResponse),
   };
   return context.json(body);

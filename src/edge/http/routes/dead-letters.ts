@@ -34,7 +34,7 @@ export const replayDeadLetters: Handlers["replayDeadLetters"] = async (context, 
   const { dry_run, per_minute: perMinute, ...asked } = body;
   const { ports, nudge } = context.env;
   if (dry_run) {
-    const [dead = 0] = await ports.db.run(sql.countDeadLetters(asked));
+    const dead = await ports.db.run(sql.countDeadLetters(asked));
     return context.json({ replayed: dead, dry_run } satisfies ReplayManyResponse);
   }
   const replayed = await ports.db.run(sql.replayManyAs(context.get("caller").actor, { ...asked, perMinute }));
@@ -48,7 +48,7 @@ export const replayDeadLetter: Handlers["replayDeadLetter"] = async (context, { 
   const { ports, nudge } = context.env;
   const job = await deadJobOf(context);
   if (payload) checkNewPayload(context, job, payload);
-  const [isReplayed] = await ports.db.run(sql.replayAs(context.get("caller").actor, { id: job.id, payload }));
+  const isReplayed = await ports.db.run(sql.replayAs(context.get("caller").actor, { id: job.id, payload }));
   if (!isReplayed) throw notDead(job);
   const replayed = await jobOf(context);
   nudge(replayed.queue);
@@ -58,7 +58,7 @@ export const replayDeadLetter: Handlers["replayDeadLetter"] = async (context, { 
 export const discardDeadLetter: Handlers["discardDeadLetter"] = async (context, { body }) => {
   const { reason = null } = body;
   const job = await deadJobOf(context);
-  const [isDiscarded] = await context.env.ports.db.run(
+  const isDiscarded = await context.env.ports.db.run(
     sql.discardAs(context.get("caller").actor, { id: job.id, reason }),
   );
   if (!isDiscarded) throw notDead(job);

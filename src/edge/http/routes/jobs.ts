@@ -60,7 +60,7 @@ export const getJob: Handlers["getJob"] = async (context) =>
 export const cancelJob: Handlers["cancelJob"] = async (context) => {
   const { id, type } = await jobOf(context);
   refuseOwnType(type);
-  const [isCancelled] = await context.env.ports.db.run(sql.cancel(id));
+  const isCancelled = await context.env.ports.db.run(sql.cancel(id));
   const job = await jobOf(context);
   if (!isCancelled)
     throw new SluiceError("conflict", `the job is ${job.status}, only a pending one can be cancelled`);
@@ -71,7 +71,7 @@ export const cancelJob: Handlers["cancelJob"] = async (context) => {
 export async function jobOf(context: Context<AppEnv>): Promise<Job> {
   const given = context.req.param("id") ?? "";
   const id = z.uuid().safeParse(given);
-  const [job] = id.success ? await context.env.ports.db.run(sql.findJob(id.data)) : [];
+  const job = id.success ? await context.env.ports.db.run(sql.findJob(id.data)) : undefined;
   if (!job || !mayUse(context, job.type)) throw new SluiceError("not_found", `there is no job ${given}`);
   return job;
 }

@@ -17,7 +17,7 @@ export const listKeys: Handlers["listKeys"] = async (context) => {
 
 export const addKey: Handlers["addKey"] = async (context, { body: request }) => {
   const key = newKey();
-  const [added] = await context.env.ports.db.run(
+  const added = await context.env.ports.db.run(
     sql.addKey(context.get("caller").actor, {
       name: request.name,
       role: request.role,
@@ -26,7 +26,6 @@ export const addKey: Handlers["addKey"] = async (context, { body: request }) => 
       keyHash: hexOf(await digestOf(key)),
     }),
   );
-  if (!added) throw new SluiceError("internal", "the key was not added");
   const body: NewKeyResponse = { ...keyResponseOf(added), key };
   return context.json(body, 201, { "cache-control": "no-store" });
 };
@@ -34,9 +33,9 @@ export const addKey: Handlers["addKey"] = async (context, { body: request }) => 
 export const revokeKey: Handlers["revokeKey"] = async (context) => {
   const given = context.req.param("id");
   const id = z.uuid().safeParse(given);
-  const [revoked] = id.success
+  const revoked = id.success
     ? await context.env.ports.db.run(sql.revokeKey(context.get("caller").actor, id.data))
-    : [];
+    : undefined;
   if (!revoked) throw new SluiceError("not_found", `there is no key ${given}`);
   forgetKey(revoked.id);
   return context.json(keyResponseOf(revoked));

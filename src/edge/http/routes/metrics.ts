@@ -1,5 +1,3 @@
-// GET /metrics, for Prometheus. The metrics are made in core/metrics/.
-import { SluiceError } from "../../../core/errors.ts";
 import { alarmFamilies } from "../../../core/metrics/alarm-metrics.ts";
 import { maxPairs, metricsOf } from "../../../core/metrics/metrics.ts";
 import { contentType, toText } from "../../../core/metrics/prometheus-text.ts";
@@ -10,12 +8,11 @@ import type { Handlers } from "../operation-routes.ts";
 
 export const getMetrics: Handlers["getMetrics"] = async (context) => {
   const { ports, settings } = context.env;
-  const [[seen], [took], [alarms]] = await Promise.all([
+  const [seen, took, alarms] = await Promise.all([
     ports.db.run(snapshot()),
     ports.db.run(durations({ pairs: maxPairs })),
     ports.db.run(readAlarms()),
   ]);
-  if (!seen || !took || !alarms) throw new SluiceError("internal", "the snapshot has no row");
   const states = alarms.alarms.map(({ state }) => state);
   const targets = targetStates(await keyTargets(settings.alarmTargets), alarms.targets);
   const families = [...metricsOf(seen, took), ...alarmFamilies(states, targets)];

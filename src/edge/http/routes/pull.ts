@@ -20,7 +20,7 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
   const types =
     request.types?.map((type) => registry.find(type) ?? type) ??
     registry.all().filter(({ type }) => !isOwnType(type));
-  const [claimed] = await ports.db.run(
+  const claimed = await ports.db.run(
     claim({
       queue: request.queue,
       // A puller says itself how long it wants to hold its jobs.
@@ -33,7 +33,7 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
     }),
   );
   const body: ClaimResponse = {
-    jobs: (claimed?.jobs ?? []).map((job) => ({
+    jobs: claimed.jobs.map((job) => ({
       job_id: job.id,
       type: job.type,
       queue: request.queue,
@@ -54,7 +54,7 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
       tags: job.tags,
       errors: job.errors,
     })),
-    has_more: claimed?.hasMore ?? false,
+    has_more: claimed.hasMore,
   };
   return context.json(body);
 };

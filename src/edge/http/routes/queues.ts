@@ -50,8 +50,7 @@ async function queueOf(context: Context<AppEnv>): Promise<string> {
   const { ports, registry } = context.env;
   const given = context.req.param("queue") ?? "";
   const isDefault = registry.all().some((definition) => definition.queue === given);
-  const [isKnown = isDefault] =
-    isDefault || !name.safeParse(given).success ? [] : await ports.db.run(knowsQueue(given));
+  const isKnown = isDefault || (name.safeParse(given).success && (await ports.db.run(knowsQueue(given))));
   if (!isKnown) throw new SluiceError("not_found", `there is no queue "${given}": no job was ever in it`);
   return given;
 }
