@@ -5,13 +5,8 @@ import { claimingEnd, type DrainBudget, nudgeBudget, type Plan } from "../core/p
 import type { DrainOptions } from "../queue/drain/drain.ts";
 import type { Ports } from "../queue/ports.ts";
 import { drainRound } from "../queue/rounds.ts";
+import type { IsolateState } from "./isolate-state.ts";
 
-/**
- * Plain data, shared by the requests of an isolate, so that a burst of enqueues makes one drain. No promise is
- * shared: one that belongs to another request never settles once that request is over. The time bounds the flag,
- * since an invocation that was cut off cannot clear it.
- */
-const drains = new Map<string, { untilMs: number; isAskedAgain: boolean }>();
 const longestNudgeMs = 30_000;
 /** How long handlers may take to count as quick. */
 const patienceMs = 50;
@@ -20,36 +15,39 @@ export interface Nudge {
   ports: Ports;
   name: string;
   plan: Plan;
+  /** Shared by the requests of an isolate, so that a burst of enqueues makes one drain. */
+  nudges: IsolateState["nudges"];
   waitUntil(work: Promise<unknown>): void;
 }
 
-export function nudge({ ports, name, plan, waitUntil }: Nudge): void {
-  const running = drains.get(name);
+export function nudge(options: Nudge): void {
+  const { ports, name, nudges } = options;
+  const running = nudges.get(name);
   if (running && ports.clock.nowMs() < running.untilMs) {
     running.isAskedAgain = true;
     return;
   }
-  drains.set(name, { untilMs: ports.clock.nowMs() + longestNudgeMs, isAskedAgain: false });
-  waitUntil(drainUntilQuiet(ports, name, plan));
+  nudges.set(name, { untilMs: ports.clock.nowMs() + longestNudgeMs, isAskedAgain: false });
+  options.waitUntil(drainUntilQuiet(options));
 }
 
 /** Goes on while others ask; once its claims are over it holds nobody back, though its last handlers may run on. */
-async function drainUntilQuiet(ports: Ports, name: string, plan: Plan): Promise<void> {
+async function drainUntilQuiet({ ports, name, plan, nudges }: Nudge): Promise<void> {
   const budget = nudgeBudget(plan);
   const startedMs = ports.clock.nowMs();
   const spent = { subrequests: 0 };
   const rounds: Promise<void>[] = [];
   for (;;) {
-    drains.set(name, { untilMs: startedMs + longestNudgeMs, isAskedAgain: false });
+    nudges.set(name, { untilMs: startedMs + longestNudgeMs, isAskedAgain: false });
     const elapsedMs = ports.clock.nowMs() - startedMs;
     if (claimingEnd(budget, { elapsedMs, ...spent })) break;
     spent.subrequests++; // the round's record
     const round = startRound(ports, name, { budget: budgetAfter(budget, elapsedMs), spent });
     rounds.push(round.ended);
     await round.quick;
-    if (!drains.get(name)?.isAskedAgain) break;
+    if (!nudges.get(name)?.isAskedAgain) break;
   }
-  drains.delete(name);
+  nudges.delete(name);
   await Promise.all(rounds);
 }
 

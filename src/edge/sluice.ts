@@ -1,21 +1,23 @@
-// sluice({ jobs }): a deployment, as the platform wants it. It binds the ports to what an invocation was given.
+// sluice({ jobs }): a deployment in the form that the platform calls. It connects the ports to each invocation.
 import { defaultFanOut } from "../core/policy/fan-out.ts";
 import { canaryJob } from "../jobs/canary.ts";
 import type { JobDefinition } from "../jobs/define.ts";
 import { createRegistry } from "../jobs/registry.ts";
 import { withHeartbeat } from "../queue/heartbeat.ts";
-import type { Clock, Ports, Sender } from "../queue/ports.ts";
+import type { Clock } from "../queue/ports.ts";
 import { reap } from "../queue/reap.ts";
 import { drainAll, recorded, type StartDrain } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
 import { consoleLog } from "./console-log.ts";
 import { signDrain } from "./drain-call.ts";
 import { app } from "./http/app.ts";
+import type { AppEnv } from "./http/app-env.ts";
 import { problemResponse } from "./http/codec/problem.ts";
 import { writeEnqueueErrors } from "./http/guards/enqueue-errors.ts";
+import { isolateStateFor } from "./isolate-state.ts";
 import { createNeonDatabase } from "./neon/neon-database.ts";
 import { nudge } from "./nudge.ts";
-import { type Settings, settingsOf } from "./settings/env.ts";
+import { type Settings, settingsFor } from "./settings/env.ts";
 import { createSender } from "./webhook-sender.ts";
 
 export interface SluiceOptions {
@@ -36,11 +38,11 @@ export const defaultCrons: Crons = {
   watch: "1-59/2 * * * *",
 };
 
-/** For one statement: a caller is told within 5 s that the database is out of reach; a round can wait for longer. */
+/** The limits of one statement. A caller learns within 5 s that the database is unreachable; a round can wait longer. */
 const requestTimeoutMs = 4_000;
 const roundTimeoutMs = 30_000;
 
-/** Asks of the platform's own types no more than it uses, so that it fits every version of them. */
+/** Names only what it uses of the platform's types, so it fits every version of them. */
 export interface SluiceWorker {
   fetch(
     request: Request,
@@ -63,10 +65,11 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
     [watchCron, { kind: "watch", run: watchStep }],
   ]);
 
-  function bind(env: object, { timeoutMs }: { timeoutMs: number }): Invocation {
-    const settings = settingsOf(env);
-    const ports: Ports = {
-      db: createNeonDatabase(settings, { timeoutMs }),
+  async function bind(env: object, { timeoutMs }: { timeoutMs: number }): Promise<Invocation> {
+    const settings = await settingsFor(env);
+    const isolate = isolateStateFor(settings);
+    const ports = {
+      db: createNeonDatabase(settings, { timeoutMs, isolate }),
       clock: { nowMs: () => Date.now() },
       random: Math.random,
       log: consoleLog,
@@ -74,20 +77,22 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
       env,
     };
     const sender = createSender({ allowPrivate: settings.allowPrivateTargets });
-    return { env, settings, ports, sender };
+    return { settings, isolate, ports, sender };
   }
 
   return {
     async fetch(request, env, context) {
       try {
-        const { settings, ports, sender } = bind(env, { timeoutMs: requestTimeoutMs });
-        const bindings = {
-          settings,
+        const invocation = await bind(env, { timeoutMs: requestTimeoutMs });
+        const { plan } = invocation.settings;
+        const {
           ports,
-          sender,
-          registry,
-          nudge: (name: string) =>
-            nudge({ ports, name, plan: settings.plan, waitUntil: (work) => context.waitUntil(work) }),
+          isolate: { nudges },
+        } = invocation;
+        const waitUntil = (work: Promise<unknown>) => context.waitUntil(work);
+        const bindings: AppEnv["Bindings"] = {
+          ...invocation,
+          nudge: (name) => nudge({ ports, name, plan, nudges, waitUntil }),
         };
         return await app.fetch(request, bindings, context as never);
       } catch (error) {
@@ -96,31 +101,27 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
     },
     async scheduled(controller, env, context) {
       const round = rounds.get(controller.cron);
-      if (!round) throw new Error(`no round is set for the cron "${controller.cron}": see sluice({ crons })`);
-      const invocation = bind(env, { timeoutMs: roundTimeoutMs });
+      if (!round)
+        throw new Error(`no round has the cron expression "${controller.cron}": set it in sluice({ crons })`);
+      const invocation = await bind(env, { timeoutMs: roundTimeoutMs });
       const { sender, ports, settings } = invocation;
       const waitUntil = (work: Promise<unknown>) => context.waitUntil(work);
       const url = settings.heartbeatUrls[round.kind];
       await withHeartbeat({ url, sender, log: ports.log, waitUntil }, () => round.run(invocation));
-      await writeEnqueueErrors(ports, settings);
+      await writeEnqueueErrors(invocation);
     },
   };
 }
 
-interface Invocation {
-  env: object;
-  settings: Settings;
-  ports: Ports;
-  sender: Sender;
-}
+type Invocation = Omit<AppEnv["Bindings"], "nudge">;
 
 type Round = (invocation: Invocation) => Promise<object>;
 
-const drainStep: Round = ({ env, settings, ports }) =>
+const drainStep: Round = ({ settings, ports }) =>
   drainAll(ports, {
     plan: settings.plan,
     fanOut: { ...defaultFanOut, maxDrains: settings.maxDrains },
-    startDrain: startDrainBy(env, settings, ports.clock),
+    startDrain: startDrainBy(settings, ports.clock),
   });
 
 const watchStep: Round = ({ settings, ports, sender }) =>
@@ -134,9 +135,8 @@ const watchStep: Round = ({ settings, ports, sender }) =>
     }),
   );
 
-/** Through the Worker's binding to itself, where it has one: each drain then is an invocation with its own budget. */
-function startDrainBy(env: object, { adminKeys }: Settings, clock: Clock): StartDrain | undefined {
-  const { SELF: self } = env as { SELF?: { fetch: typeof fetch } };
+/** With the Worker's binding to itself each drain is an invocation with a budget of its own. */
+function startDrainBy({ self, adminKeys }: Settings, clock: Clock): StartDrain | undefined {
   if (!self) return undefined;
   return async (name) => {
     const authorization = await signDrain(adminKeys, { queue: name, nowMs: clock.nowMs() });

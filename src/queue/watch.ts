@@ -9,14 +9,14 @@ import type { Plan } from "../core/policy/drain-budget.ts";
 import type { Snapshot } from "../core/snapshot.ts";
 import { readAlarms, snapshot } from "../core/sql/index.ts";
 import { deliver } from "./alarms/deliver.ts";
-import { type AlarmTarget, keyTargets } from "./alarms/notify.ts";
+import type { KeyedTarget } from "./alarms/notify.ts";
 import { raise } from "./alarms/update-alarms.ts";
 import { enqueue } from "./enqueue.ts";
 import type { Ports, Sender } from "./ports.ts";
 
 export interface WatchOptions {
   rules: readonly AlarmRule[];
-  targets: readonly AlarmTarget[];
+  targets: readonly KeyedTarget[];
   sender: Sender;
   deployment: Deployment;
   plan: Plan;
@@ -28,8 +28,7 @@ const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
 const maxCanaries = 3;
 
 export async function watch(ports: Ports, options: WatchOptions): Promise<object> {
-  const { rules, sender, deployment, plan } = options;
-  const targets = await keyTargets(options.targets);
+  const { rules, targets, sender, deployment, plan } = options;
   const look = async () => {
     const windows = windowsOf(rules);
     const [seen, known] = await Promise.all([

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
 import { claim } from "../../src/core/sql/index.ts";
+import { isolateStateFor } from "../../src/edge/isolate-state.ts";
 import { createNeonDatabase } from "../../src/edge/neon/neon-database.ts";
 import { parseSettings } from "../../src/edge/settings/env.ts";
 import { echo } from "../../src/jobs/examples/echo.ts";
@@ -17,12 +18,15 @@ let ports: TestPorts;
 
 beforeAll(async () => {
   proxy = await startNeonProxy({ postgresPort: Number(new URL(db.url).port) });
-  const settings = parseSettings({
+  const settings = await parseSettings({
     DATABASE_URL: db.url,
     SLUICE_NEON_ENDPOINT: proxy.endpoint,
     SLUICE_ADMIN_KEY: "sk_the_key_of_the_round_trips",
   });
-  ports = createTestPorts(createNeonDatabase(settings, { timeoutMs: 30_000 }), [echo]);
+  ports = createTestPorts(
+    createNeonDatabase(settings, { timeoutMs: 30_000, isolate: isolateStateFor(settings) }),
+    [echo],
+  );
 });
 afterAll(() => proxy.close());
 

@@ -1,11 +1,12 @@
 // The watch round on a real Postgres, with notices over real HTTP: who is told of what, how often and in which shape.
+import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, inject, test } from "vitest";
 import { noticeBody } from "../../src/contract/alarms.ts";
 import type { AlarmRule } from "../../src/core/alarms/alarm.ts";
 import { alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
 import { claim, silenceAlarmAs } from "../../src/core/sql/index.ts";
 import { createSender } from "../../src/edge/webhook-sender.ts";
-import type { AlarmTarget } from "../../src/queue/alarms/notify.ts";
+import type { KeyedTarget } from "../../src/queue/alarms/notify.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import type { Sender } from "../../src/queue/ports.ts";
 import { reap } from "../../src/queue/reap.ts";
@@ -32,9 +33,10 @@ beforeEach(async () => {
   other = openInbox(inject("receiverUrl"), "other");
 });
 
-const targetAt = (inbox: Inbox, fields: Partial<AlarmTarget> = {}): AlarmTarget => ({
+const targetAt = (inbox: Inbox, fields: Partial<KeyedTarget> = {}): KeyedTarget => ({
   name: "ops",
   url: inbox.url,
+  urlHash: createHash("sha256").update(inbox.url).digest("hex"),
   format: "generic",
   secrets: [secret],
   ...fields,

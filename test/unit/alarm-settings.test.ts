@@ -15,28 +15,28 @@ const parse = (settings: object) =>
     ),
   });
 
-function faultOf(settings: object): string {
+async function faultOf(settings: object): Promise<string> {
   try {
-    parse(settings);
+    await parse(settings);
     return "none";
   } catch (error) {
     expect(error).toBeInstanceOf(SluiceError);
-    return (error as SluiceError).message.replace("the Worker's settings do not hold: ", "");
+    return (error as SluiceError).message.replace("invalid settings: ", "");
   }
 }
 
-const ruleOf = (rules: object, alarm: string, index = 0) =>
-  parse({ SLUICE_ALARM_RULES: rules }).alarmRules.filter((rule) => rule.alarm === alarm)[index];
+const ruleOf = async (rules: object, alarm: string, index = 0) =>
+  (await parse({ SLUICE_ALARM_RULES: rules })).alarmRules.filter((rule) => rule.alarm === alarm)[index];
 
 describe("SLUICE_ALARM_TARGETS", () => {
-  test("a target has a format and a secret, or two while it is rotated", () => {
+  test("a target has a format and a secret, or two while it is rotated", async () => {
     const targets = [
       { name: "ops", url: "https://example.com/hook", format: "generic", secret },
       { name: "rotating", url: "https://example.com/hook", secret: [secret, secret] },
       { name: "Chat of us", url: "https://hooks.example.com/x", format: "slack" },
       { name: "pager", url: "https://events.example.com/v2/enqueue", format: "pagerduty", secret: "R0UT1NG" },
     ];
-    expect(parse({ SLUICE_ALARM_TARGETS: targets }).alarmTargets).toEqual([
+    expect((await parse({ SLUICE_ALARM_TARGETS: targets })).alarmTargets).toMatchObject([
       { name: "ops", url: "https://example.com/hook", format: "generic", secrets: [secret] },
       { name: "rotating", url: "https://example.com/hook", format: "generic", secrets: [secret, secret] },
       { name: "Chat of us", url: "https://hooks.example.com/x", format: "slack", secrets: [] },
@@ -49,9 +49,9 @@ describe("SLUICE_ALARM_TARGETS", () => {
     ]);
   });
 
-  test("may be given as it is, where the settings are no text", () => {
+  test("may be given as it is, where the settings are no text", async () => {
     const targets = [{ name: "ops", url: "https://example.com/", secret }];
-    expect(parseSettings({ ...good, SLUICE_ALARM_TARGETS: targets }).alarmTargets).toHaveLength(1);
+    expect((await parseSettings({ ...good, SLUICE_ALARM_TARGETS: targets })).alarmTargets).toHaveLength(1);
   });
 
   const target = { name: "ops", url: "https://example.com/", secret };
@@ -67,30 +67,34 @@ describe("SLUICE_ALARM_TARGETS", () => {
       [target, { ...target, name: "b", url: "https://10.0.0.1/" }],
       "SLUICE_ALARM_TARGETS.1.url is a private address",
     ],
-  ])("a bad one is named by its path, and its secret is not: %j", (targets, message) => {
-    const fault = faultOf({ SLUICE_ALARM_TARGETS: targets });
+  ])("a bad one is named by its path, and its secret is not: %j", async (targets, message) => {
+    const fault = await faultOf({ SLUICE_ALARM_TARGETS: targets });
     expect(fault).toContain(message);
     expect(fault).not.toContain("hunter2");
   });
 });
 
 describe("SLUICE_ALARM_RULES", () => {
-  test("override the defaults by name", () => {
-    expect(ruleOf({ queue_length_high: { above: 5, for_rounds: 1 } }, "queue_length_high")).toMatchObject({
+  test("override the defaults by name", async () => {
+    expect(
+      await ruleOf({ queue_length_high: { above: 5, for_rounds: 1 } }, "queue_length_high"),
+    ).toMatchObject({
       threshold: 5,
       forRounds: 1,
       clearRounds: 1,
       queue: null,
     });
-    expect(ruleOf({ dead_letters: { enabled: false } }, "dead_letters")).toMatchObject({ isEnabled: false });
+    expect(await ruleOf({ dead_letters: { enabled: false } }, "dead_letters")).toMatchObject({
+      isEnabled: false,
+    });
   });
 
-  test("a rule of a queue stands beside the default, and there may be several", () => {
+  test("a rule of a queue stands beside the default, and there may be several", async () => {
     const low = { queue: "default", per_minute_below: 1, window_minutes: 1, for_rounds: 1 };
-    expect(ruleOf({ completion_rate_low: low }, "completion_rate_low", 0)).toMatchObject({
+    expect(await ruleOf({ completion_rate_low: low }, "completion_rate_low", 0)).toMatchObject({
       jobType: "sluice.canary",
     });
-    expect(ruleOf({ completion_rate_low: low }, "completion_rate_low", 1)).toMatchObject({
+    expect(await ruleOf({ completion_rate_low: low }, "completion_rate_low", 1)).toMatchObject({
       queue: "default",
       jobType: null,
       threshold: 1,
@@ -105,10 +109,14 @@ describe("SLUICE_ALARM_RULES", () => {
         { queue: "b", job_type: "t", above: 2 },
       ],
     };
-    expect(ruleOf(two, "queue_length_high", 2)).toMatchObject({ queue: "b", jobType: "t", threshold: 2 });
+    expect(await ruleOf(two, "queue_length_high", 2)).toMatchObject({
+      queue: "b",
+      jobType: "t",
+      threshold: 2,
+    });
   });
 
-  test("active hours, severity, repeats and silences are taken over", () => {
+  test("active hours, severity, repeats and silences are taken over", async () => {
     const rule = {
       severity: "info",
       repeat_minutes: 30,
@@ -116,7 +124,7 @@ describe("SLUICE_ALARM_RULES", () => {
       above_by_priority: { 9: 10 },
       active_hours: { from: "08:00", to: "18:00", time_zone: "Europe/Berlin", days: ["mon"] },
     };
-    expect(ruleOf({ oldest_pending_high: rule }, "oldest_pending_high")).toMatchObject({
+    expect(await ruleOf({ oldest_pending_high: rule }, "oldest_pending_high")).toMatchObject({
       severity: "info",
       repeatMinutes: 30,
       silencedUntil: new Date("2026-01-01T00:00:00Z"),
@@ -149,16 +157,20 @@ describe("SLUICE_ALARM_RULES", () => {
       "SLUICE_ALARM_RULES.dead_letters.0.active_hours.time_zone is not a time zone",
     ],
     [{ dead_letters: { silenced_until: "tomorrow" } }, "SLUICE_ALARM_RULES.dead_letters.0.silenced_until"],
-  ])("a bad one is named by its path: %j", (rules, message) => {
-    expect(faultOf({ SLUICE_ALARM_RULES: rules })).toContain(message);
+  ])("a bad one is named by its path: %j", async (rules, message) => {
+    expect(await faultOf({ SLUICE_ALARM_RULES: rules })).toContain(message);
   });
 });
 
 describe("SLUICE_HEARTBEAT_URL", () => {
-  test("is one for all rounds, or one for each kind", () => {
+  test("is one for all rounds, or one for each kind", async () => {
     const one = "https://hc.example.com/abc";
-    expect(parse({ SLUICE_HEARTBEAT_URL: one }).heartbeatUrls).toEqual({ drain: one, reap: one, watch: one });
-    expect(parse({ SLUICE_HEARTBEAT_URL: { watch: one } }).heartbeatUrls).toEqual({ watch: one });
+    expect((await parse({ SLUICE_HEARTBEAT_URL: one })).heartbeatUrls).toEqual({
+      drain: one,
+      reap: one,
+      watch: one,
+    });
+    expect((await parse({ SLUICE_HEARTBEAT_URL: { watch: one } })).heartbeatUrls).toEqual({ watch: one });
   });
 
   test.each([
@@ -166,7 +178,7 @@ describe("SLUICE_HEARTBEAT_URL", () => {
     [{ drain: "nowhere" }, "SLUICE_HEARTBEAT_URL.drain is not an http(s) URL"],
     [{ sleep: "https://example.com" }, "SLUICE_HEARTBEAT_URL"],
     ["https://127.0.0.1/beat", "SLUICE_HEARTBEAT_URL is a private address"],
-  ])("a bad one is named: %j", (urls, message) => {
-    expect(faultOf({ SLUICE_HEARTBEAT_URL: urls })).toContain(message);
+  ])("a bad one is named: %j", async (urls, message) => {
+    expect(await faultOf({ SLUICE_HEARTBEAT_URL: urls })).toContain(message);
   });
 });

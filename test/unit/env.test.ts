@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
 import { SluiceError } from "../../src/core/errors.ts";
-import { parseSettings, settingsOf } from "../../src/edge/settings/env.ts";
+import { parseSettings, settingsFor } from "../../src/edge/settings/env.ts";
 
 const good = { DATABASE_URL: "postgresql://u:p@db.example.com/app", SLUICE_ADMIN_KEY: "sk_0123456789abcdef" };
 
-function messageOf(env: object): string {
+async function messageOf(env: object): Promise<string> {
   try {
-    parseSettings(env);
+    await parseSettings(env);
     return "";
   } catch (error) {
     expect(error).toBeInstanceOf(SluiceError);
@@ -15,8 +15,8 @@ function messageOf(env: object): string {
   }
 }
 
-test("the two required settings are enough", () => {
-  expect(parseSettings(good)).toEqual({
+test("the two required settings are enough", async () => {
+  expect(await parseSettings(good)).toEqual({
     databaseUrl: good.DATABASE_URL,
     adminKeys: [good.SLUICE_ADMIN_KEY],
     schema: "sluice",
@@ -29,21 +29,23 @@ test("the two required settings are enough", () => {
     alarmRules: alarmRules(),
     heartbeatUrls: {},
     deployment: { name: expect.any(String), publicUrl: undefined, runbookUrl: undefined },
+    self: undefined,
+    rateLimiter: undefined,
   });
 });
 
-test("a deployment goes by its environment, or its public host, or its database", () => {
-  const nameOf = (env: object) => parseSettings({ ...good, ...env }).deployment.name;
+test("a deployment goes by its environment, or its public host, or its database", async () => {
+  const nameOf = async (env: object) => (await parseSettings({ ...good, ...env })).deployment.name;
   const publicUrl = { SLUICE_PUBLIC_URL: "https://jobs.example:8443/x" };
-  expect(nameOf({ ...publicUrl, SLUICE_ENVIRONMENT: "production" })).toBe("production");
-  expect(nameOf(publicUrl)).toBe("jobs.example:8443");
-  expect(nameOf({ DATABASE_URL: "postgresql://u:secret@db.example/app" })).toBe("db.example/app/sluice");
+  expect(await nameOf({ ...publicUrl, SLUICE_ENVIRONMENT: "production" })).toBe("production");
+  expect(await nameOf(publicUrl)).toBe("jobs.example:8443");
+  expect(await nameOf({ DATABASE_URL: "postgresql://u:secret@db.example/app" })).toBe(
+    "db.example/app/sluice",
+  );
 });
 
-test("every missing setting is named in one message", () => {
-  expect(messageOf({})).toBe(
-    "the Worker's settings do not hold: DATABASE_URL is not set; SLUICE_ADMIN_KEY is not set",
-  );
+test("every missing setting is named in one message", async () => {
+  expect(await messageOf({})).toBe("invalid settings: DATABASE_URL is not set; SLUICE_ADMIN_KEY is not set");
 });
 
 test.each([
@@ -55,16 +57,18 @@ test.each([
   [{ SLUICE_MAX_DRAINS: "0" }, "SLUICE_MAX_DRAINS is less than 1"],
   [{ SLUICE_MAX_DRAINS: "many" }, "SLUICE_MAX_DRAINS is not a number"],
   [{ SLUICE_NEON_ENDPOINT: "nowhere" }, "SLUICE_NEON_ENDPOINT is not a URL"],
+  [{ SELF: "sluice" }, "SELF is not a service binding"],
+  [{ RATE_LIMITER: {} }, "RATE_LIMITER is not a rate limit binding"],
   [{ SLUICE_ALLOW_PRIVATE_TARGETS: "yes" }, 'SLUICE_ALLOW_PRIVATE_TARGETS is neither "true" nor "false"'],
-])("a bad setting is named with what is wrong: %o", (bad, message) => {
-  expect(messageOf({ ...good, ...bad })).toBe(`the Worker's settings do not hold: ${message}`);
+])("a bad setting is named with what is wrong: %o", async (bad, message) => {
+  expect(await messageOf({ ...good, ...bad })).toBe(`invalid settings: ${message}`);
 });
 
-test("the value of a bad setting is not in the message", () => {
-  expect(messageOf({ ...good, DATABASE_URL: "secret-value" })).not.toContain("secret-value");
+test("the value of a bad setting is not in the message", async () => {
+  expect(await messageOf({ ...good, DATABASE_URL: "secret-value" })).not.toContain("secret-value");
 });
 
-test("settings are parsed once for each environment", () => {
+test("settings are parsed once for each environment", async () => {
   const env = { ...good };
-  expect(settingsOf(env)).toBe(settingsOf(env));
+  expect(await settingsFor(env)).toBe(await settingsFor(env));
 });

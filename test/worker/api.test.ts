@@ -124,7 +124,7 @@ describe("a job's way", () => {
   test("each of the three crons runs, and an unknown one is an error", async () => {
     await fire("*/2 * * * *");
     await fire("1-59/2 * * * *");
-    await expect(fire("5 4 * * *")).rejects.toThrow('no round is set for the cron "5 4 * * *"');
+    await expect(fire("5 4 * * *")).rejects.toThrow('no round has the cron expression "5 4 * * *"');
   });
 });
 
@@ -188,9 +188,7 @@ describe("when something is wrong", () => {
     const response = await worker.fetch(new Request("https://sluice.example/health"), bad, context());
     expect(response.status).toBe(500);
     const { detail } = problem.parse(await response.json());
-    expect(detail).toBe(
-      "the Worker's settings do not hold: DATABASE_URL is not a postgresql:// connection string",
-    );
+    expect(detail).toBe("invalid settings: DATABASE_URL is not a postgresql:// connection string");
   });
 
   test("a database out of reach is a 503 with Retry-After, and health says so", async () => {

@@ -4,6 +4,7 @@ import { databaseError, isCollision, StatementError, sqlstateOf } from "../../co
 import { SluiceError } from "../../core/errors.ts";
 import { compile, type Row, type Statement } from "../../core/sql/statement.ts";
 import type { Database } from "../../queue/ports.ts";
+import type { IsolateState } from "../isolate-state.ts";
 import type { Settings } from "../settings/env.ts";
 import { isNeonMissing } from "./neon-protocol.ts";
 import { noteFailure, noteSuccess } from "./refused-writes.ts";
@@ -14,24 +15,21 @@ const maxPauseMs = 250;
 
 const neonsOwnEndpoint = neonConfig.fetchEndpoint;
 
-/**
- * Databases whose role or database has another isolation level than READ COMMITTED as its default, as far as this isolate
- * has met them. A batch can name its level, and costs Neon two more round trips of its own, so only these get one.
- */
-const otherIsolation = new Set<string>();
-
 /** Without a time-out a query to a database that went away can hang for ever. */
-export function createNeonDatabase(settings: Settings, { timeoutMs }: { timeoutMs: number }): Database {
-  const { databaseUrl } = settings;
+export function createNeonDatabase(
+  settings: Settings,
+  { timeoutMs, isolate }: { timeoutMs: number; isolate: IsolateState },
+): Database {
+  // The driver has one endpoint for the whole isolate and reads it at each query.
   neonConfig.fetchEndpoint = settings.neonEndpoint ?? neonsOwnEndpoint;
-  const query = neon(databaseUrl);
+  const query = neon(settings.databaseUrl);
 
   async function send(statement: Statement<unknown>): Promise<Row[]> {
     const { text, values } = compile(statement, settings.schema);
     const fetchOptions = { signal: AbortSignal.timeout(timeoutMs) };
     try {
-      if (!otherIsolation.has(databaseUrl))
-        return (await query.query(text, values, { fetchOptions })) as Row[];
+      // A batch can name its isolation level, and costs Neon two more round trips of its own.
+      if (!isolate.needsReadCommitted) return (await query.query(text, values, { fetchOptions })) as Row[];
       const batch = [query.query(text, values)];
       const [rows] = await query.transaction(batch, { fetchOptions, isolationLevel: "ReadCommitted" });
       return rows as Row[];
@@ -48,7 +46,7 @@ export function createNeonDatabase(settings: Settings, { timeoutMs }: { timeoutM
     } catch (error) {
       const sqlstate = sqlstateOf(error) ?? "";
       // READ COMMITTED has no serialization failures of its own.
-      if (sqlstate === "40001") otherIsolation.add(databaseUrl);
+      if (sqlstate === "40001") isolate.needsReadCommitted = true;
       if (isCollision(sqlstate)) return send(statement);
       const isQuick = Date.now() - startedMs < quickFailureMs;
       const isAway = error instanceof SluiceError && error.code === "database_unavailable";
@@ -63,10 +61,10 @@ export function createNeonDatabase(settings: Settings, { timeoutMs }: { timeoutM
     async run(statement) {
       try {
         const rows = await sendTwice(statement);
-        noteSuccess(databaseUrl, statement.name);
+        noteSuccess(isolate, statement.name);
         return statement.decode(rows);
       } catch (error) {
-        noteFailure(databaseUrl, statement.name, error);
+        noteFailure(isolate, statement.name, error);
         throw error;
       }
     },

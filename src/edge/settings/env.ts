@@ -1,5 +1,5 @@
-// The Worker's settings. A missing or bad one is a single clear error that names it, and nothing runs on
-// settings that do not hold.
+// The Worker's settings: its variables, secrets and bindings. A missing or invalid one is a single error that names it,
+// and nothing runs with invalid settings.
 import * as z from "zod";
 import type { AlarmRule } from "../../core/alarms/alarm.ts";
 import type { Deployment } from "../../core/alarms/notice.ts";
@@ -7,10 +7,20 @@ import { type Fault, SluiceError } from "../../core/errors.ts";
 import { refusalOf } from "../../core/policy/outgoing-target.ts";
 import { defaultSchema, schemaName, schemaNameFault } from "../../core/schema-name.ts";
 import { faultsOf } from "../../jobs/faults.ts";
-import type { AlarmTarget } from "../../queue/alarms/notify.ts";
+import { type KeyedTarget, keyTargets } from "../../queue/alarms/notify.ts";
 import { alarmRuleSetting } from "./alarm-rules.ts";
 import { alarmTargets } from "./alarm-targets.ts";
 import { type HeartbeatUrls, heartbeatUrls } from "./heartbeat-urls.ts";
+
+/** The Worker's binding to itself. */
+export interface SelfBinding {
+  fetch(url: string, init: RequestInit): Promise<Response>;
+}
+
+/** https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/ */
+export interface RateLimiter {
+  limit(options: { key: string }): Promise<{ success: boolean }>;
+}
 
 const adminKey = z.string().min(16, "is shorter than 16 characters");
 
@@ -20,7 +30,7 @@ const settingsSchema = z.object({
     error: "is not a postgresql:// connection string",
   }),
   SLUICE_ADMIN_KEY: adminKey,
-  /** The one before, which still works while the new one is handed out. */
+  /** The previous key. It still works while the new one is distributed. */
   SLUICE_ADMIN_KEY_PREVIOUS: adminKey.optional(),
   SLUICE_SCHEMA: z.string().regex(schemaName, schemaNameFault).default(defaultSchema),
   /** Where the driver sends its queries instead of Neon's own host. The local stack sets it. */
@@ -43,13 +53,21 @@ const settingsSchema = z.object({
   SLUICE_HEARTBEAT_URL: heartbeatUrls.prefault({}),
   /** Where this Worker answers: notices link to it. */
   SLUICE_PUBLIC_URL: z.url({ protocol: /^https?$/, error: "is not an http(s) URL" }).optional(),
-  /** Where a person who is told of an alarm can read what to do. */
+  /** A page that says what to do about each alarm. Notices link to it. */
   SLUICE_RUNBOOK_URL: z.url({ protocol: /^https?$/, error: "is not an http(s) URL" }).optional(),
   SLUICE_ENVIRONMENT: z
     .string()
     .regex(/^\P{Cc}{1,64}$/u, "is empty, longer than 64 characters, or has control characters")
     .optional(),
+  SELF: binding<SelfBinding>("fetch", "is not a service binding"),
+  RATE_LIMITER: binding<RateLimiter>("limit", "is not a rate limit binding"),
 });
+
+function binding<Binding extends object>(method: keyof Binding, error: string) {
+  return z
+    .custom<Binding>((value) => typeof (value as Binding | null)?.[method] === "function", error)
+    .optional();
+}
 
 export interface Settings {
   databaseUrl: string;
@@ -59,27 +77,32 @@ export interface Settings {
   neonEndpoint: string | undefined;
   /** The Cloudflare plan: how many subrequests an invocation may make. */
   plan: "free" | "paid";
-  /** Of one queue in one cron round, each in an invocation of its own. */
+  /** Drains of one queue in one cron round, each in an invocation of its own. */
   maxDrains: number;
-  /** Past so many waiting jobs a queue takes no more over HTTP. */
+  /** A queue with so many waiting jobs takes no more over HTTP. */
   maxDepth: number;
   allowPrivateTargets: boolean;
-  alarmTargets: readonly AlarmTarget[];
+  alarmTargets: readonly KeyedTarget[];
   alarmRules: readonly AlarmRule[];
   heartbeatUrls: HeartbeatUrls;
   deployment: Deployment;
+  /** Without it a round drains all queues in one invocation. */
+  self: SelfBinding | undefined;
+  /** Without it only the isolates count calls. */
+  rateLimiter: RateLimiter | undefined;
 }
 
 const parsedSettings = new WeakMap<object, Settings>();
 
-/** The platform hands the same object to every invocation of an isolate, so each isolate parses once. */
-export function settingsOf(env: object): Settings {
-  const settings = parsedSettings.get(env) ?? parseSettings(env);
+/** The platform passes the same object to every invocation of an isolate, so each isolate parses once. */
+export async function settingsFor(env: object): Promise<Settings> {
+  // The value is kept and not its promise, which would belong to the first request.
+  const settings = parsedSettings.get(env) ?? (await parseSettings(env));
   parsedSettings.set(env, settings);
   return settings;
 }
 
-export function parseSettings(env: object): Settings {
+export async function parseSettings(env: object): Promise<Settings> {
   const parsed = settingsSchema.safeParse(env);
   if (!parsed.success) throw settingsError(parsed.error, env);
   const allowPrivateTargets = parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true";
@@ -87,7 +110,7 @@ export function parseSettings(env: object): Settings {
     const message = refusalOf(url, { allowPrivate: allowPrivateTargets });
     return message ? [{ path, message }] : [];
   });
-  if (refused.length > 0) throw refusedSettings(refused);
+  if (refused.length > 0) throw invalidSettings(refused);
   return {
     databaseUrl: parsed.data.DATABASE_URL,
     adminKeys: [parsed.data.SLUICE_ADMIN_KEY, parsed.data.SLUICE_ADMIN_KEY_PREVIOUS].filter(
@@ -99,7 +122,7 @@ export function parseSettings(env: object): Settings {
     maxDrains: parsed.data.SLUICE_MAX_DRAINS,
     maxDepth: parsed.data.SLUICE_MAX_DEPTH,
     allowPrivateTargets,
-    alarmTargets: parsed.data.SLUICE_ALARM_TARGETS,
+    alarmTargets: await keyTargets(parsed.data.SLUICE_ALARM_TARGETS),
     alarmRules: parsed.data.SLUICE_ALARM_RULES,
     heartbeatUrls: parsed.data.SLUICE_HEARTBEAT_URL,
     deployment: {
@@ -107,10 +130,12 @@ export function parseSettings(env: object): Settings {
       publicUrl: parsed.data.SLUICE_PUBLIC_URL,
       runbookUrl: parsed.data.SLUICE_RUNBOOK_URL,
     },
+    self: parsed.data.SELF,
+    rateLimiter: parsed.data.RATE_LIMITER,
   };
 }
 
-/** Two deployments differ in it, also where nobody named them: they do not share a schema of one database. */
+/** The fallback differs between deployments, because two never share a schema of one database. */
 function deploymentName(parsed: z.output<typeof settingsSchema>): string {
   if (parsed.SLUICE_ENVIRONMENT !== undefined) return parsed.SLUICE_ENVIRONMENT;
   if (parsed.SLUICE_PUBLIC_URL !== undefined) return new URL(parsed.SLUICE_PUBLIC_URL).host;
@@ -118,7 +143,7 @@ function deploymentName(parsed: z.output<typeof settingsSchema>): string {
   return `${hostname}${pathname}/${parsed.SLUICE_SCHEMA}`;
 }
 
-/** Everywhere that the settings send requests to. */
+/** All URLs in the settings that the Worker sends requests to. */
 function outgoing(parsed: z.output<typeof settingsSchema>): { path: string; url: string }[] {
   const targets = parsed.SLUICE_ALARM_TARGETS.map(({ url }, index) => ({
     path: `SLUICE_ALARM_TARGETS.${index}.url`,
@@ -129,18 +154,16 @@ function outgoing(parsed: z.output<typeof settingsSchema>): { path: string; url:
 }
 
 function settingsError(error: z.ZodError, env: object): SluiceError {
-  const given = new Set(Object.keys(env));
-  return refusedSettings(
+  const names = new Set(Object.keys(env));
+  return invalidSettings(
     faultsOf(error).map(({ path, message }) => ({
       path,
-      message: given.has(path.split(".")[0] ?? "") ? message : "is not set",
+      message: names.has(path.split(".")[0] ?? "") ? message : "is not set",
     })),
   );
 }
 
-function refusedSettings(faults: Fault[]): SluiceError {
+function invalidSettings(faults: Fault[]): SluiceError {
   const list = faults.map(({ path, message }) => `${path} ${message}`).join("; ");
-  return new SluiceError("settings_invalid", `the Worker's settings do not hold: ${list}`, {
-    faults,
-  });
+  return new SluiceError("settings_invalid", `invalid settings: ${list}`, { faults });
 }

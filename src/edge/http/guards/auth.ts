@@ -41,14 +41,14 @@ export function refuseOwnType(type: string): void {
   if (isOwnType(type)) throw new SluiceError("forbidden", `the type "${type}" is Sluice's own`);
 }
 
-async function identify({ req, env: { ports, settings } }: Context<AppEnv>): Promise<Caller> {
+async function identify({ req, env }: Context<AppEnv>): Promise<Caller> {
   const key = /^bearer +(\S+) *$/i.exec(req.header("authorization") ?? "")?.[1];
   if (!key) throw new SluiceError("unauthorized", "send the key as: Authorization: Bearer <key>");
-  const matches = await Promise.all(settings.adminKeys.map((adminKey) => timingSafeEqual(key, adminKey)));
+  const matches = await Promise.all(env.settings.adminKeys.map((adminKey) => timingSafeEqual(key, adminKey)));
   if (matches.includes(true)) return { name: "admin", role: "admin", types: null, actor: "admin" };
-  const apiKey = looksLikeKey(key) ? await liveKey(ports, hexOf(await digestOf(key))) : undefined;
+  const apiKey = looksLikeKey(key) ? await liveKey(env, hexOf(await digestOf(key))) : undefined;
   if (!apiKey) throw new SluiceError("unauthorized", "unknown key");
-  await checkRate(ports, apiKey);
+  await checkRate(env, apiKey);
   const { id, name, role, jobTypes } = apiKey;
   return { name, role, types: jobTypes, actor: `${name} (${id})` };
 }

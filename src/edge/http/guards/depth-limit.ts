@@ -1,51 +1,41 @@
-// Backpressure: a queue that is too deep takes no more over HTTP. The depths are read from the books, after a
-// response and at most every few seconds, so that no enqueue waits for them; in between, plain data of the isolate.
+// Backpressure: a queue that is too deep takes no more jobs over HTTP. The depths are read after a response and at most
+// every few seconds, so no enqueue waits for them.
 import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { depths } from "../../../core/sql/index.ts";
-import type { Ports } from "../../../queue/ports.ts";
-import type { Settings } from "../../settings/env.ts";
+import type { AppEnv } from "../app-env.ts";
 
-const knownForMs = 5_000;
+const readEveryMs = 5_000;
 
-interface Known {
-  readAtMs: number;
-  byQueue: ReadonlyMap<string, number>;
-}
-
-/** By database: tests have several. */
-const known = new Map<string, Known>();
-
-export interface DepthLimit {
-  ports: Ports;
-  settings: Settings;
+type Invocation = Pick<AppEnv["Bindings"], "ports" | "settings" | "isolate"> & {
   waitUntil(work: Promise<unknown>): void;
-}
+};
 
-/** Throws when a queue is known to be full. What is not known yet is let through. */
-export function checkDepth({ ports, settings, waitUntil }: DepthLimit, names: Iterable<string>): void {
-  const last = known.get(settings.databaseUrl);
+/** Throws when one of the queues was full at the last read. Before the first read every queue is accepted. */
+export function checkDepth(invocation: Invocation, queues: Iterable<string>): void {
+  const { ports, settings, isolate, waitUntil } = invocation;
+  const { readAtMs, byQueue } = isolate.depths ?? { readAtMs: 0, byQueue: new Map<string, number>() };
   const nowMs = ports.clock.nowMs();
-  if (!last || nowMs - last.readAtMs >= knownForMs) {
-    // Marked as read before it is, so that one request of many asks.
-    known.set(settings.databaseUrl, { readAtMs: nowMs, byQueue: last?.byQueue ?? new Map() });
-    waitUntil(readDepths(ports, settings));
+  if (nowMs - readAtMs >= readEveryMs) {
+    // Marked before it is read, so that only one of many requests reads.
+    isolate.depths = { readAtMs: nowMs, byQueue };
+    waitUntil(readDepths(invocation));
   }
-  for (const name of names) {
-    const depth = last?.byQueue.get(name) ?? 0;
+  for (const queue of queues) {
+    const depth = byQueue.get(queue) ?? 0;
     if (depth < settings.maxDepth) continue;
     throw new SluiceError(
       "queue_full",
-      `the queue "${name}" has ${depth} jobs waiting, ${settings.maxDepth} are allowed`,
+      `the queue "${queue}" has ${depth} waiting jobs; the limit is ${settings.maxDepth}`,
     );
   }
 }
 
-async function readDepths(ports: Ports, settings: Settings): Promise<void> {
+async function readDepths({ ports, isolate }: Invocation): Promise<void> {
   try {
     const rows = await ports.db.run(depths());
     const byQueue = new Map(rows.map((row) => [row.queue, row.pending]));
-    known.set(settings.databaseUrl, { readAtMs: ports.clock.nowMs(), byQueue });
+    isolate.depths = { readAtMs: ports.clock.nowMs(), byQueue };
   } catch (error) {
     ports.log.warn("depths not read", describeError(error));
   }

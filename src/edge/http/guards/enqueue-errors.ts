@@ -1,55 +1,35 @@
-// Enqueues that were answered with a 5xx or refused for depth: each isolate counts them, and the next request or round of
-// it that finds the database writes the count. What it has not written when it ends is lost: this is for alarms, and
-// nothing rests on it.
-
+// Counts enqueues that failed with a 5xx or because the queue was full. Each isolate counts for itself; its next enqueue or
+// round that reaches the database writes the count. An isolate that ends before that loses it: only an alarm reads it.
 import type { Context, MiddlewareHandler } from "hono";
 import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { recordEnqueueErrors } from "../../../core/sql/index.ts";
-import type { Ports } from "../../../queue/ports.ts";
-import type { Settings } from "../../settings/env.ts";
 import type { AppEnv } from "../app-env.ts";
 
-/** However many are refused, an isolate writes no more often. */
+/** At most one write in so long, however many enqueues fail. */
 const writeEveryMs = 5_000;
 
-/** By database: tests have several. */
-const counted = new Map<string, { errors: number; writtenAtMs: number }>();
+type Invocation = Pick<AppEnv["Bindings"], "ports" | "isolate">;
 
 export const countEnqueueErrors: MiddlewareHandler<AppEnv> = async (context, next) => {
   await next();
-  const { ports, settings } = context.env;
-  if (isEnqueue(context) && hasFailed(context)) add(settings, 1);
-  if (context.res.status < 500 && hasUnwritten(ports, settings))
-    context.executionCtx.waitUntil(writeEnqueueErrors(ports, settings));
+  if (hasFailed(context)) context.env.isolate.enqueueErrors.unwritten++;
+  if (context.res.status < 500) context.executionCtx.waitUntil(writeEnqueueErrors(context.env));
 };
 
-export async function writeEnqueueErrors(ports: Ports, settings: Settings): Promise<void> {
-  if (!hasUnwritten(ports, settings)) return;
-  const errors = counted.get(settings.databaseUrl)?.errors ?? 0;
-  counted.set(settings.databaseUrl, { errors: 0, writtenAtMs: ports.clock.nowMs() });
+export async function writeEnqueueErrors({ ports, isolate }: Invocation): Promise<void> {
+  const { unwritten, writtenAtMs } = isolate.enqueueErrors;
+  const nowMs = ports.clock.nowMs();
+  if (unwritten === 0 || nowMs - writtenAtMs < writeEveryMs) return;
+  isolate.enqueueErrors = { unwritten: 0, writtenAtMs: nowMs };
   try {
-    await ports.db.run(recordEnqueueErrors(errors));
+    await ports.db.run(recordEnqueueErrors(unwritten));
   } catch (error) {
-    add(settings, errors);
-    ports.log.warn("enqueue errors not written", { errors, ...describeError(error) });
+    isolate.enqueueErrors.unwritten += unwritten;
+    ports.log.warn("enqueue errors not written", { errors: unwritten, ...describeError(error) });
   }
-}
-
-function isEnqueue({ req }: Context<AppEnv>): boolean {
-  return req.method === "POST" && (req.path === "/v1/jobs" || req.path === "/v1/jobs/batch");
 }
 
 function hasFailed({ res, error }: Context<AppEnv>): boolean {
   return res.status >= 500 || (error instanceof SluiceError && error.code === "queue_full");
-}
-
-function hasUnwritten(ports: Ports, settings: Settings): boolean {
-  const known = counted.get(settings.databaseUrl);
-  return known !== undefined && known.errors > 0 && ports.clock.nowMs() - known.writtenAtMs >= writeEveryMs;
-}
-
-function add(settings: Settings, errors: number): void {
-  const known = counted.get(settings.databaseUrl) ?? { errors: 0, writtenAtMs: 0 };
-  counted.set(settings.databaseUrl, { ...known, errors: known.errors + errors });
 }

@@ -1,39 +1,42 @@
-// Keys by their hash, kept for some seconds by each isolate: an enqueue stays one round trip, and a revocation is late by
-// no more than that. Plain data; known and unknown ones apart, so that guesses do not push out the keys in use.
+// Finds API keys by their hash. Each isolate remembers them for some seconds, so an enqueue stays one round trip. A revoked
+// key works for at most that long in isolates that know it.
 import type { ApiKey } from "../../../core/key.ts";
 import { findKey } from "../../../core/sql/index.ts";
 import type { Ports } from "../../../queue/ports.ts";
+import type { IsolateState } from "../../isolate-state.ts";
 
-/** A revoked key works at most so much longer, wherever it is used. */
 export const revokedWithinMs = 10_000;
 const unknownForMs = 3_000;
-const maxKept = 1_000;
+const maxRemembered = 1_000;
 
-const known = new Map<string, { key: ApiKey; untilMs: number }>();
-const unknownUntilMs = new Map<string, number>();
+interface Invocation {
+  ports: Ports;
+  isolate: IsolateState;
+}
 
-export async function liveKey(ports: Ports, keyHash: string): Promise<ApiKey | undefined> {
-  // Before the query: what it answers may be revoked while the answer is on its way.
+export async function liveKey({ ports, isolate }: Invocation, keyHash: string): Promise<ApiKey | undefined> {
+  const { keys, unknownKeysUntilMs } = isolate;
+  // Taken before the query: the key may be revoked while the answer is on its way.
   const nowMs = ports.clock.nowMs();
-  const kept = known.get(keyHash);
-  if (kept && nowMs < kept.untilMs) return kept.key;
-  if (nowMs < (unknownUntilMs.get(keyHash) ?? 0)) return undefined;
+  const remembered = keys.get(keyHash);
+  if (remembered && nowMs < remembered.untilMs) return remembered.key;
+  if (nowMs < (unknownKeysUntilMs.get(keyHash) ?? 0)) return undefined;
   const key = await ports.db.run(findKey(keyHash));
-  known.delete(keyHash);
-  if (key) keep(known, keyHash, { key, untilMs: nowMs + revokedWithinMs });
-  else keep(unknownUntilMs, keyHash, nowMs + unknownForMs);
+  keys.delete(keyHash);
+  if (key) remember(keys, keyHash, { key, untilMs: nowMs + revokedWithinMs });
+  else remember(unknownKeysUntilMs, keyHash, nowMs + unknownForMs);
   return key;
 }
 
-/** In this isolate a revocation holds at once. */
-export function forgetKey(id: string): void {
-  for (const [keyHash, { key }] of known) if (key.id === id) known.delete(keyHash);
+/** In this isolate the revocation takes effect at once. */
+export function forgetKey({ keys }: IsolateState, id: string): void {
+  for (const [keyHash, { key }] of keys) if (key.id === id) keys.delete(keyHash);
 }
 
-/** The one that was kept first makes room. */
-function keep<T>(kept: Map<string, T>, keyHash: string, value: T): void {
-  kept.delete(keyHash);
-  const [oldest] = kept.keys();
-  if (kept.size >= maxKept && oldest !== undefined) kept.delete(oldest);
-  kept.set(keyHash, value);
+/** Drops the oldest entry when there are too many. */
+function remember<T>(entries: Map<string, T>, keyHash: string, value: T): void {
+  entries.delete(keyHash);
+  const [oldest] = entries.keys();
+  if (entries.size >= maxRemembered && oldest !== undefined) entries.delete(oldest);
+  entries.set(keyHash, value);
 }

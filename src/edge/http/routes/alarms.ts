@@ -5,7 +5,7 @@ import type { AlarmRule, AlarmState } from "../../../core/alarms/alarm.ts";
 import { type Deployment, linkOf, noticeBody, runbookOf } from "../../../core/alarms/notice.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { auditTestNotice, readAlarms, settleDeliveries, silenceAlarmAs } from "../../../core/sql/index.ts";
-import { type KeyedTarget, keyTargets, notify } from "../../../queue/alarms/notify.ts";
+import { type KeyedTarget, notify } from "../../../queue/alarms/notify.ts";
 import { type TargetState, targetStates } from "../../../queue/alarms/targets.ts";
 import type { AppEnv } from "../app-env.ts";
 import type { Handlers } from "../operation-routes.ts";
@@ -13,7 +13,7 @@ import type { Handlers } from "../operation-routes.ts";
 export const listAlarms: Handlers["listAlarms"] = async (context) => {
   const { ports, settings } = context.env;
   const known = await ports.db.run(readAlarms());
-  const targets = targetStates(await keyTargets(settings.alarmTargets), known.targets);
+  const targets = targetStates(settings.alarmTargets, known.targets);
   const body: AlarmsResponse = {
     alarms: known.alarms.map(({ state }) => alarmResponse(state, settings.deployment)),
     rules: settings.alarmRules.map(ruleResponse),
@@ -26,7 +26,7 @@ export const listAlarms: Handlers["listAlarms"] = async (context) => {
 /** The answers of the targets are its result, and what they say of the targets is kept. */
 export const sendTestNotice: Handlers["sendTestNotice"] = async (context, { body: { target: wanted } }) => {
   const { ports, settings } = context.env;
-  const targets = (await keyTargets(settings.alarmTargets)).filter(({ name }) => !wanted || name === wanted);
+  const targets = settings.alarmTargets.filter(({ name }) => !wanted || name === wanted);
   if (wanted && targets.length === 0) throw new SluiceError("not_found", `there is no target "${wanted}"`);
   const results = await Promise.all(targets.map((target) => sendTest(context, target)));
   await ports.db.run(settleDeliveries(results.map(({ settled }) => settled)));

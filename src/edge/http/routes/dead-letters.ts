@@ -76,7 +76,7 @@ function notDead(job: Job): SluiceError {
 }
 
 function checkNewPayload(context: Context<AppEnv>, job: Job, payload: Payload): void {
-  const definition = context.env.registry.find(job.type);
+  const definition = context.env.ports.registry.find(job.type);
   if (!definition) throw new SluiceError("forbidden", `the type "${job.type}" is not registered`);
   checkPayload(definition, payload, ["payload"]);
 }

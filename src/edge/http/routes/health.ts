@@ -6,9 +6,8 @@ import { SluiceError } from "../../../core/errors.ts";
 import { checkRounds } from "../../../core/policy/health.ts";
 import type { Alarms } from "../../../core/sql/alarms.ts";
 import { ping, readAlarms } from "../../../core/sql/index.ts";
-import { keyTargets } from "../../../queue/alarms/notify.ts";
 import { targetStates } from "../../../queue/alarms/targets.ts";
-import { refusalOfWrites } from "../../neon/refused-writes.ts";
+import { latestRefusal } from "../../neon/refused-writes.ts";
 import type { Settings } from "../../settings/env.ts";
 import type { AppEnv } from "../app-env.ts";
 import { causeText } from "../codec/problem.ts";
@@ -27,16 +26,16 @@ export const getHealth: Handlers["getHealth"] = async (context) => {
 };
 
 /** Each is "ok", "starting", or a word for what is wrong. */
-async function checksOf({ ports, settings }: AppEnv["Bindings"]): Promise<HealthResponse["checks"]> {
+async function checksOf({ ports, settings, isolate }: AppEnv["Bindings"]): Promise<HealthResponse["checks"]> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("no answer in time")), answerWithinMs);
   try {
     const looked = Promise.all([ports.db.run(ping()), ports.db.run(readAlarms())]);
     const [seen, alarms] = await Promise.race([looked, late]);
     return {
-      database: seen.isReadOnly ? "read_only" : wordOf(refusalOfWrites(settings.databaseUrl) ?? "ok"),
+      database: seen.isReadOnly ? "read_only" : wordOf(latestRefusal(isolate) ?? "ok"),
       ...checkRounds(seen),
-      ...(await alarmChecks(alarms, settings)),
+      ...alarmChecks(alarms, settings),
     };
   } catch (error) {
     const cause = error as Error;
@@ -47,9 +46,9 @@ async function checksOf({ ports, settings }: AppEnv["Bindings"]): Promise<Health
   }
 }
 
-async function alarmChecks({ alarms, targets }: Alarms, { alarmTargets }: Settings) {
+function alarmChecks({ alarms, targets }: Alarms, { alarmTargets }: Settings) {
   const isCritical = alarms.some(({ state }) => state.phase === "firing" && state.severity === "critical");
-  const states = targetStates(await keyTargets(alarmTargets), targets);
+  const states = targetStates(alarmTargets, targets);
   const isFailing = states.some(({ offSince, failingSince }) => offSince ?? failingSince);
   return { alarms: isCritical ? "critical" : "ok", targets: isFailing ? "failing" : "ok" };
 }

@@ -11,13 +11,13 @@ import { pauseOf, totalOf } from "../codec/books-response.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const listJobTypes: Handlers["listJobTypes"] = async (context) => {
-  const { ports, registry } = context.env;
+  const { ports } = context.env;
   const [rows, pauses, breakers] = await Promise.all([
     ports.db.run(books()),
     ports.db.run(listPauses()),
     ports.db.run(listBreakers()),
   ]);
-  const own = registry.all().filter((definition) => !isCanary(definition));
+  const own = ports.registry.all().filter((definition) => !isCanary(definition));
   const job_types = own.map((definition): JobTypeResponse => {
     const { type } = definition;
     return {
@@ -45,7 +45,7 @@ export const resumeJobType: Handlers["resumeJobType"] = async (context) => {
 
 function definitionOf(context: Context<AppEnv>): JobType {
   const type = context.req.param("type") ?? "";
-  const definition = context.env.registry.find(type);
+  const definition = context.env.ports.registry.find(type);
   if (!definition) throw new SluiceError("not_found", `the type "${type}" is not registered`);
   return definition;
 }

@@ -94,7 +94,7 @@ async function accept(context: Context<AppEnv>, asked: readonly NewJob[]): Promi
 /** What the API allows and the type wants, as a new job. `path` is where the request stands in the body. */
 function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): NewJob {
   checkMayEnqueue(context, request.type);
-  const definition = context.env.registry.find(request.type);
+  const definition = context.env.ports.registry.find(request.type);
   if (!definition) throw unknownType(request.type);
   checkPayload(definition, request.payload, [...path, "payload"]);
   checkTimes(context, request, path);

@@ -37,7 +37,7 @@ export const revokeKey: Handlers["revokeKey"] = async (context) => {
     ? await context.env.ports.db.run(sql.revokeKey(context.get("caller").actor, id.data))
     : undefined;
   if (!revoked) throw new SluiceError("not_found", `there is no key ${given}`);
-  forgetKey(revoked.id);
+  forgetKey(context.env.isolate, revoked.id);
   return context.json(keyResponseOf(revoked));
 };
 

@@ -2,7 +2,6 @@ import { alarmFamilies } from "../../../core/metrics/alarm-metrics.ts";
 import { maxPairs, metricsOf } from "../../../core/metrics/metrics.ts";
 import { contentType, toText } from "../../../core/metrics/prometheus-text.ts";
 import { durations, readAlarms, snapshot } from "../../../core/sql/index.ts";
-import { keyTargets } from "../../../queue/alarms/notify.ts";
 import { targetStates } from "../../../queue/alarms/targets.ts";
 import type { Handlers } from "../operation-routes.ts";
 
@@ -14,7 +13,7 @@ export const getMetrics: Handlers["getMetrics"] = async (context) => {
     ports.db.run(readAlarms()),
   ]);
   const states = alarms.alarms.map(({ state }) => state);
-  const targets = targetStates(await keyTargets(settings.alarmTargets), alarms.targets);
+  const targets = targetStates(settings.alarmTargets, alarms.targets);
   const families = [...metricsOf(seen, took), ...alarmFamilies(states, targets)];
   return context.body(toText(families), 200, { "content-type": contentType });
 };

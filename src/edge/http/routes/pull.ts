@@ -15,11 +15,11 @@ import type { Handlers } from "../operation-routes.ts";
 import { jobOf } from "./jobs.ts";
 
 export const claimJobs: Handlers["claimJobs"] = async (context, { body: request }) => {
-  const { registry, ports } = context.env;
+  const { ports } = context.env;
   for (const type of request.types ?? []) refuseOwnType(type);
   const types =
-    request.types?.map((type) => registry.find(type) ?? type) ??
-    registry.all().filter(({ type }) => !isOwnType(type));
+    request.types?.map((type) => ports.registry.find(type) ?? type) ??
+    ports.registry.all().filter(({ type }) => !isOwnType(type));
   const claimed = await ports.db.run(
     claim({
       queue: request.queue,

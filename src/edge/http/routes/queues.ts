@@ -11,12 +11,12 @@ import { pauseOf, totalOf } from "../codec/books-response.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const listQueues: Handlers["listQueues"] = async (context) => {
-  const { ports, registry } = context.env;
+  const { ports } = context.env;
   const [all, pauses] = await Promise.all([ports.db.run(books()), ports.db.run(listPauses())]);
   const rows = all.filter((row) => !isCanary(row));
   const byQueue = Map.groupBy(rows, (row) => row.queue);
   const names = new Set([
-    ...registry
+    ...ports.registry
       .all()
       .filter((definition) => !isCanary(definition))
       .map((definition) => definition.queue),
@@ -47,9 +47,9 @@ export const resumeQueue: Handlers["resumeQueue"] = async (context) => {
 };
 
 async function queueOf(context: Context<AppEnv>): Promise<string> {
-  const { ports, registry } = context.env;
+  const { ports } = context.env;
   const given = context.req.param("queue") ?? "";
-  const isDefault = registry.all().some((definition) => definition.queue === given);
+  const isDefault = ports.registry.all().some((definition) => definition.queue === given);
   const isKnown = isDefault || (name.safeParse(given).success && (await ports.db.run(knowsQueue(given))));
   if (!isKnown) throw new SluiceError("not_found", `there is no queue "${given}": no job was ever in it`);
   return given;
