@@ -261,44 +261,65 @@ create type new_job as (
   tags            text[]
 );
 
--- The lanes of one priority that have work, the one with the oldest job first.
+-- The lanes of one priority that have work, the lane with the oldest job first. Each array has one entry for each lane.
 create type lane_level as (
-  priority smallint,
-  lanes    int[],
-  types    text[],
-  oldest_seqs    bigint[],  -- the seq of each one's oldest job
-  is_alone boolean[] -- it is claimed alone
+  priority    smallint,
+  lanes       int[],
+  types       text[],
+  oldest_seqs bigint[],  -- the seq of the lane's oldest job
+  needs_quota boolean[], -- the type has limits, or a breaker that is open or closing (limits.sql)
+  group_sizes smallint[] -- above 0: a lane of isolated jobs, which are claimed in groups of this size
 );
 
--- What a claim has so far, and on what terms.
+-- Jobs of one lane that a claim has locked in `ready`. All arrays but `tids` are in the order of the ids.
+create type locked_jobs as (
+  tids         tid[],
+  ids          uuid[],
+  seqs         bigint[],
+  last_seq     bigint,
+  attempts     smallint[], -- counting the one that begins now; null: the first attempt of each
+  abandonments smallint[], -- null: none of them
+  retried_ids  uuid[]      -- those that were attempted before
+);
+
+-- Jobs of one lane that a claim has removed from `ready`: what becomes one lease and one entry of the answer.
+create type taken_jobs as (
+  lane         int,
+  type         text,
+  priority     smallint,
+  ids          uuid[],
+  seqs         bigint[],
+  last_seq     bigint,
+  attempts     smallint[],
+  abandonments smallint[],
+  jobs         json -- as the answer has them
+);
+
+-- What a claim has taken so far, and how much it may still take.
 create type claim_batch as (
-  at               timestamptz,
-  seconds          float8, -- of a lease
-  seconds_of_types jsonb,  -- where a type has others
-  worker           text,
-  bytes_left       bigint, -- for payloads
-  jobs             int,
-  last_seq         bigint, -- of what was taken last
-  is_probe         boolean,
-  trial_type       text, -- whose breaker counts these jobs as its probe or its step
-  some_expired     boolean, -- was met and buried
-  more             boolean,
-  leases           lease[], -- without their key
-  answers          json[] -- of each lease
+  at           timestamptz, -- the clock when the claim began to take jobs
+  jobs_left    int,         -- how many jobs it may still take; 0: the claim is full
+  bytes_left   bigint,      -- the same for the bytes of payloads
+  has_more     boolean,     -- another claim may find more jobs
+  some_expired boolean,     -- expired jobs were met and buried, so the same lanes have to be looked at again
+  is_probe     boolean,     -- the job is the probe of an open breaker
+  trial_type   text,        -- the type whose breaker counts these jobs as its probe or its step
+  taken        taken_jobs[] -- null: nothing yet
 );
 
--- What is settled, on its way from its lease to its next table.
+-- A job that has left its lease, on its way to its next table.
 create type settled_job as (
-  id         uuid,
-  lane       int,
-  attempt    smallint,
-  abandonments    smallint,
-  started_at timestamptz,
-  outcome    text,
-  output     jsonb,
-  message    text,
-  detail     jsonb,
-  seconds    float8
+  id           uuid,
+  lane         int,
+  attempt      smallint,
+  abandonments smallint,
+  started_at   timestamptz,
+  outcome      text,
+  output       jsonb,
+  message      text,
+  detail       jsonb,
+  seconds      float8,
+  request_index bigint -- its place among the ids that settle() was called with; null: no caller named it
 );
 
 

@@ -1,128 +1,192 @@
--- claim: a batch of due jobs, best priority first and then oldest, under a lease. One call, one round trip; what became
--- of the jobs before can come along and is settled first.
+-- claim: takes a batch of due jobs, best priority first and then oldest, and puts them under a lease. It is one call and
+-- one round trip. The outcomes of earlier jobs can come along and are settled first.
 --
--- What is claimed is deleted from `ready` and packed into one lease for each lane (take.sql). Row locks that are
--- skipped keep two claimers apart. Pausing, limits and breakers choose lanes (choose.sql): a lane that is not chosen
--- costs nothing.
+-- Read top down, a claim does this:
+--   1. advance the cursors, when they lag (advance-cursors.sql)
+--   2. settle the outcomes that came along (settle.sql)
+--   3. promote: move jobs that have become due from `scheduled` to `ready`
+--   4. fill a batch, one priority after the other:
+--      choose the lanes of the next priority that have work (choose.sql), then
+--      take jobs that must not share a claim with others (take-alone.sql), or
+--      take the oldest jobs of all other lanes (take.sql)
+--   5. write one lease for each lane
 --
--- The answer is one value, since a row of a dozen columns for each job costs its reader more than all the rest:
+-- Two claims never take the same job: each locks its rows of `ready`, skips what others have locked, and deletes the rows
+-- in the transaction that writes the lease. Pausing, limits and breakers choose lanes and never filter rows, so a lane
+-- that is not chosen costs nothing.
+--
+-- The answer is one JSON value, because a row of a dozen columns for each job costs its reader more than all the rest:
 --   { settled: [status, …] | null, key, is_probe, is_trial, has_more,
 --     leases: [{ type, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors], …] }, …] | null }
 
 create or replace function claim(
-  p_queue         text,
-  p_types         text[], -- what the caller can run
-  p_limit         int,
-  p_lease_seconds float8,
-  p_worker        text default null,
-  p_max_bytes     bigint default 4194304, -- of payloads; the first job is claimed whatever its size
-  p_limits        jsonb default null, -- { type: { concurrency?, rate?, seconds? } } of the limited types
-  p_leases        jsonb default null, -- { type: seconds } where a type's lease is another one
-  p_settle_ids         uuid[] default null, -- as in settle()
-  p_settle_keys        uuid[] default null,
-  p_settle_outcomes    jsonb default null,
-  p_isolated           boolean default true -- the caller has nothing else in flight, and claims nothing while it has them
+  p_queue           text,
+  p_types           text[], -- what the caller can run
+  p_limit           int,
+  p_lease_seconds   float8,
+  p_worker          text default null,
+  p_max_bytes       bigint default 4194304, -- of payloads; the first job is claimed whatever its size
+  p_limits          jsonb default null, -- { type: { concurrency?, rate?, seconds? } } of the limited types
+  p_leases          jsonb default null, -- { type: seconds } of the types whose lease has another length
+  p_settle_ids      uuid[] default null, -- these three as in settle()
+  p_settle_keys     uuid[] default null,
+  p_settle_outcomes jsonb default null,
+  p_isolated        boolean default true -- the caller runs nothing else, and claims nothing while it runs isolated jobs
 ) returns json
 language plpgsql
 security definer
 set search_path from current
-set enable_seqscan = off -- whatever the statistics say, no queue is ever read from end to end,
-set enable_bitmapscan = off -- nor a lane, to be sorted
-set jit = off -- before PostgreSQL 18 the two make plans look expensive, and each would be compiled at every call
+set enable_seqscan = off -- no table of the queue is ever read from end to end, whatever the statistics say
+set enable_bitmapscan = off -- nor is a whole lane read and sorted
+set jit = off -- before PostgreSQL 18 the two settings above make plans look expensive, so each call would compile them
 set plan_cache_mode = force_generic_plan -- planning takes longer than the work
 as $$
 declare
-  c_tries         constant int := 50;
-  v_cursors       cursors%rowtype; -- an old one is as good
-  v_settled       text[];
-  v_scheduled_cursor timestamptz;
-  v_batch         claim_batch;
-  v_level         lane_level; -- of the best priority that has work, then of the next
-  v_below         smallint;
-  v_some_alone    boolean;
-  v_key           uuid;
-  v_lease         lease;
+  v_cursors cursors%rowtype;
+  v_settled text[];
+  v_batch   claim_batch;
+  v_key     uuid;
+  v_leases  json[];
 begin
   perform need_read_committed();
-  -- Cursors are moved by those who make them lag, once in about 400 claimed jobs, and by whoever finds that the clock has
-  -- stepped back. It comes first: an advance does nothing in a transaction that has written.
-  select * into v_cursors from cursors order by id desc limit 1;
-  if p_limit * (pg_sequence_last_value('claim_count') - coalesce(v_cursors.claims, 0)) >= 400
-     or clock_timestamp() < v_cursors.at then
-    perform advance_cursors();
-    if v_cursors.id % 12 = 0 then -- once in about 5,000 jobs
-      perform fold_ledger(20000);
-    end if;
-    select * into v_cursors from cursors order by id desc limit 1; -- it may have gone back
-  end if;
+  v_cursors := current_cursors(p_limit); -- first of all: an advance does nothing in a transaction that has written
   if p_settle_ids is not null then
     v_settled := settle(p_settle_ids, p_settle_keys, p_settle_outcomes);
   end if;
 
   v_batch.at := clock_timestamp();
-  v_batch.seconds := p_lease_seconds;
-  v_batch.seconds_of_types := p_leases;
-  v_batch.worker := p_worker;
-  v_batch.jobs := 0;
+  v_batch.jobs_left := p_limit;
   v_batch.bytes_left := p_max_bytes;
-  v_batch.more := false;
-  v_batch.is_probe := false;
+  v_batch.has_more := false;
   v_batch.some_expired := false;
-  v_scheduled_cursor := coalesce(v_cursors.scheduled_cursor, '-infinity');
-  if exists (select from scheduled where run_at >= v_scheduled_cursor and run_at <= v_batch.at) then
-    perform promote_due(greatest(2 * p_limit, 100), v_scheduled_cursor, v_batch.at);
+  v_batch.is_probe := false;
+  if exists (select from scheduled where run_at >= v_cursors.scheduled_cursor and run_at <= v_batch.at) then
+    perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
+  v_batch := fill_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated);
 
-  for n in 1 .. c_tries loop
-    -- The next priority; or the same once more, if some of it had expired.
-    if not v_batch.some_expired then
-      v_below := v_level.priority;
-    end if;
-    v_batch.some_expired := false;
-    v_level := next_level(p_queue, p_types, v_below, p_limits, v_cursors.cursor_seqs, p_isolated);
-    exit when v_level.priority is null;
-    continue when v_level.lanes is null; -- others were faster
-    v_some_alone := true = any(v_level.is_alone);
-    v_batch.more := v_batch.jobs = p_limit or v_some_alone and v_batch.jobs > 0;
-    exit when v_batch.more;
-
-    if v_some_alone then
-      v_batch := take_alone(v_batch, v_level, p_limit, p_limits);
-      exit when v_batch.jobs > 0;
-      v_level := without_alone(v_level);
-      continue when v_level.lanes is null;
-    end if;
-    v_batch := take_oldest(v_batch, v_level, p_limit - v_batch.jobs);
-    continue when v_batch.some_expired;
-    v_batch.more := v_batch.more or v_some_alone;
-    -- What is left here comes before all of a lower priority; only where others hold it all does this one go on.
-    exit when v_batch.more and v_batch.jobs > 0;
-  end loop;
-  v_batch.more := v_batch.more or v_batch.some_expired; -- maybe
-
-  if v_batch.jobs > 0 then
-    v_key := new_lease_key(); -- after all its rows were locked
+  if v_batch.taken is not null then
+    v_key := new_lease_key(); -- after all rows were locked: see lease-key.sql
     perform nextval('claim_count');
-    foreach v_lease in array v_batch.leases loop
-      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments)
-      values (v_key, v_lease.deadline, v_lease.started_at, v_lease.lane, v_lease.worker, v_lease.ids,
-              v_lease.attempts, v_lease.abandonments);
-    end loop;
+    v_leases := write_leases(v_batch, v_key, p_lease_seconds, p_leases, p_worker);
     if p_limits is not null then
       perform count_claimed(p_limits, v_key);
     end if;
     if v_batch.trial_type is not null then
-      perform note_trial(v_batch.trial_type, v_key, v_batch.leases[1].ids[1]);
+      perform note_trial(v_batch.trial_type, v_key, v_batch.taken[1].ids[1]);
     end if;
   end if;
   return json_build_object(
     'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe,
-    'is_trial', v_batch.trial_type is not null, 'has_more', v_batch.more,
-    'leases', v_batch.answers);
+    'is_trial', v_batch.trial_type is not null, 'has_more', v_batch.has_more,
+    'leases', v_leases);
 end $$;
 
--- What has become due moves from `scheduled` to the end of its lane, in bounded number, the longest due first.
+-- The cursors to read from. They are advanced by the claims that make them lag, once in about 400 claimed jobs, and by
+-- a claim that finds that the clock has stepped back. Older cursors than the newest are right too: they stand further
+-- to the left.
+create or replace function current_cursors(p_limit int) returns cursors
+language plpgsql as $$
+declare
+  c_lag        constant int := 400; -- jobs; a claim of 100 four times, or of 1 four hundred times
+  c_fold_every constant int := 12; -- advances: the books are folded once in about 5,000 jobs
+  c_fold_rows  constant int := 20000;
+  v_cursors    cursors%rowtype;
+begin
+  select * into v_cursors from cursors order by id desc limit 1;
+  if p_limit * (pg_sequence_last_value('claim_count') - coalesce(v_cursors.claims, 0)) >= c_lag
+     or (clock_timestamp() < v_cursors.at) then
+    perform advance_cursors();
+    if v_cursors.id % c_fold_every = 0 then
+      perform fold_ledger(c_fold_rows);
+    end if;
+    select * into v_cursors from cursors order by id desc limit 1; -- after a step of the clock they may have gone back
+  end if;
+  v_cursors.scheduled_cursor := coalesce(v_cursors.scheduled_cursor, '-infinity');
+  return v_cursors;
+end $$;
+
+-- Takes jobs from the best priority downwards, until the batch is full or no priority with work is left.
+create or replace function fill_batch(
+  p_batch claim_batch, p_queue text, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean
+) returns claim_batch
+language plpgsql as $$
+declare
+  c_turns constant int := 50; -- ten priorities, and as often as expired jobs were in the way
+  v_below smallint; -- the next turn looks at priorities below this one; null: at all
+  v_level lane_level;
+begin
+  for turn in 1 .. c_turns loop
+    v_level := next_level(p_queue, p_types, v_below, p_limits, p_cursor_seqs, p_isolated);
+    if v_level.priority is null then
+      return p_batch;
+    end if;
+    p_batch := take_level(p_batch, v_level, p_queue, p_limits);
+    if p_batch.some_expired then
+      -- The choice was made by jobs that are gone now. v_below stays: the next turn looks at the same priority again.
+      p_batch.some_expired := false;
+      p_batch.has_more := false;
+    elsif p_batch.has_more then
+      return p_batch;
+    else
+      v_below := v_level.priority;
+    end if;
+  end loop;
+  p_batch.has_more := true; -- the turns are used up, so nobody knows
+  return p_batch;
+end $$;
+
+-- Takes jobs of one priority. has_more: jobs may be left in it. They come before everything of a lower priority, so the
+-- claim ends there. But where other claims hold all jobs of this priority, the claim goes on with the next one.
+create or replace function take_level(p_batch claim_batch, p_level lane_level, p_queue text, p_limits jsonb)
+returns claim_batch
+language plpgsql as $$
+declare
+  v_some_alone boolean := true = any(p_level.needs_quota) or (0 < any(p_level.group_sizes)); -- see take-alone.sql
+begin
+  if p_level.lanes is null then -- other claims were faster
+    return p_batch;
+  end if;
+  if p_batch.jobs_left = 0 or (v_some_alone and p_batch.taken is not null) then
+    p_batch.has_more := true;
+    return p_batch;
+  end if;
+  if v_some_alone then
+    p_batch := take_alone(p_batch, p_level, p_queue, p_limits);
+    p_level := keep_shared_lanes(p_level);
+    if p_batch.taken is not null or p_level.lanes is null then
+      return p_batch;
+    end if;
+  end if;
+  p_batch := take_oldest(p_batch, p_level);
+  p_batch.has_more := p_batch.has_more or (v_some_alone and p_batch.taken is not null);
+  return p_batch;
+end $$;
+
+-- Returns the leases as the answer has them.
+create or replace function write_leases(
+  p_batch claim_batch, p_key uuid, p_seconds float8, p_seconds_of_types jsonb, p_worker text
+) returns json[]
+language plpgsql as $$
+declare
+  v_taken    taken_jobs;
+  v_deadline timestamptz;
+  v_leases   json[];
+begin
+  foreach v_taken in array p_batch.taken loop
+    v_deadline := p_batch.at
+      + make_interval(secs => coalesce((p_seconds_of_types ->> v_taken.type)::float8, p_seconds));
+    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments)
+    values (p_key, v_deadline, now(), v_taken.lane, p_worker, v_taken.ids, v_taken.attempts, v_taken.abandonments);
+    v_leases := v_leases || json_build_object(
+      'type', v_taken.type, 'priority', v_taken.priority, 'expires_ms', date_part('epoch', v_deadline) * 1000,
+      'attempts', v_taken.attempts, 'abandonments', v_taken.abandonments, 'seqs', v_taken.seqs, 'jobs', v_taken.jobs);
+  end loop;
+  return v_leases;
+end $$;
+
+-- Moves jobs that have become due from `scheduled` to the end of their lanes, at most p_limit, the longest due first.
 create or replace function promote_due(p_limit int, p_low timestamptz, p_now timestamptz default clock_timestamp())
 returns void
 language sql as $$

@@ -1,17 +1,15 @@
--- Limits across all drains: how many jobs of a type may be claimed now. One claimer of a limited type at a time, by an
--- advisory lock that lasts as long as the claim; the others leave the type out rather than wait.
+-- limits: how many jobs of a type may be claimed now, across all drains? One claim at a time looks at a type, by an advisory
+-- lock that lasts until the claim has committed what it took. Other claims leave the type out rather than wait.
 
 create or replace function quota_of(
   p_type text, p_limits jsonb,
   out quota int, -- null: no limit
   out is_probe boolean,
-  out is_trial boolean -- its breaker counts what is taken as its probe or its step
+  out is_trial boolean -- the type's breaker counts what is taken as its probe or its step
 )
 language plpgsql as $$
 declare
   v_now   timestamptz;
-  v_step  int;
-  v_state limit_state%rowtype;
   v_limit jsonb := p_limits -> p_type;
 begin
   is_probe := false;
@@ -23,39 +21,43 @@ begin
     quota := 0;
     return;
   end if;
-  v_now := clock_timestamp(); -- after the lock: one clock reading stamps and checks
+  v_now := clock_timestamp(); -- after the lock, so that no later claim has an earlier time
 
-  select step.quota, step.is_probe into v_step, is_probe from breaker_quota(p_type, v_now) as step;
-  is_trial := v_step is not null;
-  quota := v_step;
-  if v_limit is null or v_step = 0 or is_probe then
-    return;
+  select step.quota, step.is_probe into quota, is_probe from breaker_quota(p_type, v_now) as step;
+  is_trial := quota is not null;
+  if v_limit is not null and quota is distinct from 0 and not is_probe then
+    quota := least(quota, limit_quota(p_type, v_limit, v_now));
   end if;
+end $$;
 
+-- How many jobs of a type its own limits allow now.
+create or replace function limit_quota(p_type text, p_limit jsonb, p_now timestamptz) returns int
+language plpgsql as $$
+declare
+  v_state limit_state%rowtype;
+begin
   select * into v_state from limit_state where type = p_type order by id desc limit 1;
-  if v_now < any(v_state.started_at) then
-    -- The clock has stepped back: what lies ahead of it was started now at the latest. Kept, so that its window ends.
+  if p_now < any(v_state.started_at) then
+    -- The clock has stepped back. Starts that lie ahead of it happened now at the latest. This is written down, so that
+    -- their window ends.
     update limit_state
-    set started_at = array(select least(at, v_now) from unnest(started_at) with ordinality as entry(at, place) order by place)
+    set started_at = array(select least(at, p_now) from unnest(started_at) with ordinality as entry(at, place) order by place)
     where type = p_type and id = v_state.id
     returning started_at into v_state.started_at;
   end if;
-  select least(
-    v_step,
-    (v_limit ->> 'concurrency')::int - (
+  return greatest(0, least(
+    (p_limit ->> 'concurrency')::int - (
       select coalesce(sum(cardinality(lease.ids)), 0)
       from lease join lane using (lane)
       where lease.key = any(v_state.lease_keys) and lane.type = p_type),
-    (v_limit ->> 'rate')::int - (
-      select coalesce(sum(window_of.started), 0)
-      from unnest(v_state.started_at, v_state.started) as window_of(started_at, started)
-      where window_of.started_at > v_now - make_interval(secs => (v_limit ->> 'seconds')::float8)))
-  into quota;
-  quota := greatest(quota, 0);
+    (p_limit ->> 'rate')::int - (
+      select coalesce(sum(entry.jobs), 0)
+      from unnest(v_state.started_at, v_state.started) as entry(at, jobs)
+      where entry.at > p_now - make_interval(secs => (p_limit ->> 'seconds')::float8))));
 end $$;
 
--- What a claim took of the limited types, for the next one to count. Leases that are gone and starts that are past
--- their window drop out.
+-- Writes down what a claim took of the limited types, for the next claim to count. Leases that are gone and starts that are
+-- past their window drop out.
 create or replace function count_claimed(p_limits jsonb, p_lease_key uuid) returns void
 language plpgsql as $$
 declare

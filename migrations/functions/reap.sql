@@ -1,12 +1,10 @@
--- What the reaper does, each step bounded and harmless when it is run twice or by two at once.
+-- What the reaper does. Each step is bounded, and harmless when it is run twice or by two at once.
 
 -- A lease that ran out was held by a process that died. Its jobs come back after a backoff, or they are dead (abandoned)
 -- when their attempts are used up. The limit counts jobs: the lease that reaches it is the last one.
 --
--- Any of these jobs may be what ended its invocation, but most likely none or one is. So they run again in groups, which
--- takes little longer than all at once. A group that ends its invocation again is split into smaller ones, and the third
--- time each job runs alone. A job that has too few attempts left for a group runs alone at once, since its last attempt
--- must not depend on others. So a job that ends its invocation is alone in its fourth, and no other job dies with it.
+-- Any of these jobs may be what ended its invocation, but most likely none or one is. So they go on as isolated jobs, in
+-- groups of a size that isolated_group_size says.
 create or replace function reap_leases(
   p_limit    int,
   -- { default: backoff, types: { type: backoff } }, where a backoff is { waits: [seconds after attempt 1, 2, …], jitter }.
@@ -21,49 +19,70 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  c_groups constant smallint[] := array[32, 6]; -- the largest group after the first time, after the second
-  v_jobs   settled_job[];
+  v_leases  tid[] := lock_expired_leases(p_limit);
+  v_group   record;
+  v_lane    int;
+  v_backoff jsonb;
 begin
-  with ran_out as materialized (
-    select ctid as tid, deadline, cardinality(ids) as jobs
-    from lease where deadline < now() order by deadline limit p_limit
-    for update skip locked -- a settle that holds the lease is just in time
-  ),
-  removed as (
-    delete from lease
-    where ctid = any(array(
-      select tid
-      from (select tid, sum(jobs) over (order by deadline, tid) - jobs as jobs_before from ran_out) as in_order
-      where jobs_before < p_limit))
-    returning lane, started_at, ids, attempts, abandonments
-  ),
-  abandoned as materialized (
-    select removed.lane, started_at, entry.id, coalesce(entry.attempt, 1) as attempt, coalesce(entry.abandonments, 0) + 1 as abandonments,
-           case when kept.max_attempts - coalesce(entry.attempt, 1) >= 2
-                then coalesce(c_groups[coalesce(entry.abandonments, 0) + 1], 1::smallint)
-                else 1::smallint end as group_size
-    from removed
-    cross join lateral unnest(ids, attempts, abandonments) as entry(id, attempt, abandonments)
-    cross join lateral (select max_attempts from job where job.id = entry.id) as kept
-  ),
-  isolated as materialized (
-    select lane.lane, kind.group_size, coalesce(p_backoffs -> 'types' -> lane.type, p_backoffs -> 'default') as backoff, jobs,
-           lane_of(lane.queue, lane.type, lane.priority, kind.group_size) as isolated_lane
-    from (select lane, group_size, count(*)::int as jobs from abandoned group by lane, group_size) as kind
+  returned := 0;
+  buried := 0;
+  -- The rows are locked, so what this reads is what is deleted below.
+  for v_group in
+    select lane.lane, lane.queue, lane.type, lane.priority, isolated.group_size, count(*)::int as jobs,
+           array_agg(entry.id) as ids, array_agg(isolated.attempt) as attempts,
+           array_agg(isolated.abandonments) as abandonments, array_agg(lease.started_at) as started_at
+    from lease
     join lane using (lane)
-  ),
-  moved as ( -- the books: from one lane to the other
-    insert into ledger (lane, leased)
-    select unnest(array[lane, isolated_lane]), unnest(array[-jobs, jobs]) from isolated
-  )
-  select array_agg(row(id, isolated_lane, attempt, abandonments, started_at,
-                       'retry', null, 'the lease ran out', null, backoff_seconds(attempt, backoff))::settled_job)
-  into v_jobs
-  from abandoned join isolated using (lane, group_size);
-
-  buried := cardinality(fail_jobs(coalesce(v_jobs, '{}'), 'abandoned'));
-  returned := coalesce(cardinality(v_jobs), 0) - buried;
+    cross join lateral unnest(ids, attempts, abandonments) as entry(id, attempt, abandonments)
+    cross join lateral (
+      select coalesce(entry.attempt, 1) as attempt, coalesce(entry.abandonments, 0) + 1 as abandonments,
+             isolated_group_size(coalesce(entry.abandonments, 0) + 1, max_attempts - coalesce(entry.attempt, 1))
+               as group_size
+      from job where job.id = entry.id
+    ) as isolated
+    where lease.ctid = any(v_leases)
+    group by lane.lane, isolated.group_size
+  loop
+    v_backoff := coalesce(p_backoffs -> 'types' -> v_group.type, p_backoffs -> 'default');
+    -- Before the statements that move jobs: it inserts a lane that is missing, and may wait for another that does so.
+    v_lane := lane_of(v_group.queue, v_group.type, v_group.priority, v_group.group_size);
+    insert into ledger (lane, leased) values (v_group.lane, -v_group.jobs), (v_lane, v_group.jobs);
+    buried := buried + cardinality(fail_jobs(array(
+      select row(id, v_lane, attempt, abandonments, started_at, 'retry', null, 'the lease ran out', null,
+                 backoff_seconds(attempt, v_backoff), null)::settled_job
+      from unnest(v_group.ids, v_group.attempts, v_group.abandonments, v_group.started_at)
+        as job(id, attempt, abandonments, started_at)), 'abandoned'));
+    returned := returned + v_group.jobs;
+  end loop;
+  delete from lease where ctid = any(v_leases);
+  returned := returned - buried;
 end $$;
+
+-- A settle that holds a lease's lock is just in time, so that lease is left out.
+create or replace function lock_expired_leases(p_limit int) returns tid[]
+language sql as $$
+  select array_agg(tid)
+  from (
+    select tid, sum(jobs) over (order by deadline, tid) - jobs as jobs_before
+    from (
+      select ctid as tid, deadline, cardinality(ids) as jobs
+      from lease where deadline < now() order by deadline limit p_limit
+      for update skip locked
+    ) as expired
+  ) as in_order
+  where jobs_before < p_limit
+$$;
+
+-- How many isolated jobs are claimed together at most. Groups take little longer than all jobs at once would. A group that
+-- ends its invocation again is split into smaller ones, and the third time each job runs alone. A job that has too few
+-- attempts left for a group runs alone at once, since its last attempt must not depend on others. So a job that ends its
+-- invocation is alone in its fourth, and no other job dies with it.
+create or replace function isolated_group_size(p_abandonments int, p_attempts_left int) returns smallint
+language sql immutable
+return case when p_attempts_left < 2 then 1
+            when p_abandonments = 1 then 32
+            when p_abandonments = 2 then 6
+            else 1 end::smallint;
 
 -- Reads the wait from the list that core/policy/backoff.ts made. The last one is that of all later attempts.
 create or replace function backoff_seconds(attempt int, backoff jsonb) returns float8
@@ -71,9 +90,9 @@ language sql volatile
 return coalesce(coalesce(backoff -> 'waits' -> (attempt - 1), backoff -> 'waits' -> -1)::float8
                 + random() * (backoff -> 'jitter')::float8, 0);
 
--- Pending jobs past their expiry: dead. Those whose producer chose a time are listed in `expiry`; all others
--- expire 30 days after their creation, which is in their id. A job that is being processed may finish; if it
--- comes back, the claim refuses it.
+-- Buries pending jobs that have expired. Those whose producer chose a time are listed in `expiry`. All others expire 30
+-- days after their creation, which is in their id. A job that is being processed may finish. If it comes back, the
+-- next claim buries it.
 create or replace function reap_expired(p_limit int) returns int
 language plpgsql
 security definer

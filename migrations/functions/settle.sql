@@ -1,15 +1,20 @@
--- settle: what became of up to a thousand claimed jobs. Each is fenced: it applies only while the lease of its
--- key still holds the job. The answer has the new status of each, or null where it did not apply.
+-- settle: applies the outcomes of up to a thousand claimed jobs. Each outcome is fenced: it applies only while a lease with
+-- the given key still holds the job. The answer has the new status of each job, or null where it did not apply.
 --
--- Outcomes come in the order of the ids, { outcome, output?, message?, detail?, seconds?, uses? }; without any, all are
--- completed:
+-- Outcomes come in the order of the ids, { outcome, output?, message?, detail?, seconds?, uses? }. Null means that all
+-- jobs are completed without an output:
 --   complete   done, with an output if there is one
 --   retry      failed: again in `seconds`, or dead (exhausted) when the attempts are used up
 --   bury       failed: dead (fatal) at once
 --   snooze     again in `seconds`, and the attempt does not count
 --   release    again at once, and the attempt does not count
--- `uses` is how many attempts the claim counts as, where that is not the usual: a reconciled job's run is a snooze that
--- uses 1, and the look after it uses 0, since the two are one attempt.
+-- `uses` is how many attempts the claim counts as, where that is not the usual number: a reconciled job's run is a snooze
+-- that uses 1, and the look after it uses 0, since the two are one attempt.
+--
+-- Jobs leave their leases in one of two ways, which agree. Most settles complete all that one claim still holds:
+-- complete_whole_leases moves whole rows from `lease` to `done`. Everything else goes job by job (remove_from_leases),
+-- which for whole leases would do the same: delete each lease, and write the same ids to `done` and the same numbers
+-- to the books.
 
 create or replace function settle(p_ids uuid[], p_keys uuid[], p_outcomes jsonb default null)
 returns text[]
@@ -21,64 +26,106 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_tids        tid[];
-  v_held        uuid[];
-  v_settled     settled_job[];
-  v_places      bigint[]; -- of each in what was asked
-  v_some_failed boolean;
-  v_dead        uuid[];
+  v_jobs settled_job[];
+  v_dead uuid[] := '{}';
 begin
-  -- Most settles: all that is left of one claim was completed, and its ids lie in one bucket. Whole rows move.
-  if p_outcomes is null and p_keys[1] = all(p_keys)
-     and end_of_bucket(p_ids[1]) = end_of_bucket(p_ids[cardinality(p_ids)]) then
-    select array_agg(tid) filter (where place = 1), array_agg(id order by id) into v_tids, v_held
-    from (
-      select ctid as tid, ids from lease where key = p_keys[1] order by lock_order for update
-    ) as held cross join lateral unnest(ids) with ordinality as entry(id, place);
-    if v_held = p_ids then
-      with gone as (
-        delete from lease where ctid = any(v_tids) returning lane, started_at, ids, attempts
-      ),
-      written as (
-        insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
-        select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from gone
-      )
-      insert into ledger (lane, leased, completed, processing_seconds)
-      select lane, -cardinality(ids), cardinality(ids), date_part('epoch', now() - started_at) from gone;
-      return array_fill('completed'::text, array[cardinality(p_ids)]);
-    end if;
+  if p_outcomes is null and complete_whole_leases(p_ids, p_keys) then
+    return array_fill('completed'::text, array[cardinality(p_ids)]);
   end if;
 
+  v_jobs := remove_from_leases(p_ids, p_keys, p_outcomes);
+  if p_outcomes is null then
+    perform complete_jobs(v_jobs);
+  else
+    perform complete_jobs(array(select job from unnest(v_jobs) as job where job.outcome = 'complete'));
+    v_dead := fail_jobs(array(select job from unnest(v_jobs) as job where job.outcome <> 'complete'));
+  end if;
+
+  return array(
+    select case when job.id is null then null
+                when job.outcome = 'complete' then 'completed'
+                when job.id = any(v_dead) then 'dead'
+                else 'pending' end
+    from generate_subscripts(p_ids, 1) as request_index
+    left join unnest(v_jobs) as job using (request_index)
+    order by request_index);
+end $$;
+
+-- True: these jobs are all that the leases of one key hold, and they are completed now.
+--
+-- It waits for nobody twice: where another transaction split the lease while this one waited for its lock, the rows that
+-- are locked here do not hold all of the jobs, and the other way is taken. What is locked cannot change any more, and
+-- the next statement has a fresh snapshot that sees it.
+create or replace function complete_whole_leases(p_ids uuid[], p_keys uuid[]) returns boolean
+language plpgsql as $$
+declare
+  v_tids tid[];
+  v_ids  uuid[];
+begin
+  if p_keys[1] = all(p_keys)
+     and end_of_bucket(p_ids[1]) = end_of_bucket(p_ids[cardinality(p_ids)]) then -- else `done` needs several rows
+    select array_agg(tid) filter (where place = 1), array_agg(id order by id) into v_tids, v_ids
+    from (
+      select ctid as tid, ids from lease where key = p_keys[1] order by lock_order for update
+    ) as locked cross join lateral unnest(ids) with ordinality as entry(id, place);
+  end if;
+  if v_ids is distinct from p_ids then
+    return false;
+  end if;
+
+  with removed as (
+    delete from lease where ctid = any(v_tids) returning lane, started_at, ids, attempts
+  ),
+  written as (
+    insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
+    select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from removed
+  )
+  insert into ledger (lane, leased, completed, processing_seconds)
+  select lane, -cardinality(ids), cardinality(ids), date_part('epoch', now() - started_at) from removed;
+  return true;
+end $$;
+
+-- Takes the jobs out of their leases and returns those that were still in them, each with its outcome. Leases that become
+-- empty are deleted, the others keep the rest of their jobs.
+--
+-- One statement deletes and updates rows of the same table by their ctid. That is right only because lock_leases ran
+-- before it as a statement of its own: nobody else can change these rows any more, and under READ COMMITTED each
+-- statement takes a fresh snapshot, which sees them as they were locked.
+create or replace function remove_from_leases(p_ids uuid[], p_keys uuid[], p_outcomes jsonb) returns settled_job[]
+language plpgsql as $$
+declare
+  v_jobs settled_job[];
+begin
   perform lock_leases(p_keys);
-  with asked as materialized (
+  with request as materialized (
     select *
     from rows from (
       unnest(p_ids), unnest(p_keys),
       jsonb_to_recordset(coalesce(p_outcomes, '[]'))
         as (outcome text, output jsonb, message text, detail jsonb, seconds float8, uses int)
-    ) with ordinality as asked(id, key, outcome, output, message, detail, seconds, uses, asked_place)
+    ) with ordinality as request(id, key, outcome, output, message, detail, seconds, uses, request_index)
   ),
-  held as materialized (
+  leased as materialized (
     select lease.ctid as tid, lease.key, lease.lane, lease.started_at, entry.*
     from lease
     cross join lateral unnest(ids, attempts, abandonments) with ordinality as entry(id, attempt, abandonments, place)
     where lease.key = any(p_keys)
   ),
   matched as materialized (
-    select distinct on (held.id, held.key) -- asked for twice: the first counts
-           held.*, case when p_outcomes is null then 'complete' else asked.outcome end as outcome, asked.output,
-           asked.message, asked.detail, asked.seconds, asked.uses, asked.asked_place
-    from held join asked on asked.id = held.id and asked.key = held.key
-    order by held.id, held.key, asked.asked_place
+    select distinct on (leased.id, leased.key) -- if a job was named twice, the first counts
+           leased.*, case when p_outcomes is null then 'complete' else request.outcome end as outcome, request.output,
+           request.message, request.detail, request.seconds, request.uses, request.request_index
+    from leased join request on request.id = leased.id and request.key = leased.key
+    order by leased.id, leased.key, request.request_index
   ),
   remaining as materialized (
     select tid,
            array_agg(id order by place) as ids,
            case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
            case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments
-    from held
+    from leased
     where tid = any(array(select tid from matched))
-      and not exists (select from matched where matched.id = held.id and matched.key = held.key)
+      and not exists (select from matched where matched.id = leased.id and matched.key = leased.key)
     group by tid
   ),
   emptied as (
@@ -91,46 +138,33 @@ begin
     from remaining
     where lease.ctid = remaining.tid
   )
-  select array_agg(row(id, lane,
-                       coalesce(attempt, 1)
-                         + case when outcome in ('snooze', 'release') then coalesce(uses, 0) else coalesce(uses, 1) - 1 end,
-                       coalesce(abandonments, 0), started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
-                       case when outcome = 'release' then 0 else coalesce(seconds, 0) end)::settled_job order by id),
-         array_agg(asked_place order by id),
-         bool_or(outcome <> 'complete')
-  into v_settled, v_places, v_some_failed
+  select array_agg(row(id, lane, coalesce(attempt, 1) + attempts_beyond_claim(outcome, uses), coalesce(abandonments, 0),
+                       started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
+                       case when outcome = 'release' then 0 else coalesce(seconds, 0) end,
+                       request_index)::settled_job order by id)
+  into v_jobs
   from matched;
-
-  if v_some_failed then
-    perform complete_jobs(array(select job from unnest(v_settled) as job where job.outcome = 'complete'));
-    v_dead := fail_jobs(array(select job from unnest(v_settled) as job where job.outcome <> 'complete'));
-  else
-    perform complete_jobs(v_settled);
-  end if;
-
-  return array(
-    select case when job.id is null then null
-                when job.outcome = 'complete' then 'completed'
-                when job.id = any(v_dead) then 'dead'
-                else 'pending' end
-    from unnest(p_ids) with ordinality as asked(id, position)
-    left join unnest(v_settled, v_places)
-      as job(id, lane, attempt, abandonments, started_at, outcome, output, message, detail, seconds, place)
-      on job.place = asked.position
-    order by asked.position);
+  return v_jobs;
 end $$;
 
--- Whoever settles, extends or reaps the same lease waits here, or makes us wait. The next statement takes a fresh
--- snapshot and so sees what was left. An extend that we waited for may have put new rows in the place of the old
--- one, which are not locked yet: hence again, until there is no other.
+-- What an outcome adds to the number of the attempt that the claim began. fail_jobs gives one attempt back for a snooze
+-- and a release, so these add one for an attempt that counts nevertheless.
+create or replace function attempts_beyond_claim(p_outcome text, p_uses int) returns int
+language sql immutable
+return case when p_outcome in ('snooze', 'release') then coalesce(p_uses, 0) else coalesce(p_uses, 1) - 1 end;
+
+-- Locks all leases of these keys. Whoever settles, extends or reaps one of them meanwhile waits here, or makes us wait.
+-- An extend that we waited for may have replaced a lease by two new rows, which are not locked yet. So each look is
+-- repeated, with a fresh snapshot, until it finds no row that is not locked.
 --
--- All who wait go by the key and within it by the lock order, which is higher for a row that comes later: so they
--- meet in the same order, and none waits for another crosswise.
+-- Nobody deadlocks: all who wait lock in the order of the key and then of `lock_order`, which only rises, so a row that is
+-- added later also comes later in the order. Under a stricter isolation level a lease that has changed since the
+-- snapshot is a serialization failure here.
 create or replace function lock_leases(p_keys uuid[]) returns void
 language plpgsql as $$
 declare
   v_key    uuid;
-  v_locked     tid[];
+  v_locked tid[];
 begin
   foreach v_key in array array(select distinct unnest(p_keys) order by 1) loop
     loop
@@ -140,7 +174,7 @@ begin
   end loop;
 end $$;
 
--- Into `done`: one packed row for each lane and 65-second bucket of ids, so that one job can be found by its id.
+-- Writes jobs to `done`: one packed row for each lane and 65-second bucket of ids, so that one job can be found by its id.
 create or replace function complete_jobs(p_jobs settled_job[]) returns void
 language plpgsql as $$
 begin
@@ -162,7 +196,8 @@ begin
   select lane, -count(*), count(*), date_part('epoch', now() - started_at) from unnest(p_jobs) group by lane, started_at;
 end $$;
 
--- Everything but completion: back to `ready` or `scheduled`, or closed for good. Returns the ids that are now dead.
+-- Applies every outcome but completion: the job goes back to `ready` or `scheduled`, or is closed for good. Returns the
+-- ids of the jobs that are dead now.
 create or replace function fail_jobs(p_jobs settled_job[], p_last_reason text default 'exhausted') returns uuid[]
 language plpgsql as $$
 declare
@@ -178,7 +213,8 @@ begin
            case when failed.outcome = 'bury' then 'fatal'
                 when failed.outcome = 'retry' and failed.attempt >= job.max_attempts then p_last_reason
            end as reason,
-           -- A snooze and a release give the attempt back. A look after the last run is one claim more than the maximum.
+           -- A snooze and a release give the attempt back. A reconciled job's look after its last run is one claim more
+           -- than the maximum.
            least(failed.attempt - case when failed.outcome in ('snooze', 'release') then 1 else 0 end,
                  job.max_attempts) as used
     from unnest(p_jobs) as failed
@@ -219,7 +255,8 @@ begin
   return v_dead;
 end $$;
 
--- A handler's own transaction completes its job: both or neither. False: the lease is lost, roll back.
+-- Completes a job in the handler's own transaction, so that both are committed or neither. False: the lease is lost, and
+-- the handler must roll back.
 create or replace function complete(job_id uuid, lease_key uuid, output jsonb default null) returns boolean
 language sql
 security definer

@@ -1,179 +1,233 @@
--- take: moves the oldest jobs of some lanes from `ready` into leases of a batch, one for each lane.
+-- take: moves the oldest jobs of some lanes out of `ready` and into a batch.
 
-create or replace function take_oldest(p_batch claim_batch, p_level lane_level, p_limit int) returns claim_batch
+-- Takes up to p_batch.jobs_left jobs, oldest first across all lanes of the level.
+create or replace function take_oldest(p_batch claim_batch, p_level lane_level) returns claim_batch
 language plpgsql as $$
 declare
-  c_all   constant bigint := 9223372036854775807;
-  v_until int := p_batch.jobs + p_limit;
-  v_reach bigint;
-  v_last  bigint := p_level.oldest_seqs[1]; -- of as many as wanted
-  v_seen  int := 1;
+  c_no_end constant bigint := 9223372036854775807;
+  v_wanted int := p_batch.jobs_left;
+  v_lanes  int := cardinality(p_level.lanes);
+  v_last   bigint; -- the seq of the last job that is wanted
 begin
-  if cardinality(p_level.lanes) > 1 then
-    -- Several types at once: first see without locks how far they go. Most often they lie close together.
-    if p_limit > 1 then
-      foreach v_reach in array array[v_last + 2 * p_limit, v_last + 16 * p_limit, c_all] loop
-        select max(seq), count(*) into v_last, v_seen
-        from (
-          select ahead.seq
-          from unnest(p_level.lanes, p_level.oldest_seqs) as lanes(lane, head)
-          cross join lateral (
-            select seq
-            from ready
-            where ready.lane = lanes.lane and seq >= lanes.head and seq < v_reach
-            order by seq
-            limit p_limit
-          ) as ahead
-          order by ahead.seq
-          limit p_limit
-        ) as wanted;
-        exit when v_seen = p_limit;
-      end loop;
-    end if;
-    for n in 1 .. cardinality(p_level.lanes) loop
-      exit when p_level.oldest_seqs[n] > v_last or p_batch.jobs = v_until or p_batch.more;
-      p_batch := take_lane(p_batch, p_level, n, v_last, v_until - p_batch.jobs);
+  if v_lanes > 1 then
+    v_last := look_ahead(p_level, v_wanted);
+    for n in 1 .. v_lanes loop
+      exit when p_batch.jobs_left = 0 or (p_level.oldest_seqs[n] > v_last);
+      p_batch := take_lane(p_batch, p_level, n, v_last);
     end loop;
-    if p_batch.jobs + p_limit > v_until or p_batch.more then
-      p_batch.more := p_batch.more or v_seen = p_limit and (
-        v_last < p_level.oldest_seqs[cardinality(p_level.oldest_seqs)]
-        or exists (
-          select
-          from unnest(p_level.lanes) as lanes(lane)
-          cross join lateral (
-            select from ready where ready.lane = lanes.lane and seq > v_last order by seq limit 1
-          ) as next));
+    if p_batch.jobs_left < v_wanted then -- some were taken
+      p_batch.has_more := p_batch.has_more or has_later_jobs(p_level, v_last);
       return p_batch;
     end if;
   end if;
 
-  -- One lane; or others were faster: then whatever comes next in the lanes, the one with the oldest job first.
-  for n in 1 .. cardinality(p_level.lanes) loop
-    p_batch := take_lane(p_batch, p_level, n, c_all, v_until - p_batch.jobs);
-    if p_batch.jobs = v_until then
-      p_batch.more := p_batch.more
-        or exists (select from ready where lane = p_level.lanes[n] and seq > p_batch.last_seq order by seq limit 1);
+  -- There is one lane; or other claims took or locked all that the look ahead has found: then whatever comes next in
+  -- each lane.
+  for n in 1 .. v_lanes loop
+    p_batch := take_lane(p_batch, p_level, n, c_no_end);
+    if p_batch.jobs_left = 0 then
+      p_batch.has_more := p_batch.has_more or (n < v_lanes) or exists (
+        select from ready
+        where lane = p_level.lanes[n] and seq > p_batch.taken[cardinality(p_batch.taken)].last_seq
+        order by seq
+        limit 1);
+      exit;
     end if;
-    exit when p_batch.jobs = v_until or p_batch.more;
   end loop;
   return p_batch;
 end $$;
 
--- The oldest jobs of one lane, the level's nth. A locked row keeps its place, so its tid still names it in the
--- statement that removes it. None is locked only to see that there is more: another claim would pass it over for a
--- worse one.
-create or replace function take_lane(p_batch claim_batch, p_level lane_level, n int, p_last bigint, p_limit int)
+-- How far the p_wanted oldest jobs of several lanes reach: the seq of the last of them. It locks nothing, so that no
+-- job is locked which an older job of another lane then displaces.
+--
+-- Seqs are given out in order, so the wanted jobs of several lanes lie close together most often. A look with no bound
+-- would read p_wanted rows of each lane; so the first looks are bounded, and a further one follows where they find too
+-- few (a claim of 100 jobs of seven types took 0.87 of the time).
+create or replace function look_ahead(p_level lane_level, p_wanted int) returns bigint
+language plpgsql as $$
+declare
+  c_reaches constant int[] := array[2, 16, null]; -- times the number of wanted jobs; null: no bound
+  v_oldest  bigint := p_level.oldest_seqs[1];
+  v_reach   int;
+  v_last    bigint;
+  v_found   int;
+begin
+  if p_wanted = 1 then
+    return v_oldest;
+  end if;
+  foreach v_reach in array c_reaches loop
+    select max(seq), count(*) into v_last, v_found
+    from (
+      select ahead.seq
+      from unnest(p_level.lanes, p_level.oldest_seqs) as entry(lane, oldest_seq)
+      cross join lateral (
+        select seq
+        from ready
+        where ready.lane = entry.lane and seq >= entry.oldest_seq
+          and seq < coalesce(v_oldest + v_reach * p_wanted, 9223372036854775807)
+        order by seq
+        limit p_wanted
+      ) as ahead
+      order by ahead.seq
+      limit p_wanted
+    ) as wanted;
+    exit when v_found = p_wanted;
+  end loop;
+  return coalesce(v_last, v_oldest);
+end $$;
+
+create or replace function has_later_jobs(p_level lane_level, p_seq bigint) returns boolean
+language plpgsql as $$
+begin
+  return p_level.oldest_seqs[cardinality(p_level.oldest_seqs)] > p_seq
+    or exists (
+      select
+      from unnest(p_level.lanes) as entry(lane)
+      cross join lateral (
+        select from ready where ready.lane = entry.lane and seq > p_seq order by seq limit 1
+      ) as later);
+end $$;
+
+-- Takes the oldest jobs of the level's nth lane, up to p_last. It locks them, reads what they are, and removes them from
+-- `ready`. A locked row keeps its place in the table, so its tid still names it in the statement that removes it.
+create or replace function take_lane(p_batch claim_batch, p_level lane_level, n int, p_last bigint)
 returns claim_batch
 language plpgsql as $$
 declare
-  v_lane         int := p_level.lanes[n];
-  v_head         bigint := p_level.oldest_seqs[n];
-  v_is_thorough  boolean := p_limit < 50 or cardinality(p_level.lanes) > 1;
-  v_tids         tid[];
-  v_ids          uuid[]; -- sorted, as all that follow
-  v_seqs         bigint[];
-  v_attempt      smallint; -- the most of any
-  v_most_abandonments       smallint;
-  v_attempts     smallint[];
-  v_abandonments      smallint[];
-  v_retried      uuid[] := '{}';
-  v_jobs         json;
-  v_bytes        bigint;
-  v_some_expired boolean;
-  v_waited       real[];
-  v_deadline     timestamptz;
+  v_lane          int := p_level.lanes[n];
+  v_is_first_lock boolean := true;
+  v_locked        locked_jobs;
+  v_jobs          json;
+  v_bytes         bigint;
+  v_some_expired  boolean;
+  v_waited        real[]; -- seconds, of the jobs that were not attempted before
 begin
   loop
-    -- To find that a row is locked costs more than to lock one. A row that others have at hand bears their mark in
-    -- xmax, so a large claim from one lane passes over those that are marked. But so is what they let go again: that
-    -- is seen when it has become the oldest, or when there is not enough without it.
-    loop
-      select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(attempt), max(abandonments), max(seq)
-      into v_tids, v_ids, v_seqs, v_attempt, v_most_abandonments, p_batch.last_seq
-      from (
-        select ctid as tid, seq, id, attempt, abandonments
-        from ready
-        where lane = v_lane and seq >= v_head and seq <= p_last and (v_is_thorough or xmax = 0)
-        order by seq
-        limit p_limit
-        for update skip locked
-      ) as locked;
-      exit when v_is_thorough;
-      if cardinality(v_ids) = p_limit then
-        exit when v_head = any(v_seqs);
-        perform from ready where lane = v_lane and seq = v_head for update skip locked;
-        exit when not found;
-      end if;
-      v_is_thorough := true;
-    end loop;
-    if v_ids is null then
+    v_locked := lock_jobs(v_lane, p_level.oldest_seqs[n], p_last, p_batch.jobs_left,
+                          v_is_first_lock and cardinality(p_level.lanes) = 1);
+    if v_locked.ids is null then
       return p_batch;
-    end if;
-    if v_attempt > 0 or v_most_abandonments > 0 then
-      select case when v_attempt > 0 then array_agg((attempt + 1)::smallint order by id) end,
-             case when v_most_abandonments > 0 then array_agg(abandonments order by id) end,
-             coalesce(array_agg(id) filter (where attempt > 0), '{}')
-      into v_attempts, v_abandonments, v_retried
-      from ready where ctid = any(v_tids);
     end if;
 
     select json_agg(json_build_array(id, payload, max_attempts, partition_key, traceparent, tags,
-                                     case when id = any(v_retried) then errors_of(id) end) order by id),
+                                     case when id = any(v_locked.retried_ids) then errors_of(id) end) order by id),
            sum(payload_bytes(payload)),
            bool_or(expiry_of(id, expires_at) <= p_batch.at),
            array_agg(date_part('epoch', p_batch.at - coalesce(scheduled_at, time_of_id(id)))::real)
-             filter (where id <> all(v_retried))
+             filter (where id <> all(v_locked.retried_ids))
     into v_jobs, v_bytes, v_some_expired, v_waited
     from job
-    where id = any(v_ids) and id >= v_ids[1] and id <= v_ids[cardinality(v_ids)];
+    where id = any(v_locked.ids)
+      and id >= v_locked.ids[1] and id <= v_locked.ids[cardinality(v_locked.ids)]; -- names the partitions
+
     if v_some_expired then
-      perform bury_expired(v_lane, v_ids, p_batch.at);
-      p_batch.some_expired := true; -- the lane is looked at once more
+      perform bury_expired(v_lane, v_locked.ids, p_batch.at);
+      p_batch.some_expired := true;
       return p_batch;
     end if;
-    exit when v_bytes <= p_batch.bytes_left or p_batch.jobs = 0 and cardinality(v_ids) = 1;
+    exit when v_bytes <= p_batch.bytes_left or (p_batch.taken is null and cardinality(v_locked.ids) = 1);
 
-    -- Too large for one answer: what fits, and the others stay where they are.
-    p_batch.more := true;
-    p_limit := how_many_fit(v_ids, v_seqs, p_batch.bytes_left);
-    if p_batch.jobs = 0 then
-      p_limit := greatest(p_limit, 1);
-    end if;
-    if p_limit = 0 then
+    -- Too large for one answer: only as many as fit, and the claim is full with them.
+    p_batch.has_more := true;
+    p_batch.jobs_left := greatest(how_many_fit(v_locked, p_batch.bytes_left), (p_batch.taken is null)::int);
+    if p_batch.jobs_left = 0 then
       return p_batch;
     end if;
-    v_attempts := null;
-    v_abandonments := null;
-    v_retried := '{}';
+    v_is_first_lock := false;
   end loop;
+  return add_to_batch(p_batch, p_level, n, v_locked, v_jobs, v_bytes, v_waited);
+end $$;
 
-  v_deadline := p_batch.at + make_interval(
-    secs => coalesce((p_batch.seconds_of_types ->> p_level.types[n])::float8, p_batch.seconds));
-  delete from ready where ctid = any(v_tids);
-  insert into ledger (lane, pending, leased, waiting_seconds)
-  values (v_lane, -cardinality(v_ids), cardinality(v_ids), v_waited);
+-- Locks the oldest jobs of a lane that no other claim has locked. It locks no job beyond p_limit, not even to see that
+-- there are more: another claim would pass over it and take a worse one.
+create or replace function lock_jobs(p_lane int, p_first bigint, p_last bigint, p_limit int, p_may_skip_marked boolean)
+returns locked_jobs
+language plpgsql as $$
+declare
+  -- A row that another claim has locked or deleted bears that transaction's id in xmax, also after it was rolled back.
+  -- To find out that a row is locked costs more than to lock a free one, so a large claim from one lane passes over all
+  -- marked rows at first. Measured: claims of 100 on 8 connections take 0.85 of the time, claims of 10 gain nothing.
+  c_skip_marked_from constant int := 50; -- jobs
+  v_jobs             locked_jobs;
+begin
+  if p_may_skip_marked and p_limit >= c_skip_marked_from then
+    v_jobs := lock_rows(p_lane, p_first, p_last, p_limit, true);
+    -- A marked row may be free again. It must be taken when it is the oldest, or when there are not enough without it.
+    if cardinality(v_jobs.ids) = p_limit and (p_first = any(v_jobs.seqs) or not lock_row(p_lane, p_first)) then
+      return v_jobs;
+    end if;
+  end if;
+  return lock_rows(p_lane, p_first, p_last, p_limit, false);
+end $$;
 
-  p_batch.jobs := p_batch.jobs + cardinality(v_ids);
-  p_batch.bytes_left := p_batch.bytes_left - v_bytes;
-  p_batch.leases := p_batch.leases
-    || row(null, null, v_deadline, now(), v_lane, p_batch.worker, v_ids, v_attempts, v_abandonments)::lease;
-  p_batch.answers := p_batch.answers || json_build_object(
-    'type', p_level.types[n], 'priority', p_level.priority, 'expires_ms', date_part('epoch', v_deadline) * 1000,
-    'attempts', v_attempts, 'abandonments', v_abandonments, 'seqs', v_seqs, 'jobs', v_jobs);
+create or replace function lock_rows(p_lane int, p_first bigint, p_last bigint, p_limit int, p_skip_marked boolean)
+returns locked_jobs
+language plpgsql as $$
+declare
+  v_jobs              locked_jobs;
+  v_most_attempts     smallint;
+  v_most_abandonments smallint;
+begin
+  select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(seq), max(attempt), max(abandonments)
+  into v_jobs.tids, v_jobs.ids, v_jobs.seqs, v_jobs.last_seq, v_most_attempts, v_most_abandonments
+  from (
+    select ctid as tid, seq, id, attempt, abandonments
+    from ready
+    where lane = p_lane and seq >= p_first and seq <= p_last and (not p_skip_marked or xmax = 0)
+    order by seq
+    limit p_limit
+    for update skip locked
+  ) as locked;
+  v_jobs.retried_ids := '{}';
+  if v_most_attempts > 0 or v_most_abandonments > 0 then
+    select case when v_most_attempts > 0 then array_agg((attempt + 1)::smallint order by id) end,
+           case when v_most_abandonments > 0 then array_agg(abandonments order by id) end,
+           coalesce(array_agg(id) filter (where attempt > 0), '{}')
+    into v_jobs.attempts, v_jobs.abandonments, v_jobs.retried_ids
+    from ready where ctid = any(v_jobs.tids);
+  end if;
+  return v_jobs;
+end $$;
+
+-- False: another transaction has locked or removed it.
+create or replace function lock_row(p_lane int, p_seq bigint) returns boolean
+language plpgsql as $$
+begin
+  perform from ready where lane = p_lane and seq = p_seq for update skip locked;
+  return found;
+end $$;
+
+create or replace function add_to_batch(
+  p_batch claim_batch, p_level lane_level, n int, p_locked locked_jobs, p_jobs json, p_bytes bigint, p_waited real[]
+) returns claim_batch
+language plpgsql as $$
+declare
+  v_count int := cardinality(p_locked.ids);
+begin
+  delete from ready where ctid = any(p_locked.tids);
+  insert into ledger (lane, pending, leased, waiting_seconds) values (p_level.lanes[n], -v_count, v_count, p_waited);
+
+  p_batch.jobs_left := p_batch.jobs_left - v_count;
+  p_batch.bytes_left := p_batch.bytes_left - p_bytes;
+  p_batch.taken := p_batch.taken
+    || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.last_seq,
+           p_locked.attempts, p_locked.abandonments, p_jobs)::taken_jobs;
   return p_batch;
 end $$;
 
--- Of these jobs, from the oldest on, whose payloads have so many bytes together.
-create or replace function how_many_fit(p_ids uuid[], p_seqs bigint[], p_bytes bigint) returns int
+-- How many of these jobs, from the oldest on, have no more than p_bytes of payload together.
+create or replace function how_many_fit(p_locked locked_jobs, p_bytes bigint) returns int
 language sql stable as $$
   select count(*) filter (where bytes <= p_bytes)
   from (
     select sum(payload_bytes(job.payload)) over (order by entry.seq) as bytes
-    from unnest(p_ids, p_seqs) as entry(id, seq) join job using (id)
-    where job.id = any(p_ids) and job.id >= p_ids[1] and job.id <= p_ids[cardinality(p_ids)]
+    from unnest(p_locked.ids, p_locked.seqs) as entry(id, seq) join job using (id)
+    where job.id = any(p_locked.ids)
+      and job.id >= p_locked.ids[1] and job.id <= p_locked.ids[cardinality(p_locked.ids)]
   ) as added_up
 $$;
 
+-- Closes those of the locked jobs that have expired.
 create or replace function bury_expired(p_lane int, p_ids uuid[], p_now timestamptz) returns void
 language sql as $$
   with expired as (

@@ -1,4 +1,5 @@
-// Settlements on their way to the engine and back. Sorted by id, as a lease has its jobs: the engine compares the two.
+// Turns settlements into the arguments of sluice.settle() and its answer back. They are sorted by id, as a lease has its
+// jobs, because the engine compares the two lists.
 import type { ErrorDetail, JobStatus, Json, Outcome, Settlement } from "./job.ts";
 
 /** The job's new status; null, and not applied, when the lease was lost. */
@@ -17,8 +18,8 @@ export function packSettlements(settlements: readonly Settlement[]) {
   return {
     ids: sorted.map(({ job }) => job.id),
     keys: sorted.map(({ job }) => job.leaseKey),
-    /** None: all are completed. */
-    outcomes: areAllPlain ? null : JSON.stringify(sorted.map(({ outcome }) => rowOf(outcome))),
+    /** Null: all jobs are completed without an output. */
+    outcomes: areAllPlain ? null : JSON.stringify(sorted.map(({ outcome }) => toRow(outcome))),
     read(statuses: readonly Settled["status"][]): Settled[] {
       const settled: Settled[] = [];
       for (const [index, { job, place }] of sorted.entries()) {
@@ -47,6 +48,6 @@ interface AnyOutcome {
   uses?: 0 | 1 | undefined;
 }
 
-function rowOf({ kind, output, message, detail, retryInSeconds, uses }: AnyOutcome) {
+function toRow({ kind, output, message, detail, retryInSeconds, uses }: AnyOutcome) {
   return { outcome: kind, output, message, detail, seconds: retryInSeconds, uses };
 }

@@ -241,6 +241,19 @@ describe("a circuit breaker", () => {
     expect(jobs.map((job) => job.isProbe)).toEqual([true]);
   });
 
+  test("shares the claim of a step with no other type, also where an expired job was in the way", async () => {
+    const expired = await enqueue(ports, newJob({ type: "broken" }));
+    await enqueueMany(1, "broken");
+    await enqueueMany(3, "other");
+    await db.pool.query("update sluice.job set expires_at = now() where id = $1", [expired.id]);
+    await db.run(openBreaker("broken"));
+    await closeBreaker("broken");
+    const types = ["broken", "other"];
+    const claimed = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
+    expect(claimed.jobs.map((job) => job.type)).toEqual(["broken"]);
+    expect(claimed.hasMore).toBe(true);
+  });
+
   test("of one type is no concern of another", async () => {
     await db.run(openBreaker("broken"));
     await enqueueMany(3, "broken");

@@ -7,7 +7,7 @@ import { one, type Statement } from "./statement.ts";
 export interface ClaimableType {
   type: string;
   limits?: { concurrency?: number; rate?: { limit: number; perSeconds: number } };
-  /** If it is another than the claim's. */
+  /** If it differs from the claim's. */
   leaseSeconds?: number;
 }
 
@@ -20,7 +20,7 @@ export interface Claim {
   worker?: string;
   /** Of payloads; the first job is claimed whatever its size. */
   maxBytes?: number;
-  /** Whether a group of jobs that were abandoned may be claimed: who has one claims nothing else meanwhile. Default true. */
+  /** Whether a group of isolated jobs may be claimed: who runs one claims nothing else meanwhile. Default true. */
   takeIsolated?: boolean;
 }
 
@@ -30,16 +30,16 @@ export interface Claimed {
   /** Best priority first, then oldest. */
   jobs: ClaimedJob[];
   hasMore: boolean;
-  /** What became of the settlements that came along. */
+  /** What became of the settlements that were sent with the claim. */
   settled: Settled[];
 }
 
-/** What has become of earlier jobs can come along: it is settled before the claim, in the same round trip. */
+/** The outcomes of earlier jobs can be sent with a claim: they are settled before it, in the same round trip. */
 export function claim(
-  { queue, limit, leaseSeconds, worker, maxBytes, takeIsolated = true, ...asked }: Claim,
+  { queue, limit, leaseSeconds, worker, maxBytes, takeIsolated = true, ...rest }: Claim,
   settlements: readonly Settlement[] = [],
 ): Statement<Claimed> {
-  const types = asked.types.map((type) => (typeof type === "string" ? { type } : type));
+  const types = rest.types.map((type) => (typeof type === "string" ? { type } : type));
   const packed = settlements.length > 0 ? packSettlements(settlements) : null;
   return {
     name: "claim",
@@ -53,8 +53,8 @@ export function claim(
         ${leaseSeconds}::float8,
         ${worker ?? null}::text,
         ${maxBytes ?? defaultMaxBytes}::bigint,
-        ${limitsOf(types)}::jsonb,
-        ${leasesOf(types, leaseSeconds)}::jsonb,
+        ${packLimits(types)}::jsonb,
+        ${packLeases(types, leaseSeconds)}::jsonb,
         ${sql.param(packed?.ids ?? null)}::uuid[],
         ${sql.param(packed?.keys ?? null)}::uuid[],
         ${packed?.outcomes ?? null}::jsonb,
@@ -63,7 +63,7 @@ export function claim(
     decode: one(({ claimed }) => {
       const answer = claimed as Answer;
       return {
-        jobs: jobsOf(answer),
+        jobs: toClaimedJobs(answer),
         hasMore: answer.has_more,
         settled: packed?.read(answer.settled ?? []) ?? [],
       };
@@ -71,7 +71,7 @@ export function claim(
   };
 }
 
-/** As migrations/functions/claim.sql has it. */
+/** What migrations/functions/claim.sql returns. */
 interface Answer {
   settled: Settled["status"][] | null;
   key: string;
@@ -84,9 +84,9 @@ interface Lease {
   type: string;
   priority: number;
   expires_ms: number;
-  /** Null: the first of each. */
+  /** Null: the first attempt of each job. */
   attempts: number[] | null;
-  /** Null: none. */
+  /** Null: no job was abandoned. */
   abandonments: number[] | null;
   seqs: number[];
   jobs: [
@@ -100,8 +100,8 @@ interface Lease {
   ][];
 }
 
-function jobsOf({ key, is_probe: isProbe, is_trial: isTrial, leases }: Answer): ClaimedJob[] {
-  const placed = (leases ?? []).flatMap((lease) => {
+function toClaimedJobs({ key, is_probe: isProbe, is_trial: isTrial, leases }: Answer): ClaimedJob[] {
+  const jobsWithSeq = (leases ?? []).flatMap((lease) => {
     const leaseExpiresAt = new Date(lease.expires_ms);
     return lease.jobs.map(([id, payload, maxAttempts, partitionKey, traceparent, tags, errors], index) => ({
       seq: lease.seqs[index] ?? 0,
@@ -125,12 +125,12 @@ function jobsOf({ key, is_probe: isProbe, is_trial: isTrial, leases }: Answer): 
       },
     }));
   });
-  placed.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
-  return placed.map(({ job }) => job);
+  jobsWithSeq.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
+  return jobsWithSeq.map(({ job }) => job);
 }
 
-/** Only the limited types: without any, a claim does not even look. */
-function limitsOf(types: readonly ClaimableType[]): string | null {
+/** Only the limited types: without any, a claim does not look at limits at all. */
+function packLimits(types: readonly ClaimableType[]): string | null {
   const limited = types.flatMap(({ type, limits }) =>
     limits?.concurrency || limits?.rate
       ? [
@@ -144,9 +144,11 @@ function limitsOf(types: readonly ClaimableType[]): string | null {
   return limited.length > 0 ? JSON.stringify(Object.fromEntries(limited)) : null;
 }
 
-function leasesOf(types: readonly ClaimableType[], usual: number): string | null {
-  const unusual = types.filter((type) => type.leaseSeconds !== undefined && type.leaseSeconds !== usual);
-  return unusual.length > 0
-    ? JSON.stringify(Object.fromEntries(unusual.map((type) => [type.type, type.leaseSeconds])))
+function packLeases(types: readonly ClaimableType[], claimSeconds: number): string | null {
+  const others = types.filter(
+    (type) => type.leaseSeconds !== undefined && type.leaseSeconds !== claimSeconds,
+  );
+  return others.length > 0
+    ? JSON.stringify(Object.fromEntries(others.map((type) => [type.type, type.leaseSeconds])))
     : null;
 }
