@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import pg from "pg";
 import { migrate } from "../../src/cli/migrate.ts";
+import { ChangedFileError } from "../../src/cli/migration-state.ts";
 import { defaultSchema } from "../../src/core/schema-name.ts";
 import { isFree } from "./ports.ts";
 import { DirectoryInUse, type PostgresServer, startPostgres } from "./postgres.ts";
@@ -43,5 +44,16 @@ export async function migrateDatabase(postgres: PostgresServer): Promise<void> {
   if (rowCount === 0) await client.query(`create database ${databaseName}`);
   await client.end();
   const schema = process.env.SLUICE_SCHEMA ?? defaultSchema;
-  await migrate({ databaseUrl: postgres.url(databaseName), schema });
+  await migrate({ databaseUrl: postgres.url(databaseName), schema }).catch((error: Error) => {
+    throw error instanceof ChangedFileError ? new Error(wayOut(error, postgres.directory)) : error;
+  });
+}
+
+/** Before the first release the tables' file is edited in place. Nothing is removed here: the jobs may be wanted. */
+function wayOut({ message }: Error, directory: string): string {
+  return `${message}
+
+Your local database was made by an older checkout. Either
+  rm -rf '${directory}'   deletes it: the next \`npm run dev\` makes a new one
+  npm run dev -- --ephemeral     leaves it alone and uses a fresh one for this run`;
 }

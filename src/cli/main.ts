@@ -1,32 +1,60 @@
 #!/usr/bin/env node
 // The command line: `sluice migrate`, in this repository `npm run migrate`. Reads its settings from the environment.
+import { parseArgs } from "node:util";
 import { defaultSchema } from "../core/schema-name.ts";
-import { migrate } from "./migrate.ts";
+import { dryRun, migrate, printScript } from "./migrate.ts";
 
-const usage = `usage: sluice migrate
+const usage = `usage: sluice migrate [--dry-run | --print]
 
-Brings the Sluice schema of the database at DATABASE_URL up to date.
-  DATABASE_URL    a Postgres connection string, best the direct one where there is a pooled one too (required)
+Brings the Sluice schema of the database at DATABASE_URL up to date. Safe to run twice and by two at once.
+
+  --dry-run       say what would be applied, and change nothing
+  --print         print the SQL as one script for psql, without connecting. It fits every database: a file that is
+                  applied already is left out when the script runs
+  --help          this text
+
+  DATABASE_URL    a Postgres connection string, best the direct one where there is a pooled one too (required,
+                  but not by --print)
   SLUICE_SCHEMA   the schema that holds Sluice (default: sluice)`;
 
-const [command, ...rest] = process.argv.slice(2);
-if (rest.includes("--help") || command === "--help") {
-  console.log(usage);
-} else if (command !== "migrate" || rest.length > 0) {
-  fail(usage, 2);
-} else if (!process.env.DATABASE_URL) {
+const { DATABASE_URL: databaseUrl, SLUICE_SCHEMA: schema = defaultSchema } = process.env;
+const flags = parseFlags(process.argv.slice(2));
+if (typeof flags === "string") fail(`${flags}\n\n${usage}`, 2);
+else if (flags.help) console.log(usage);
+else if (!databaseUrl && !flags.print) {
   fail(
     "DATABASE_URL is not set. It takes a Postgres connection string: postgresql://user:password@host/database",
     2,
   );
-} else {
-  await run(process.env.DATABASE_URL);
+} else await run(databaseUrl ?? "", flags);
+
+interface Flags {
+  help: boolean;
+  print: boolean;
+  dryRun: boolean;
 }
 
-async function run(databaseUrl: string): Promise<void> {
+/** The flags, or what is wrong with them. */
+function parseFlags(args: string[]): Flags | string {
   try {
-    const schema = process.env.SLUICE_SCHEMA ?? defaultSchema;
-    await migrate({ databaseUrl, schema, log: console.log });
+    const boolean = { type: "boolean", default: false } as const;
+    const options = { help: { ...boolean, short: "h" }, print: boolean, "dry-run": boolean } as const;
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+    const { help, print, "dry-run": dryRun } = values;
+    if (!help && positionals.join(" ") !== "migrate") return "the only command is: sluice migrate";
+    if (print && dryRun) return "--print and --dry-run exclude each other";
+    return { help, print, dryRun };
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+async function run(databaseUrl: string, { print, dryRun: isDryRun }: Flags): Promise<void> {
+  try {
+    if (print) return void process.stdout.write(printScript({ schema }));
+    const options = { databaseUrl, schema, log: console.log };
+    if (isDryRun) return await dryRun(options);
+    await migrate(options);
     console.log("the schema is up to date");
   } catch (error) {
     fail(`migrate: ${(error as Error).message}`, 1);

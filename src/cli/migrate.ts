@@ -4,16 +4,28 @@
 // The connection may be a pooler's in transaction mode, where the next transaction of anybody runs on the same server
 // connection. So nothing is set for the session: each step is one transaction with its own search_path and its own lock.
 // Another run may come between two steps; each step looks again, under the lock, at what is recorded.
+import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { defaultSchema, schemaName, schemaNameFault } from "../core/schema-name.ts";
 import { connect } from "./connect.ts";
-import { type MigrationFile, type MigrationStep, migrationSteps } from "./migration-files.ts";
+import { type MigrationFiles, readMigrationFiles } from "./migration-files.ts";
+import {
+  beginSql,
+  limitsSql,
+  lockSql,
+  type MigrationStep,
+  migrationScript,
+  migrationSteps,
+} from "./migration-script.ts";
+import { findPending, type Pending, readSchemaState } from "./migration-state.ts";
 import { whileWaiting } from "./waiting.ts";
 
 export interface MigrateOptions {
   databaseUrl: string;
   schema?: string;
   log?: (line: string) => void;
+  /** Instead of the files of this release. */
+  files?: MigrationFiles;
 }
 
 interface Run {
@@ -22,105 +34,92 @@ interface Run {
   log: (line: string) => void;
 }
 
-const lowestVersion = 15;
+const lockTries = 60;
+const maxPauseMs = 500;
+const lockNotAvailable = "55P03";
 
-export async function migrate({
-  databaseUrl,
-  schema = defaultSchema,
-  log = () => {},
-}: MigrateOptions): Promise<void> {
-  if (!schemaName.test(schema)) throw new Error(`SLUICE_SCHEMA ${schemaNameFault}`);
+export async function migrate(options: MigrateOptions): Promise<void> {
+  const { files = readMigrationFiles() } = options;
+  await withPending({ ...options, files }, async (run, pending) => {
+    const steps = migrationSteps(files, run.schema).filter(({ name }) => isNeeded(name, pending));
+    for (const step of steps) await runStep(run, step);
+  });
+}
+
+/** Says what `migrate` would apply, and changes nothing. */
+export async function dryRun(options: MigrateOptions): Promise<void> {
+  await withPending(options, async ({ log }, { numbered, functions, removed }) => {
+    for (const name of [...numbered, ...functions]) log(`would apply ${name}`);
+    for (const name of removed) log(`would drop what ${name} defined`);
+    if (numbered.length + functions.length + removed.length === 0) log("nothing to apply");
+  });
+}
+
+/** The script that does what `migrate` does. It fits every database, so no connection is needed. */
+export function printScript({ schema = defaultSchema }: { schema?: string }): string {
+  refuseSchemaName(schema);
+  return migrationScript(readMigrationFiles(), schema);
+}
+
+async function withPending(
+  { databaseUrl, schema = defaultSchema, log = () => {}, files = readMigrationFiles() }: MigrateOptions,
+  work: (run: Run, pending: Pending) => Promise<void>,
+): Promise<void> {
+  refuseSchemaName(schema);
   const client = await connect(databaseUrl, log);
-  const run = { client, schema, log };
   try {
-    await refuseOldServer(client);
-    await inTransaction(run, "the schema", () => createSchema(run));
-    for (const step of migrationSteps()) await applyStep(run, step);
-    await inTransaction(run, "partitions", () => client.query("select add_partitions()"));
+    await work({ client, schema, log }, findPending(files, await readSchemaState(client, schema)));
   } finally {
     await client.end();
   }
 }
 
-async function refuseOldServer(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ version: string }>(
-    "select current_setting('server_version_num') as version",
-  );
-  const version = Math.floor(Number(rows[0]?.version) / 10_000);
-  if (version < lowestVersion)
-    throw new Error(`PostgreSQL ${lowestVersion} or newer is needed, this is ${version}`);
+function refuseSchemaName(schema: string): void {
+  if (!schemaName.test(schema)) throw new Error(`SLUICE_SCHEMA ${schemaNameFault}`);
 }
 
-/** "if not exists" alone would ask for the right to create one, though it is there. */
-async function createSchema({ client, schema }: Run): Promise<void> {
-  const { rowCount } = await client.query("select from pg_namespace where nspname = $1", [schema]);
-  if (rowCount === 0) await client.query(`create schema ${schema}`);
-  await client.query(`
-    create table if not exists migration (
-      name       text primary key,
-      checksum   text not null,
-      applied_at timestamptz not null default now()
-    )`);
+/** A day's partitions may be missing also where all files are applied. */
+function isNeeded(step: string, { numbered, functions, removed }: Pending): boolean {
+  const hasFunctions = functions.length + removed.length > 0;
+  if (step === "partitions") return true;
+  if (step === "the schema") return hasFunctions || numbered.length > 0;
+  return step === "functions" ? hasFunctions : numbered.includes(step);
 }
 
-/** A step that fails leaves nothing behind. */
-async function applyStep(run: Run, step: MigrationStep): Promise<void> {
-  const { client, log } = run;
-  const applied = await inTransaction(run, step.name, async () => {
-    const recorded = await recordedChecksums(client);
-    const pending = step.files.filter((file) => step.isPending(file, recorded.get(file.name)));
-    if (pending.length === 0) return [];
-    if (step.before) await client.query(step.before);
-    for (const file of pending) await applyFile(client, file);
-    if (step.after) await client.query(step.after);
-    return pending;
-  });
-  for (const file of applied) log(`applied ${file.name}`);
+/** A step that meets a lock leaves nothing behind and is tried again, after those who waited behind it. */
+async function runStep(run: Run, step: MigrationStep): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await runOnce(run, step);
+    } catch (error) {
+      const { code, message } = error as pg.DatabaseError;
+      if (code !== lockNotAvailable || tries === lockTries)
+        throw new Error(`migration of ${step.name} failed: ${message}`, { cause: error });
+      if (tries === 1) run.log(`${step.name}: another transaction holds a lock, trying again`);
+      await sleep(Math.random() * maxPauseMs);
+    }
+  }
 }
 
-async function applyFile(client: pg.Client, { name, text, checksum }: MigrationFile): Promise<void> {
-  await client.query(text).catch((error: Error) => {
-    throw new Error(`${name}: ${error.message}`, { cause: error });
-  });
-  await client.query(
-    `insert into migration (name, checksum) values ($1, $2)
-     on conflict (name) do update set checksum = excluded.checksum, applied_at = now()`,
-    [name, checksum],
-  );
-}
-
-async function recordedChecksums(client: pg.Client): Promise<Map<string, string>> {
-  const { rows } = await client.query<{ name: string; checksum: string }>(
-    "select name, checksum from migration",
-  );
-  return new Map(rows.map((row) => [row.name, row.checksum]));
-}
-
-/**
- * Under the lock of the schema's migrations, which ends with the transaction. Read committed, whatever the role's default
- * is: what is read after the lock has to be what the run before has committed.
- */
-async function inTransaction<T>(run: Run, name: string, work: () => Promise<T>): Promise<T> {
-  const { client, schema } = run;
-  await client.query("begin isolation level read committed read write");
+async function runOnce(run: Run, { sql }: MigrationStep): Promise<void> {
+  const { client, schema, log } = run;
   try {
-    await client.query(`set local search_path to ${schema}, pg_temp`);
+    await client.query(beginSql(schema));
     await takeLock(run);
-    const result = await work();
+    await client.query(limitsSql);
+    // Several statements: the driver answers with a result for each.
+    const results = [await client.query<{ line: string }>(sql)].flat();
     await client.query("commit");
-    return result;
+    for (const { line } of results.at(-1)?.rows ?? []) log(line);
   } catch (error) {
     // Where this fails too, the connection is lost and with it the transaction.
     await client.query("rollback").catch(() => {});
-    throw new Error(`migration of ${name} failed: ${(error as Error).message}`, { cause: error });
+    throw error;
   }
 }
 
 async function takeLock({ client, schema, log }: Run): Promise<void> {
-  const lock = client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
-    `sluice.migrate.${schema}`,
-  ]);
-  await whileWaiting(lock, (seconds) =>
+  await whileWaiting(client.query(lockSql(schema)), (seconds) =>
     log(`waiting for another migration of the schema "${schema}", for ${seconds} s now`),
   );
 }

@@ -1,57 +1,43 @@
-// What is under migrations/, in the order in which it is applied. Tables change by numbered files, forward only, each
-// applied once; functions and views stand in functions/, applied again whenever their text changes.
+// The files under migrations/. Tables change by numbered files, each applied once. Functions and views stand in functions/
+// and are applied again whenever their text changes. runner.sql has the functions that apply both.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 export interface MigrationFile {
   /** As it is recorded: "0001_tables.sql", "functions/claim.sql". */
   name: string;
   text: string;
   checksum: string;
+  /** It chooses by the server's version, so an upgrade of the server changes it too. */
+  dependsOnServer: boolean;
 }
 
-/** What is applied in one transaction. */
-export interface MigrationStep {
-  name: string;
-  files: readonly MigrationFile[];
-  /** `recorded` is the checksum that was last applied, if any. */
-  isPending(file: MigrationFile, recorded: string | undefined): boolean;
-  /** Runs before and after the pending files, where there are any. */
-  before?: string;
-  after?: string;
+export interface MigrationFiles {
+  numbered: readonly MigrationFile[];
+  functions: readonly MigrationFile[];
+  runner: string;
 }
 
-const besideSource = new URL("../../migrations/", import.meta.url);
-const besideBuild = new URL("../../../migrations/", import.meta.url); // from dist/lib/cli/
-const directory = existsSync(besideSource) ? besideSource : besideBuild;
+const besideSource = fileURLToPath(new URL("../../migrations/", import.meta.url));
+const besideBuild = fileURLToPath(new URL("../../../migrations/", import.meta.url)); // from dist/lib/cli/
+export const migrationsDirectory = existsSync(besideSource) ? besideSource : besideBuild;
 
-export function migrationSteps(): MigrationStep[] {
-  const tables = filesOf("").map((file) => ({
-    name: file.name,
-    files: [file],
-    isPending: (_: MigrationFile, recorded: string | undefined) => recorded === undefined,
-  }));
-  return [...tables, functionsStep()];
-}
-
-/** All in one transaction, since they call each other; and only the owner and the Worker's role may call them. */
-function functionsStep(): MigrationStep {
+export function readMigrationFiles(directory = migrationsDirectory): MigrationFiles {
+  const read = (name: string) => readFileSync(join(directory, name), "utf8");
+  const list = (folder: string, pattern: RegExp) => {
+    const names = readdirSync(join(directory, folder)).filter((name) => pattern.test(name));
+    return names.sort().map((name) => describeFile(folder + name, read(folder + name)));
+  };
   return {
-    name: "functions",
-    files: filesOf("functions/"),
-    isPending: (file, recorded) => recorded !== file.checksum,
-    before: "set local check_function_bodies = off",
-    after: `
-      do $$ begin execute format('revoke execute on all functions in schema %I from public', current_schema()); end $$;
-      select renew_worker_rights()`,
+    numbered: list("", /^\d{4}_.*\.sql$/),
+    functions: list("functions/", /\.sql$/),
+    runner: read("runner.sql"),
   };
 }
 
-function filesOf(folder: string): MigrationFile[] {
-  const files = readdirSync(new URL(folder, directory)).filter((file) => file.endsWith(".sql"));
-  return files.sort().map((file) => {
-    const name = folder + file;
-    const text = readFileSync(new URL(name, directory), "utf8");
-    return { name, text, checksum: createHash("sha256").update(text).digest("hex") };
-  });
+export function describeFile(name: string, text: string): MigrationFile {
+  const checksum = createHash("sha256").update(text).digest("hex");
+  return { name, text, checksum, dependsOnServer: text.includes("server_version_num") };
 }

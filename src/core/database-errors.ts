@@ -23,9 +23,10 @@ const meanings: readonly (readonly [sqlstate: RegExp, meaning: Meaning])[] = [
   [/^42P01|^3F000|^42883|^42703|^42704/, { code: "schema_outdated", message: outdatedText() }],
 ];
 
-/** Raised by the engine itself (migrations/functions/check.sql). Its message is meant for the caller. */
+/** Raised by Sluice's own functions (migrations/functions/). Their message is meant for the caller. */
 const refusals = new Map<string, ErrorCode>([
   ["SL422", "idempotency_conflict"],
+  ["SL503", "schema_outdated"],
   ["22023", "request_invalid"],
 ]);
 
@@ -49,9 +50,12 @@ function faultsIn(message: string): Fault[] {
 /**
  * True if Postgres rolled the statement back because of others. It answered, so we know that nothing was done. So every
  * statement can be run once more, even one that must not be repeated after a lost answer.
+ *
+ * `sluice migrate` collides too: a statement that runs at the moment when a function is replaced by one with other
+ * arguments fails with 42883 (undefined function) or XX000 (cache lookup failed). The next run finds the new function.
  */
 export function isCollision(sqlstate: string): boolean {
-  return sqlstate === "40001" || sqlstate === "40P01";
+  return ["40001", "40P01", "42883", "XX000"].includes(sqlstate);
 }
 
 /** What the driver reported, under the statement's name. It is for logs: callers of the API get a SluiceError. */

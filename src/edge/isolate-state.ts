@@ -21,6 +21,8 @@ export interface IsolateState {
   refusedWrites: Map<string, { code: string; atMs: number }>;
   /** The default isolation level of the role or the database is another one than READ COMMITTED. */
   needsReadCommitted: boolean;
+  /** The schema was seen to be new enough for this Worker. It only becomes newer, so one look is enough. */
+  fitsSchema: boolean;
 }
 
 /** A deployment has one database. Tests have several in one isolate. */
@@ -46,5 +48,6 @@ function emptyState(): IsolateState {
     calls: { second: 0, byKey: new Map() },
     refusedWrites: new Map(),
     needsReadCommitted: false,
+    fitsSchema: false,
   };
 }

@@ -1,4 +1,4 @@
-// migrate (M2): from nothing, again, by several at once, into a schema of any name.
+// migrate: from nothing, again, by several at once, into a schema of any name.
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { migrate } from "../../src/cli/migrate.ts";
@@ -76,11 +76,11 @@ test("a function file that changed is applied again, alone, and still not for ev
   expect(rows).toEqual([]);
 });
 
-test("a table file that is recorded is not applied again, whatever its checksum", async () => {
-  await db.pool.query("update sluice.migration set checksum = 'of old' where name = '0001_tables.sql'");
-  const lines: string[] = [];
-  await migrate({ databaseUrl: db.url, log: (line) => lines.push(line) });
-  expect(lines).toEqual([]);
+test("a numbered file whose text has changed is an error that names it and says what to do", async () => {
+  await db.pool.query("update sluice.migration set checksum = 'other' where name = '0001_tables.sql'");
+  await expect(migrate({ databaseUrl: db.url })).rejects.toThrow(
+    /^0001_tables.sql has changed since it was applied.* write the change as a new file with the next number/,
+  );
 });
 
 test("a pooled connection string is warned of", async () => {

@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { DevJson } from "../../infra/local/dev-directory.ts";
 import { freePort } from "../../infra/local/ports.ts";
@@ -96,6 +97,24 @@ describe("the data", () => {
 });
 
 describe("a start that cannot succeed", () => {
+  it("leaves a database of an older checkout alone, and says how to go on", async () => {
+    const flags = ["--tick-seconds", "0", "--port"];
+    const first = startDev([...flags, String(await freePort())], { directory });
+    const client = new pg.Client({ connectionString: (await first.ready()).database_url });
+    await client.connect();
+    await client.query("update sluice.migration set checksum = 'older' where name = '0001_tables.sql'");
+    await client.end();
+    first.pressCtrlC();
+    await first.exitCode;
+
+    const second = startDev([...flags, String(await freePort())], { directory });
+    expect(await second.exitCode).toBe(1);
+    expect(second.output()).toContain("0001_tables.sql has changed since it was applied to this database");
+    expect(second.output()).toContain(`rm -rf '${join(directory, "postgres")}'`);
+    expect(second.output()).toContain("npm run dev -- --ephemeral");
+    expect(existsSync(join(directory, "postgres", "PG_VERSION"))).toBe(true);
+  });
+
   it("names the port that is in use, and ends with code 1", async () => {
     const other = createServer();
     const port = await new Promise<number>((resolve) => {

@@ -151,6 +151,7 @@ const examples = {
     statements.replayManyAs("me", { type: "a", count: 1 }),
     statements.replayManyAs("me", { type: "a", reason: "fatal", count: 1 }),
   ],
+  requireSchemaVersion: [statements.requireSchemaVersion()],
   resume: [statements.resume({ queue: "q" }), statements.resume({ type: "a" })],
   resumeAs: [statements.resumeAs("me", { queue: "q" }), statements.resumeAs("me", { type: "a" })],
   revokeKey: [statements.revokeKey("me", id)],

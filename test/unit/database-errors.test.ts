@@ -25,6 +25,7 @@ test.each([
   ["3F000", "schema_outdated"],
   ["42883", "schema_outdated"],
   ["42P01", "schema_outdated"],
+  ["SL503", "schema_outdated"],
   ["22023", "request_invalid"],
   ["SL422", "idempotency_conflict"],
   ["23505", undefined],
@@ -42,7 +43,7 @@ describe("words", () => {
 });
 
 test("only what was surely rolled back is a collision", () => {
-  expect(["40001", "40P01"].every(isCollision)).toBe(true);
+  expect(["40001", "40P01", "42883", "XX000"].every(isCollision)).toBe(true);
   expect(["40003", "08006", "57014", ""].some(isCollision)).toBe(false); // 40003: nobody knows whether it was done
 });
 

@@ -184,6 +184,42 @@ describe("a database that is not ready for Sluice", () => {
     expect(await health(elsewhere)).toMatchObject({ code: 503, checks: { database: "schema_outdated" } });
   });
 
+  describe("its schema is older than the Worker needs", () => {
+    const words = "Sluice's schema has version 0 and this Worker needs version 1: run `npx sluice migrate`";
+    // Another spelling of the same database: this isolate has not seen it yet.
+    const unseen = { DATABASE_URL: `${deployment.databaseUrl}?unseen=1` };
+    const setVersion = (version: number) =>
+      query(
+        `create or replace function sluice.schema_version() returns int language sql immutable return ${version}`,
+      );
+    afterEach(() => setVersion(1));
+
+    test("a 503 that names the command, in /health and in a round too; nothing is done", async () => {
+      await setVersion(0);
+      const log = vi.spyOn(console, "error").mockImplementation(() => {});
+      expect(await refused(await enqueue(unseen))).toMatchObject({
+        status: 503,
+        code: "schema_outdated",
+        detail: words,
+      });
+      expect(await health(unseen)).toMatchObject({ code: 503, checks: { database: "schema_outdated" } });
+      for (const cron of Object.values(crons)) {
+        log.mockClear();
+        const error = await fire(cron, unseen).then(
+          () => "none",
+          ({ message }: Error) => message,
+        );
+        expect([error, ...log.mock.calls.flat()].join("\n")).toContain(words);
+      }
+      expect(await query("select from sluice.job")).toEqual([]);
+    });
+
+    test("after the migration the same isolate goes on; a newer schema is fine", async () => {
+      await setVersion(2);
+      expect((await enqueue(unseen)).status).toBe(201);
+    });
+  });
+
   test.each(["404", "200"])("an endpoint that answers %s and is not Neon's is told so", async (status) => {
     const log = vi.spyOn(console, "error").mockImplementation(() => {});
     const settings = { SLUICE_NEON_ENDPOINT: `${bindings.RECEIVER_URL}/answer/${status}` };

@@ -29,6 +29,7 @@ export {
   reapLeases,
 } from "./reap.ts";
 export { backlog, recordRound } from "./round.ts";
+export { requireSchemaVersion } from "./schema-version.ts";
 export { settle } from "./settle.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
 export { snapshot } from "./snapshot.ts";

@@ -2,6 +2,7 @@
 import { NeonDbError, neon, neonConfig } from "@neondatabase/serverless";
 import { databaseError, isCollision, StatementError, sqlstateOf } from "../../core/database-errors.ts";
 import { SluiceError } from "../../core/errors.ts";
+import { requireSchemaVersion } from "../../core/sql/schema-version.ts";
 import { compile, type Row, type Statement } from "../../core/sql/statement.ts";
 import type { Database } from "../../queue/ports.ts";
 import type { IsolateState } from "../isolate-state.ts";
@@ -29,10 +30,15 @@ export function createNeonDatabase(
     const fetchOptions = { signal: AbortSignal.timeout(timeoutMs) };
     try {
       // A batch can name its isolation level, and costs Neon two more round trips of its own.
-      if (!isolate.needsReadCommitted) return (await query.query(text, values, { fetchOptions })) as Row[];
-      const batch = [query.query(text, values)];
-      const [rows] = await query.transaction(batch, { fetchOptions, isolationLevel: "ReadCommitted" });
-      return rows as Row[];
+      if (isolate.fitsSchema && !isolate.needsReadCommitted)
+        return (await query.query(text, values, { fetchOptions })) as Row[];
+      // In one transaction with the check, so nothing is done in a schema that is too old.
+      const check = compile(requireSchemaVersion(), settings.schema);
+      const checks = isolate.fitsSchema ? [] : [query.query(check.text, check.values)];
+      const batch = [...checks, query.query(text, values)];
+      const results = await query.transaction(batch, { fetchOptions, isolationLevel: "ReadCommitted" });
+      isolate.fitsSchema = true;
+      return results.at(-1) as Row[];
     } catch (error) {
       throw toSluiceError(error, statement.name, settings);
     }
