@@ -54,7 +54,12 @@ async function drainUntilQuiet({ ports, name, plan, nudges }: Nudge): Promise<vo
 /** `quick` waits for its handlers too, if they are quick: so a burst of enqueues makes few drains. */
 function startRound(ports: Ports, name: string, options: Pick<DrainOptions, "budget" | "spent">) {
   const claimed = Promise.withResolvers<void>();
-  const ended = drainRound(ports, { kind: "nudge", name, ...options, onClaimed: claimed.resolve }).then(
+  const ended = drainRound(ports, {
+    kind: "nudge",
+    queue: name,
+    ...options,
+    onClaimed: claimed.resolve,
+  }).then(
     () => {},
     (error: unknown) => ports.log.warn("nudge failed", { queue: name, ...describeError(error) }),
   );

@@ -18,6 +18,7 @@ import { isolateStateFor } from "./isolate-state.ts";
 import { createNeonDatabase } from "./neon/neon-database.ts";
 import { nudge } from "./nudge.ts";
 import { type Settings, settingsFor } from "./settings/env.ts";
+import { systemClock } from "./system-clock.ts";
 import { createSender } from "./webhook-sender.ts";
 
 export interface SluiceOptions {
@@ -70,7 +71,7 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
     const isolate = isolateStateFor(settings);
     const ports = {
       db: createNeonDatabase(settings, { timeoutMs, isolate }),
-      clock: { nowMs: () => Date.now() },
+      clock: systemClock,
       random: Math.random,
       log: consoleLog,
       registry,

@@ -13,6 +13,9 @@ export interface Database {
 
 export interface Clock {
   nowMs(): number;
+  sleep(ms: number): Promise<void>;
+  /** Calls `run` after that time, unless the returned function is called before. */
+  setTimer(ms: number, run: () => void): () => void;
 }
 
 /** A number in [0, 1). */

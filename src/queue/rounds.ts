@@ -4,7 +4,7 @@ import { describeError } from "../core/database-errors.ts";
 import { cronBudget, drainsThatFit, type Plan, shareOf } from "../core/policy/drain-budget.ts";
 import { drainsOfRound, type FanOut, maxInvocations } from "../core/policy/fan-out.ts";
 import { backlog, recordRound } from "../core/sql/index.ts";
-import { type DrainOptions, type DrainReport, drain } from "./drain/drain.ts";
+import { type DrainOptions, type DrainReport, drainQueue } from "./drain/drain.ts";
 import type { Ports } from "./ports.ts";
 
 /** Runs one drain in an invocation of its own. */
@@ -32,7 +32,7 @@ export async function drainAll(
     ? drainsOfRound(inAnyOrder, fanOut, { limit: maxInvocations })
     : drainsOfRound(inAnyOrder, { ...fanOut, maxDrains: 1 }, { limit: drainsThatFit(cronBudget(plan)) });
   const budget = shareOf(cronBudget(plan), { drains: startDrain ? 1 : names.length });
-  const start = startDrain ?? ((name) => drainRound(ports, { kind: "drain", name, budget }));
+  const start = startDrain ?? ((name) => drainRound(ports, { kind: "drain", queue: name, budget }));
   const ended = await Promise.allSettled(names.map(start));
   const failed = ended.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
   const idle = { claimed: 0, end: "empty" };
@@ -50,10 +50,10 @@ export async function drainRound(
   const startedMs = ports.clock.nowMs();
   // Several drains may start in one millisecond, and each is a worker of its own.
   const worker = `${kind}-${startedMs}-${Math.floor(ports.random() * 1e9)}`;
-  const report = await drain(ports, { ...options, worker });
+  const report = await drainQueue(ports, { ...options, worker });
   if (kind === "drain" || report.claimed > 0) {
     await ports.db.run(
-      recordRound({ kind, queue: options.name, ms: ports.clock.nowMs() - startedMs, report }),
+      recordRound({ kind, queue: options.queue, ms: ports.clock.nowMs() - startedMs, report }),
     );
   }
   return report;

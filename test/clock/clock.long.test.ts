@@ -6,7 +6,7 @@ import * as z from "zod";
 import { migrate } from "../../src/cli/migrate.ts";
 import { enqueue as enqueueStatement } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
-import { drain } from "../../src/queue/drain/drain.ts";
+import { drainQueue } from "../../src/queue/drain/drain.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { reap } from "../../src/queue/reap.ts";
 import { differences } from "../support/balance.ts";
@@ -79,7 +79,7 @@ async function workOff(): Promise<void> {
   const ports = createTestPorts(db, types);
   const giveUpAt = Date.now() + withinMs;
   while ((await pending()) > 0 && Date.now() < giveUpAt) {
-    await drain(ports, { name: "default", budget: { ...roomyBudget, claimForMs: 1_000 }, worker: "w" });
+    await drainQueue(ports, { queue: "default", budget: { ...roomyBudget, claimForMs: 1_000 }, worker: "w" });
     await reap(ports);
   }
   const { rows } = await pool.query(
@@ -130,7 +130,7 @@ async function workOffWhatIsDue(): Promise<void> {
   const giveUpAt = Date.now() + withinMs;
   let left = 1;
   while (left > 0 && Date.now() < giveUpAt) {
-    await drain(ports, { name: "default", budget: { ...roomyBudget, claimForMs: 1_000 }, worker: "w" });
+    await drainQueue(ports, { queue: "default", budget: { ...roomyBudget, claimForMs: 1_000 }, worker: "w" });
     await reap(ports);
     const { rows } = await pool.query(`
       select (select count(*) from sluice.ready) + (select count(*) from sluice.lease)

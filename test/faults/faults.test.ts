@@ -5,7 +5,7 @@ import * as z from "zod";
 import { FatalError, RetryableError, Snooze } from "../../src/core/errors.ts";
 import { books, claim, reapLeases } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
-import { drain } from "../../src/queue/drain/drain.ts";
+import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import type { Database, HandlerContext, Ports } from "../../src/queue/ports.ts";
 import { reap } from "../../src/queue/reap.ts";
@@ -29,7 +29,7 @@ const maxRounds = 60;
 const maxAttempts = 4;
 const types = ["steady", "flaky", "fatal", "sleepy"] as const;
 type Type = (typeof types)[number];
-const options = { name: "default", budget: { ...roomyBudget, subrequests: 40, maxBatch: 3 } };
+const options = { queue: "default", budget: { ...roomyBudget, subrequests: 40, maxBatch: 3 } };
 
 /** What may become of a job of each type, whatever the database does. */
 const ends = {
@@ -75,8 +75,8 @@ async function runPlan(seed: number): Promise<void> {
   );
   for (let round = 0; round < faultyRounds; round++) {
     await Promise.all([
-      tolerate(drain(broken, options)),
-      tolerate(drain(broken, options)),
+      tolerate(drainQueue(broken, options)),
+      tolerate(drainQueue(broken, options)),
       tolerate(reap(broken)),
     ]);
     await passTime();
@@ -157,7 +157,7 @@ async function driveToTheEnd(ports: Ports): Promise<void> {
   for (let round = 0; round < maxRounds; round++) {
     await passTime();
     await reap(ports);
-    await drain(ports, options);
+    await drainQueue(ports, options);
     const { rows } = await db.pool.query(
       "select from sluice.jobs where status in ('pending', 'processing') limit 1",
     );

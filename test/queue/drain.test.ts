@@ -5,11 +5,12 @@ import { claim, reapLeases } from "../../src/core/sql/index.ts";
 import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
 import { defineBatchJob } from "../../src/jobs/define-batch.ts";
 import { defineReconciledJob } from "../../src/jobs/define-reconciled.ts";
-import { drain } from "../../src/queue/drain/drain.ts";
+import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { bringForward } from "../model/gate/gate-time.ts";
 import { createCountingDatabase } from "../support/counting-database.ts";
 import { newJob } from "../support/jobs.ts";
+import { createManualClock } from "../support/manual-clock.ts";
 import { createTestPorts, lookAt, roomyBudget } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
@@ -73,7 +74,7 @@ const ports = createTestPorts(counting, [
     run: ({ row }) => void seen.indexed.add(row),
   }),
 ]);
-const drainDefault = (budget = roomyBudget) => drain(ports, { name: "default", budget });
+const drainDefault = (budget = roomyBudget) => drainQueue(ports, { queue: "default", budget });
 
 beforeEach(async () => {
   await emptyQueue(db.pool);
@@ -84,7 +85,7 @@ beforeEach(async () => {
 
 async function drained(fields: Parameters<typeof newJob>[0]) {
   const { id } = await enqueue(ports, newJob(fields));
-  await drain(ports, { name: fields?.queue ?? "default", budget: roomyBudget });
+  await drainQueue(ports, { queue: fields?.queue ?? "default", budget: roomyBudget });
   return lookAt(db, id);
 }
 
@@ -108,6 +109,18 @@ describe("a handler", () => {
       errors: [{ message: "timed out after 0.05 s" }],
     });
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(30);
+  });
+
+  test("that runs for longer than its time-out of five minutes is stopped, and no test waits for it", async () => {
+    const { id } = await enqueue(ports, newJob({ type: "gated" }));
+    const clock = createManualClock();
+    const ended = drainQueue({ ...ports, clock }, { queue: "default", budget: roomyBudget });
+    await expect.poll(() => seen.gates.length).toBe(1);
+    clock.advance(299_000);
+    expect(seen.aborted).toHaveLength(0);
+    clock.advance(1_000);
+    expect(await ended).toMatchObject({ claimed: 1, failed: 1, end: "empty" });
+    expect(await lookAt(db, id)).toMatchObject({ errors: [{ message: "timed out after 300 s" }] });
   });
 
   test("that asks for more time gets it", async () => {
@@ -255,7 +268,11 @@ describe("a drain", () => {
     await db.pool.query("select sluice.promote_due(100, null)"); // before the others
     await enqueueMany(30);
     let saidClaimed = 0;
-    const first = drain(ports, { name: "default", budget: roomyBudget, onClaimed: () => saidClaimed++ });
+    const first = drainQueue(ports, {
+      queue: "default",
+      budget: roomyBudget,
+      onClaimed: () => saidClaimed++,
+    });
     await expect.poll(() => seen.gates.length, patience).toBe(32);
     await expect.poll(() => saidClaimed, patience).toBeGreaterThan(0); // so that a nudge may start another
     expect(await drainDefault()).toMatchObject({ claimed: 30, completed: 30, end: "empty" });

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { FatalError } from "../../src/core/errors.ts";
 import { claim, listJobs } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
-import { drain } from "../../src/queue/drain/drain.ts";
+import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { bringForward } from "../model/gate/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
@@ -48,7 +48,7 @@ beforeEach(async () => {
 
 async function fail(type: string, fields = {}) {
   const { id } = await enqueue(ports, newJob({ type, ...fields }));
-  await drain(ports, { name: "default", budget: roomyBudget });
+  await drainQueue(ports, { queue: "default", budget: roomyBudget });
   return lookAt(db, id);
 }
 
@@ -60,7 +60,7 @@ describe("the log", () => {
       { level: "warn", event: "attempt failed", fields: { ...line, attempt: 1, status: "pending" } },
     ]);
     await bringForward(db.pool);
-    await drain(ports, { name: "default", budget: roomyBudget });
+    await drainQueue(ports, { queue: "default", budget: roomyBudget });
     expect(ports.events.slice(1)).toEqual([
       { level: "error", event: "attempt failed", fields: { ...line, attempt: 2, status: "dead" } },
     ]);

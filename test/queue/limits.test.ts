@@ -3,7 +3,7 @@ import * as z from "zod";
 import { FatalError } from "../../src/core/errors.ts";
 import { claim, openBreaker, settle } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
-import { drain } from "../../src/queue/drain/drain.ts";
+import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { bringForward } from "../model/gate/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
@@ -43,7 +43,8 @@ const ports = createTestPorts(db, [
   defineJob("dying", { payload: any, run: () => Promise.reject(new FatalError("never")) }),
   defineJob("other", { payload: any, run: () => {} }),
 ]);
-const drainDefault = () => drain(ports, { name: "default", budget: { ...roomyBudget, claimForMs: 2_000 } });
+const drainDefault = () =>
+  drainQueue(ports, { queue: "default", budget: { ...roomyBudget, claimForMs: 2_000 } });
 const enqueueMany = (count: number, type: string) =>
   Promise.all(Array.from({ length: count }, () => enqueue(ports, newJob({ type }))));
 

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { RetryableError, Snooze } from "../../src/core/errors.ts";
 import { defineJob } from "../../src/jobs/define.ts";
 import { defineBatchJob } from "../../src/jobs/define-batch.ts";
-import { drain } from "../../src/queue/drain/drain.ts";
+import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { createCountingDatabase } from "../support/counting-database.ts";
 import { newJob } from "../support/jobs.ts";
@@ -79,7 +79,7 @@ async function run(type: string, payload: Record<string, string>) {
     await enqueue(ports, newJob({ payload: { b: 2 } })),
   ];
   const { id } = await enqueue(ports, newJob({ type, payload }));
-  const report = await drain(ports, { name: "default", budget: roomyBudget });
+  const report = await drainQueue(ports, { queue: "default", budget: roomyBudget });
   expect(report).toMatchObject({ claimed: 3, lost: 0, end: "empty" });
   for (const neighbour of neighbours) {
     expect(await lookAt(db, neighbour.id)).toMatchObject({ status: "completed", attempts: 1, errors: [] });
@@ -155,7 +155,7 @@ describe("a row that the database refuses", () => {
         enqueue(ports, newJob({ payload: { n, text: n === 7 ? "bad" : "good" } })),
       ),
     );
-    const report = await drain(ports, { name: "default", budget: roomyBudget });
+    const report = await drainQueue(ports, { queue: "default", budget: roomyBudget });
     expect(report).toMatchObject({ completed: 19, lost: 1 });
     expect(refusals()).toMatchObject([{ fields: { job_id: jobs[7]?.id } }]);
     expect(await lookAt(db, jobs[7]?.id ?? "")).toMatchObject({ status: "processing", attempts: 1 });
@@ -168,7 +168,7 @@ describe("a row that the database refuses", () => {
         enqueue(ports, newJob({ payload: { text: n === 3 ? "bad" : "good" } })),
       ),
     );
-    const report = await drain(ports, { name: "default", budget: { ...roomyBudget, maxBatch: 10 } });
+    const report = await drainQueue(ports, { queue: "default", budget: { ...roomyBudget, maxBatch: 10 } });
     expect(report).toMatchObject({ claimed: 30, completed: 29, failed: 1, lost: 0, end: "empty" });
   });
 
@@ -177,7 +177,7 @@ describe("a row that the database refuses", () => {
     await refuse("failed_attempt", "false");
     await Promise.all(Array.from({ length: 64 }, (_, n) => enqueue(ports, newJob({ payload: { n } }))));
     counting.takeCounts();
-    const report = await drain(ports, { name: "default", budget: { ...roomyBudget, hardEndMs: 2000 } });
+    const report = await drainQueue(ports, { queue: "default", budget: { ...roomyBudget, hardEndMs: 2000 } });
     expect(report).toMatchObject({ completed: 0, lost: 64, end: "error" });
     expect(counting.takeCounts().settle).toBeLessThan(100);
   });

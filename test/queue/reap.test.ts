@@ -80,7 +80,7 @@ test("leases that ran out are worked off call by call, each bounded, with the ty
 test("a step that took its time leaves the rest to the next round", async () => {
   await abandon(4_500, { perLease: 500 });
   let nowMs = 0;
-  const slow = { ...ports, clock: { nowMs: () => (nowMs += 4_000) } };
+  const slow = { ...ports, clock: { ...ports.clock, nowMs: () => (nowMs += 4_000) } };
   const { steps } = await reap(slow);
   expect(steps.leases?.did).toHaveLength(1);
   expect((await reap(ports)).steps.leases?.did).toHaveLength(2);

@@ -4,7 +4,7 @@ import { beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 import { books } from "../../src/core/sql/index.ts";
 import { defineReconciledJob } from "../../src/jobs/define-reconciled.ts";
-import { drain } from "../../src/queue/drain/drain.ts";
+import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { bringForward } from "../model/gate/gate-time.ts";
 import { newJob } from "../support/jobs.ts";
@@ -35,7 +35,7 @@ beforeEach(async () => {
 });
 
 async function drainOnce() {
-  await drain(ports, { name: "default", budget: roomyBudget });
+  await drainQueue(ports, { queue: "default", budget: roomyBudget });
   await bringForward(db.pool);
 }
 

@@ -6,7 +6,7 @@ import { isolateStateFor } from "../../src/edge/isolate-state.ts";
 import { createNeonDatabase } from "../../src/edge/neon/neon-database.ts";
 import { parseSettings } from "../../src/edge/settings/env.ts";
 import { echo } from "../../src/jobs/examples/echo.ts";
-import { drain } from "../../src/queue/drain/drain.ts";
+import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueueAll } from "../../src/queue/enqueue.ts";
 import { settleAttempts } from "../../src/queue/settle.ts";
 import { createTestPorts, roomyBudget, type TestPorts } from "../support/ports.ts";
@@ -51,7 +51,7 @@ test.each([
   async ({ waiting, batches }) => {
     await enqueueAll(ports, jobs(waiting));
     const trips = await roundTripsOf(async () => {
-      expect(await drain(ports, { name: "default", budget: roomyBudget })).toMatchObject({
+      expect(await drainQueue(ports, { queue: "default", budget: roomyBudget })).toMatchObject({
         completed: waiting,
       });
     });

@@ -1,6 +1,7 @@
 // Ports for tests: real Postgres, the given job types, a log that is kept.
 import type { DrainBudget } from "../../src/core/policy/drain-budget.ts";
 import { findJob } from "../../src/core/sql/index.ts";
+import { systemClock } from "../../src/edge/system-clock.ts";
 import type { JobDefinition } from "../../src/jobs/define.ts";
 import { createRegistry } from "../../src/jobs/registry.ts";
 import type { Database, Ports } from "../../src/queue/ports.ts";
@@ -32,7 +33,7 @@ export function createTestPorts(db: Database, jobs: readonly JobDefinition[]): T
   };
   return {
     db,
-    clock: { nowMs: () => Date.now() },
+    clock: systemClock,
     random: () => 0.5,
     log: { info: logAt("info"), warn: logAt("warn"), error: logAt("error") },
     registry: createRegistry(jobs),

@@ -1,15 +1,15 @@
-// Runs the handler of a claimed job, or of a batch of them, and says what became of each. Never throws: whatever a
-// handler does is an outcome. Nor does it wait for a handler that ignores its signal.
+// Runs the handler of a claimed job, or of a batch of jobs, and answers with the outcome of each. It never throws:
+// whatever a handler does is an outcome. It does not wait for a handler that ignores its signal.
 import { RetryableError } from "../../core/errors.ts";
 import { type ClaimedJob, generationOf, type Outcome } from "../../core/job.ts";
 import type { HandlerContext, JobType, Log, Ports, RunningJob } from "../ports.ts";
 import { outcomeOf } from "./outcome.ts";
 import { withStorableOutput } from "./storable.ts";
 
-/** Handlers in flight of one type: a single job, or a batch that shares one signal and one time-out. */
+/** A handler that runs, for a single job or for a batch that shares one signal and one time-out. */
 export interface Run {
   readonly jobs: readonly ClaimedJob[];
-  /** One for each job, in order. Resolves always. */
+  /** One for each job, in order. Never rejects. */
   readonly outcomes: Promise<readonly Outcome[]>;
   abort(reason: Error): void;
 }
@@ -35,20 +35,21 @@ export function startRun(ports: Ports, type: JobType, jobs: readonly ClaimedJob[
   return { jobs, outcomes, abort };
 }
 
-/** The type's time-out, from now; from the beginning again when the handler asks, never past the hard end. */
+/** Starts the type's time-out, and starts it anew when the handler asks. It never reaches past the hard end. */
 function startTimeout(
   ports: Ports,
   type: JobType,
   { hardEndMs, abort }: { hardEndMs: number; abort(reason: Error): void },
 ) {
-  let timer: ReturnType<typeof setTimeout>;
+  let cancel = () => {};
   const restart = () => {
-    clearTimeout(timer);
+    cancel();
     const ms = Math.min(type.timeoutSeconds * 1000, hardEndMs - ports.clock.nowMs());
-    timer = setTimeout(() => abort(new RetryableError(`timed out after ${type.timeoutSeconds} s`)), ms);
+    const timedOut = () => abort(new RetryableError(`timed out after ${type.timeoutSeconds} s`));
+    cancel = ports.clock.setTimer(ms, timedOut);
   };
   restart();
-  return { restart, stop: () => clearTimeout(timer) };
+  return { restart, stop: () => cancel() };
 }
 
 async function runWork(
@@ -86,7 +87,7 @@ function contextOf(
   };
 }
 
-/** Every line of a handler says which job it is about. */
+/** Adds the job to every line that its handler writes. */
 function logOf(log: Log, job: Record<string, unknown>): Log {
   return {
     info: (event, fields) => log.info(event, { ...fields, ...job }),

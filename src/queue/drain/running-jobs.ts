@@ -1,87 +1,79 @@
-// The handlers in flight of one drain: starts them, collects their outcomes, and lets the drain wait for what it needs.
-import type { ClaimedJob, Settlement } from "../../core/job.ts";
+// The jobs of one drain whose handlers run: starts them, collects their outcomes, and lets the drain wait for them.
+import type { ClaimedJob } from "../../core/job.ts";
 import type { JobType, Ports } from "../ports.ts";
+import type { EndedAttempt } from "../settle.ts";
 import { type Run, startRun } from "./run-job.ts";
 
-/** The lease went to somebody else while the handler ran: what it does from now on counts for nothing. */
+/** Another worker has the lease: nothing that the handler does from now on counts. */
 export class LeaseLostError extends Error {
   override readonly name = "LeaseLostError";
 }
 
-/** What became of a claimed job, not settled yet. */
-export interface Landing extends Settlement {
+/** A job whose attempt has ended and is not settled yet. */
+export interface EndedJob extends EndedAttempt {
   job: ClaimedJob;
 }
 
-export interface Flights {
-  /** Jobs whose handlers run. */
+export interface RunningJobs {
   size(): number;
   jobs(): ClaimedJob[];
   start(type: JobType, jobs: readonly ClaimedJob[]): void;
-  /** Outcomes that came in since the last call. */
-  takeLanded(): Landing[];
-  landed(): number;
-  /** Until the time is over, every handler has ended, or (if asked) any has. */
-  wait(options: { ms: number; forAny: boolean }): Promise<void>;
+  endedCount(): number;
+  /** What has ended since the last call. */
+  takeEnded(): EndedJob[];
+  /** Until another job has ended, all have, or the time is over. */
+  waitForAny(ms: number): Promise<void>;
+  /** Until all jobs have ended or the time is over. */
+  waitForAll(ms: number): Promise<void>;
+  /** Stops the handlers of these jobs. */
   abort(ids: ReadonlySet<string>): void;
 }
 
-export function createFlights(ports: Ports, hardEndMs: number): Flights {
+export function createRunningJobs(ports: Ports, { endMs }: { endMs: number }): RunningJobs {
   const runs = new Set<Run>();
-  const landed: Landing[] = [];
+  const ended: EndedJob[] = [];
   let wake = () => {};
 
-  const start = (type: JobType, jobs: readonly ClaimedJob[]) => {
-    const run = startRun(ports, type, jobs, hardEndMs);
+  async function start(type: JobType, jobs: readonly ClaimedJob[]): Promise<void> {
+    const run = startRun(ports, type, jobs, endMs);
     runs.add(run);
-    run.outcomes.then((outcomes) => {
-      runs.delete(run);
-      jobs.forEach((job, index) => {
-        landed.push({ job, outcome: outcomes[index] ?? { kind: "release" } });
-      });
-      wake();
-    });
-  };
+    const outcomes = await run.outcomes;
+    runs.delete(run);
+    for (const [index, job] of jobs.entries())
+      ended.push({ job, outcome: outcomes[index] ?? { kind: "release" } });
+    wake();
+  }
+
+  async function wait(ms: number, isEnough: () => boolean): Promise<void> {
+    const untilMs = ports.clock.nowMs() + ms;
+    while (runs.size > 0 && !isEnough() && ports.clock.nowMs() < untilMs) {
+      const woken = Promise.withResolvers<void>();
+      wake = woken.resolve;
+      const cancel = ports.clock.setTimer(untilMs - ports.clock.nowMs(), wake);
+      await woken.promise;
+      cancel();
+    }
+  }
 
   return {
-    size: () => sum(runs),
+    size: () => [...runs].reduce((sum, run) => sum + run.jobs.length, 0),
     jobs: () => [...runs].flatMap((run) => run.jobs),
     start(type, jobs) {
       if (type.work.kind === "batch") start(type, jobs);
       else for (const job of jobs) start(type, [job]);
     },
-    takeLanded: () => landed.splice(0),
-    landed: () => landed.length,
-    async wait({ ms, forAny }) {
-      const before = landed.length;
-      const untilMs = ports.clock.nowMs() + ms;
-      while (runs.size > 0 && !(forAny && landed.length > before)) {
-        const leftMs = untilMs - ports.clock.nowMs();
-        if (leftMs <= 0) return;
-        await wakeOrTime(leftMs);
-      }
+    endedCount: () => ended.length,
+    takeEnded: () => ended.splice(0),
+    waitForAny(ms) {
+      const before = ended.length;
+      return wait(ms, () => ended.length > before);
     },
+    waitForAll: (ms) => wait(ms, () => false),
     abort(ids) {
       for (const run of runs) {
-        // A batch goes on for the jobs that it still holds.
+        // A batch goes on for the jobs whose leases it still has.
         if (run.jobs.every((job) => ids.has(job.id))) run.abort(new LeaseLostError("the lease is lost"));
       }
     },
   };
-
-  function wakeOrTime(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-  }
-}
-
-function sum(runs: Iterable<Run>): number {
-  let jobs = 0;
-  for (const run of runs) jobs += run.jobs.length;
-  return jobs;
 }

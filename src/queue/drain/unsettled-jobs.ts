@@ -1,125 +1,140 @@
-// Settles what a drain's handlers have ended with, in batches bounded by rows and bytes, and keeps the drain's report. A
-// settle is safe to repeat: what did not get through waits for the next turn. What the database refuses is settled by
-// halves, so that one row holds no other back.
+// The jobs of one drain that have ended and are not settled yet. They are settled in batches bounded by rows and bytes. A
+// settle is safe to repeat: what did not get through waits for the next turn. A batch that the database refuses is settled
+// by halves, so that one bad outcome does not hold up the others.
 import { SluiceError } from "../../core/errors.ts";
 import type { Settled } from "../../core/settlements.ts";
 import type { Ports } from "../ports.ts";
 import { type JudgedTypes, settleAttempts } from "../settle.ts";
-import type { Landing } from "./running-jobs.ts";
-import { createSettleReport, type SettledCounts } from "./settle-report.ts";
+import type { EndedJob } from "./running-jobs.ts";
+import { countSettled, type SettledCounts } from "./settle-report.ts";
 import { storableText, textOf } from "./storable.ts";
 
 const outcomesPerSettle = 1000;
-/** Outputs are dear. */
+/** Outputs can be large. */
 const outcomeBytesPerSettle = 512 * 1024;
-/** Past this the leases run out, and the reaper brings the jobs back. */
-const triesInARow = 8;
-const pauseMs = 25;
-/** So many rows in a row that are refused whatever they say: it is not the rows. */
-const refusalsInARow = 3;
+/** After so many failures the drain gives up: the leases run out, and the reaper brings the jobs back. */
+const maxFailuresInARow = 8;
+const firstPauseMs = 25;
+/** If so many jobs in a row are refused even as failed attempts, the outcomes are not the reason. */
+const maxRefusalsInARow = 3;
 
-export interface Settling {
+export interface UnsettledJobs {
+  readonly ports: Ports;
+  readonly queue: string;
+  /** The end of the invocation: nothing is tried again after it. */
+  readonly endMs: number;
   readonly counts: SettledCounts;
-  waiting(): number;
-  add(landings: readonly Landing[]): void;
-  /** Everything that waits. False: it failed, and what is left waits for another turn. */
-  settleAll(): Promise<boolean>;
-  /**
-   * What the next claim can take along: all that waits, if it is completed work that fits in one batch. Breakers are
-   * judged between a failure, or a probe, and the next claim.
-   */
-  riders(): readonly Landing[];
-  /** The claim has settled them. */
-  arrived(riders: readonly Landing[], settled: readonly Settled[]): void;
+  readonly judgedAtMs: JudgedTypes;
+  jobs: EndedJob[];
+  failuresInARow: number;
+  refusalsInARow: number;
 }
 
-export function createSettling(
+export function createUnsettledJobs(
   ports: Ports,
-  { name, isOver }: { name: string; isOver(): boolean },
-): Settling {
-  const report = createSettleReport(ports, name);
-  const judgedAtMs: JudgedTypes = new Map();
-  let waiting: Landing[] = [];
-  let failures = 0;
-  let refusals = 0;
-
+  { queue, endMs }: { queue: string; endMs: number },
+): UnsettledJobs {
+  const counts = { completed: 0, failed: 0, released: 0, lost: 0 };
   return {
-    counts: report.counts,
-    waiting: () => waiting.length,
-    add: (landings) => void waiting.push(...landings),
-    async settleAll() {
-      while (waiting.length > 0) {
-        if (!(await settleBatch(firstBatch(waiting)))) return false;
-      }
-      return true;
-    },
-    riders() {
-      const mayRide = waiting.every(({ job, outcome }) => outcome.kind === "complete" && !job.isProbe);
-      return mayRide && firstBatch(waiting).length === waiting.length ? waiting : [];
-    },
-    arrived,
+    ports,
+    queue,
+    endMs,
+    counts,
+    judgedAtMs: new Map(),
+    jobs: [],
+    failuresInARow: 0,
+    refusalsInARow: 0,
   };
+}
 
-  /** The first ones that wait. */
-  function arrived(batch: readonly Landing[], settled: readonly Settled[]): void {
-    report.add(batch, settled);
-    waiting = waiting.slice(batch.length);
+/**
+ * What the next claim can settle on its way: all jobs, if they completed and fit in one batch. Otherwise none, because a
+ * breaker is judged between a failure, or a probe, and the next claim.
+ */
+export function jobsToSettleWithClaim({ jobs }: UnsettledJobs): readonly EndedJob[] {
+  const haveCompleted = jobs.every(({ job, outcome }) => outcome.kind === "complete" && !job.isProbe);
+  return haveCompleted && firstBatch(jobs).length === jobs.length ? jobs : [];
+}
+
+/** `batch` is the first of the jobs. */
+export function markSettled(
+  unsettled: UnsettledJobs,
+  batch: readonly EndedJob[],
+  settled: readonly Settled[],
+): void {
+  countSettled(unsettled.ports, unsettled, { jobs: batch, settled });
+  unsettled.jobs = unsettled.jobs.slice(batch.length);
+}
+
+/** False: a settle failed, and what is left waits for another turn. */
+export async function settleAll(unsettled: UnsettledJobs): Promise<boolean> {
+  while (unsettled.jobs.length > 0) {
+    if (!(await settleBatch(unsettled, firstBatch(unsettled.jobs)))) return false;
   }
+  return true;
+}
 
-  async function settleBatch(batch: readonly Landing[]): Promise<boolean> {
-    const error = await send(batch);
-    if (!error) return true;
-    if (!isRefusal(error)) return tryLater(batch, error);
-    const [only] = batch;
-    if (only && batch.length === 1) return settleRefused(only, error);
-    const half = Math.ceil(batch.length / 2);
-    return (await settleBatch(batch.slice(0, half))) && settleBatch(batch.slice(half));
-  }
+async function settleBatch(unsettled: UnsettledJobs, batch: readonly EndedJob[]): Promise<boolean> {
+  const error = await trySettle(unsettled, batch);
+  if (!error) return true;
+  if (!isRefusal(error)) return pauseOrGiveUp(unsettled, batch, error);
+  const [only] = batch;
+  if (only && batch.length === 1) return settleRefused(unsettled, only, error);
+  const half = Math.ceil(batch.length / 2);
+  return (await settleBatch(unsettled, batch.slice(0, half))) && settleBatch(unsettled, batch.slice(half));
+}
 
-  /** Its own row was refused: that is a failed attempt. If even that is refused, its lease runs out. */
-  async function settleRefused(landing: Landing, refusal: Error): Promise<boolean> {
-    const message = storableText(`its outcome was refused: ${textOf(refusal)}`, 1000);
-    const error = await send([{ ...landing, outcome: { kind: "retry", message } }]);
-    if (!error) return true;
-    if (!isRefusal(error) || ++refusals >= refusalsInARow) return tryLater([landing], error);
-    ports.log.error("outcome refused", { queue: name, job_id: landing.job.id, message: textOf(error) });
-    arrived([landing], []);
-    return true;
-  }
+/** The outcome of this job is refused, so its attempt has failed. If that is refused too, its lease runs out. */
+async function settleRefused(unsettled: UnsettledJobs, ended: EndedJob, refusal: Error): Promise<boolean> {
+  const { ports, queue } = unsettled;
+  const message = storableText(`its outcome was refused: ${textOf(refusal)}`, 1000);
+  const error = await trySettle(unsettled, [{ ...ended, outcome: { kind: "retry", message } }]);
+  if (!error) return true;
+  if (!isRefusal(error) || ++unsettled.refusalsInARow >= maxRefusalsInARow)
+    return pauseOrGiveUp(unsettled, [ended], error);
+  ports.log.error("outcome refused", { queue, job_id: ended.job.id, message: textOf(error) });
+  markSettled(unsettled, [ended], []);
+  return true;
+}
 
-  /** The error, if it did not get through. */
-  async function send(batch: readonly Landing[]): Promise<Error | undefined> {
-    try {
-      const settled = await settleAttempts(ports, batch, judgedAtMs);
-      failures = 0;
-      refusals = 0;
-      arrived(batch, settled);
-      return undefined;
-    } catch (error) {
-      return error as Error;
-    }
-  }
-
-  async function tryLater(batch: readonly Landing[], error: Error): Promise<boolean> {
-    failures++;
-    ports.log.error("settle failed", { queue: name, jobs: batch.length, message: textOf(error) });
-    if (failures >= triesInARow || isOver()) arrived(waiting, []);
-    else await new Promise((resolve) => setTimeout(resolve, pauseMs * 2 ** failures));
-    return false;
+/** Answers with the error if the settle failed. */
+async function trySettle(unsettled: UnsettledJobs, batch: readonly EndedJob[]): Promise<Error | undefined> {
+  try {
+    const settled = await settleAttempts(unsettled.ports, batch, unsettled.judgedAtMs);
+    unsettled.failuresInARow = 0;
+    unsettled.refusalsInARow = 0;
+    markSettled(unsettled, batch, settled);
+    return undefined;
+  } catch (error) {
+    return error as Error;
   }
 }
 
-/** For what it says, and not because the database cannot work now: sent again it would be refused again. */
+async function pauseOrGiveUp(
+  unsettled: UnsettledJobs,
+  batch: readonly EndedJob[],
+  error: Error,
+): Promise<false> {
+  const { ports, queue, endMs } = unsettled;
+  unsettled.failuresInARow++;
+  ports.log.error("settle failed", { queue, jobs: batch.length, message: textOf(error) });
+  if (unsettled.failuresInARow >= maxFailuresInARow || ports.clock.nowMs() >= endMs)
+    markSettled(unsettled, unsettled.jobs, []);
+  else await ports.clock.sleep(firstPauseMs * 2 ** unsettled.failuresInARow);
+  return false;
+}
+
+/** The database refused what the statement says, so it would refuse it again. Any other error may pass. */
 export function isRefusal(error: unknown): boolean {
   return !(error instanceof SluiceError && /^(database|schema)_/.test(error.code));
 }
 
-function firstBatch(landings: readonly Landing[]): readonly Landing[] {
+function firstBatch(jobs: readonly EndedJob[]): readonly EndedJob[] {
   let bytes = 0;
-  const size = landings.findIndex(({ outcome }, index) => {
+  const size = jobs.findIndex(({ outcome }, index) => {
     bytes +=
       outcome.kind === "complete" && outcome.output !== null ? JSON.stringify(outcome.output).length : 0;
     return index > 0 && (bytes > outcomeBytesPerSettle || index >= outcomesPerSettle);
   });
-  return size === -1 ? landings : landings.slice(0, size);
+  return size === -1 ? jobs : jobs.slice(0, size);
 }

@@ -14,5 +14,7 @@ export const startDrain = async (context: Context<AppEnv>) => {
   const call = { queue: name, nowMs: ports.clock.nowMs(), authorization };
   if (!(await isSignedDrain(settings.adminKeys, call)))
     throw new SluiceError("unauthorized", "only the Worker itself starts drains here");
-  return context.json(await drainRound(ports, { kind: "drain", name, budget: cronBudget(settings.plan) }));
+  return context.json(
+    await drainRound(ports, { kind: "drain", queue: name, budget: cronBudget(settings.plan) }),
+  );
 };
