@@ -47,9 +47,12 @@ declare
   v_settled text[];
   v_batch   claim_batch;
   v_key     uuid;
+  v_claims  bigint;
   v_leases  json[];
 begin
-  perform need_read_committed();
+  if current_setting('transaction_isolation') <> 'read committed' then -- a call at every claim would cost more
+    perform need_read_committed();
+  end if;
   v_cursors := current_cursors(p_limit); -- first of all: an advance does nothing in a transaction that has written
   if p_settle_ids is not null then
     v_settled := settle(p_settle_ids, p_settle_keys, p_settle_outcomes);
@@ -68,7 +71,7 @@ begin
 
   if v_batch.taken is not null then
     v_key := new_lease_key(); -- after all rows were locked: see lease-key.sql
-    perform nextval('claim_count');
+    v_claims := nextval('claim_count'); -- counts this claim; `perform` would cost a statement
     v_leases := write_leases(v_batch, v_key, p_lease_seconds, p_leases, p_worker);
     if p_limits is not null then
       perform count_claimed(p_limits, v_key);
@@ -113,54 +116,38 @@ create or replace function fill_batch(
 ) returns claim_batch
 language plpgsql as $$
 declare
-  c_turns constant int := 50; -- ten priorities, and as often as expired jobs were in the way
-  v_below smallint; -- the next turn looks at priorities below this one; null: at all
-  v_level lane_level;
+  c_turns      constant int := 50; -- ten priorities, and as often as expired jobs were in the way
+  v_below      smallint; -- the next turn looks at priorities below this one; null: at all
+  v_level      lane_level;
+  v_some_alone boolean; -- some jobs of this priority must not share a claim (take-alone.sql)
 begin
   for turn in 1 .. c_turns loop
     v_level := next_level(p_queue, p_types, v_below, p_limits, p_cursor_seqs, p_isolated);
     if v_level.priority is null then
       return p_batch;
     end if;
-    p_batch := take_level(p_batch, v_level, p_queue, p_limits);
+    v_some_alone := true = any(v_level.needs_quota) or (0 < any(v_level.group_sizes));
+    if v_level.lanes is null then
+      null; -- other claims were faster
+    elsif p_batch.jobs_left = 0 or (v_some_alone and p_batch.taken is not null) then
+      p_batch.has_more := true;
+    elsif v_some_alone then
+      p_batch := take_alone_or_shared(p_batch, v_level, p_queue, p_limits);
+    else
+      p_batch := take_oldest(p_batch, v_level);
+    end if;
+
     if p_batch.some_expired then
       -- The choice was made by jobs that are gone now. v_below stays: the next turn looks at the same priority again.
       p_batch.some_expired := false;
       p_batch.has_more := false;
     elsif p_batch.has_more then
-      return p_batch;
+      return p_batch; -- what is left of this priority comes before everything of a lower one
     else
-      v_below := v_level.priority;
+      v_below := v_level.priority; -- nothing is left of it, or other claims hold all the rest
     end if;
   end loop;
   p_batch.has_more := true; -- the turns are used up, so nobody knows
-  return p_batch;
-end $$;
-
--- Takes jobs of one priority. has_more: jobs may be left in it. They come before everything of a lower priority, so the
--- claim ends there. But where other claims hold all jobs of this priority, the claim goes on with the next one.
-create or replace function take_level(p_batch claim_batch, p_level lane_level, p_queue text, p_limits jsonb)
-returns claim_batch
-language plpgsql as $$
-declare
-  v_some_alone boolean := true = any(p_level.needs_quota) or (0 < any(p_level.group_sizes)); -- see take-alone.sql
-begin
-  if p_level.lanes is null then -- other claims were faster
-    return p_batch;
-  end if;
-  if p_batch.jobs_left = 0 or (v_some_alone and p_batch.taken is not null) then
-    p_batch.has_more := true;
-    return p_batch;
-  end if;
-  if v_some_alone then
-    p_batch := take_alone(p_batch, p_level, p_queue, p_limits);
-    p_level := keep_shared_lanes(p_level);
-    if p_batch.taken is not null or p_level.lanes is null then
-      return p_batch;
-    end if;
-  end if;
-  p_batch := take_oldest(p_batch, p_level);
-  p_batch.has_more := p_batch.has_more or (v_some_alone and p_batch.taken is not null);
   return p_batch;
 end $$;
 

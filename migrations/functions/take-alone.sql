@@ -4,16 +4,31 @@
 --   group_sizes > 0   the lane holds isolated jobs. A claim takes one group, so that if one of its jobs ends the
 --                     invocation once more, no job outside of the group is abandoned with it.
 
--- Takes jobs of one type for one of these reasons, if they are older than the jobs of the shared lanes. Nothing has been
--- taken before. If it takes any, has_more is true, because the next claim has to look.
-create or replace function take_alone(p_batch claim_batch, p_level lane_level, p_queue text, p_limits jsonb)
+-- Takes jobs of a priority that has such lanes. Nothing has been taken before.
+create or replace function take_alone_or_shared(p_batch claim_batch, p_level lane_level, p_queue text, p_limits jsonb)
 returns claim_batch
 language plpgsql as $$
 declare
-  v_oldest_shared bigint := (keep_shared_lanes(p_level)).oldest_seqs[1];
-  v_group         record;
-  v_quota         record;
-  v_batch         claim_batch;
+  v_shared lane_level := keep_shared_lanes(p_level);
+begin
+  p_batch := take_alone(p_batch, p_level, v_shared.oldest_seqs[1], p_queue, p_limits);
+  if p_batch.taken is null and v_shared.lanes is not null then
+    p_batch := take_oldest(p_batch, v_shared);
+    p_batch.has_more := p_batch.has_more or p_batch.taken is not null; -- the jobs that must be claimed alone are left
+  end if;
+  return p_batch;
+end $$;
+
+-- Takes jobs of one type for one of these reasons, if they are older than the jobs of the shared lanes. If it takes any,
+-- has_more is true, because the next claim has to look.
+create or replace function take_alone(
+  p_batch claim_batch, p_level lane_level, p_oldest_shared bigint, p_queue text, p_limits jsonb
+) returns claim_batch
+language plpgsql as $$
+declare
+  v_group record;
+  v_quota record;
+  v_batch claim_batch;
 begin
   for v_group in
     select type, group_size, min(seq) as oldest_seq,
@@ -25,7 +40,7 @@ begin
     group by type, group_size
     order by min(seq)
   loop
-    exit when v_oldest_shared < v_group.oldest_seq;
+    exit when p_oldest_shared < v_group.oldest_seq;
     continue when v_group.group_size > 0 and not may_take_isolated(p_queue);
     select * into v_quota from quota_of(v_group.type, p_limits);
     continue when v_quota.quota = 0;
