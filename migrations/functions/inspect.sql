@@ -65,10 +65,9 @@ create or replace function random_start(p_low uuid, p_high uuid) returns uuid
 language sql volatile
 return id_at(time_of_id(p_low) + random() * (time_of_id(p_high) - time_of_id(p_low)));
 
--- What is wrong with the jobs from one id to another, with the newest leases and rows of `done`, and with those that were
--- wrong before: at most one row for each. Every look is by an index, but for the leases: they have none by job, and are
--- read once.
-create or replace function wrong_states(p_low uuid, p_high uuid, p_rows int)
+-- What is wrong with the jobs from one id to another, and with the jobs that were wrong before. Every look is by an
+-- index, except for the leases: they have none by job, so they are read once.
+create or replace function wrong_jobs(p_low uuid, p_high uuid)
 returns table (kind text, id uuid, what text)
 language sql volatile as $$
   -- The jobs are looked up by ranges of ids. A list of ids would be searched for one by one, in each partition of `job`:
@@ -112,8 +111,20 @@ language sql volatile as $$
            max(place.attempt) as attempt, bool_or(place.attempt < 0 or place.attempt > max_attempts + more) as is_beyond
     from sample left join place on place.id = sample.id
     group by sample.id, max_attempts
-  ),
-  packed as ( -- rows with arrays of ids
+  )
+  select 'job', job_state.id,
+         case when places = 0 then 'is in none of ready, scheduled, lease, done and closed'
+              when places > 1 then format('is in %s at once', names)
+              when is_beyond then format('is at attempt %s of at most %s', attempt, max_attempts)
+         end
+  from job_state
+$$;
+
+-- What is wrong with the newest leases and rows of `done`, and with those that were wrong before.
+create or replace function wrong_packed_rows(p_rows int)
+returns table (kind text, id uuid, what text)
+language sql volatile as $$
+  with packed as ( -- rows with arrays of ids
     select 'lease' as kind, newest.key as id, ids, attempts, abandonments, ids[1] as lo_id, ids[cardinality(ids)] as hi_id
     from (
       (select key, ids, attempts, abandonments from lease order by deadline desc limit p_rows)
@@ -129,29 +140,30 @@ language sql volatile as $$
       select hi_id, lo_id, ids, attempts from done
       where hi_id = any(array(select known.id from impossible_state as known where known.kind = 'done'))
     ) as newest
-  ),
-  wrong as (
-    select 'job' as kind, job_state.id,
-           case when places = 0 then 'is in none of ready, scheduled, lease, done and closed'
-                when places > 1 then format('is in %s at once', names)
-                when is_beyond then format('is at attempt %s of at most %s', attempt, max_attempts)
-           end as what
-    from job_state
-    union all
-    select packed.kind, packed.id,
-           case when cardinality(attempts) <> cardinality(ids)
-                  then format('has %s jobs and %s attempts', cardinality(ids), cardinality(attempts))
-                when cardinality(abandonments) <> cardinality(ids)
-                  then format('has %s jobs and %s abandonments', cardinality(ids), cardinality(abandonments))
-                when ids <> array(select distinct entry from unnest(ids) as entry order by entry)
-                  then 'has jobs that are not in the order of their ids'
-                when lo_id <> ids[1] or hi_id <> ids[cardinality(ids)]
-                  then 'has a lowest or highest id that is not its own'
-           end
-    from packed
   )
+  select packed.kind, packed.id,
+         case when cardinality(attempts) <> cardinality(ids)
+                then format('has %s jobs and %s attempts', cardinality(ids), cardinality(attempts))
+              when cardinality(abandonments) <> cardinality(ids)
+                then format('has %s jobs and %s abandonments', cardinality(ids), cardinality(abandonments))
+              when ids <> array(select distinct entry from unnest(ids) as entry order by entry)
+                then 'has jobs that are not in the order of their ids'
+              when lo_id <> ids[1] or hi_id <> ids[cardinality(ids)]
+                then 'has a lowest or highest id that is not its own'
+         end
+  from packed
+$$;
+
+-- At most one row for each job, lease and row of `done`.
+create or replace function wrong_states(p_low uuid, p_high uuid, p_rows int)
+returns table (kind text, id uuid, what text)
+language sql volatile as $$
   select distinct on (wrong.kind, wrong.id) wrong.kind, wrong.id, wrong.what
-  from wrong
+  from (
+    select * from wrong_jobs(p_low, p_high)
+    union all
+    select * from wrong_packed_rows(p_rows)
+  ) as wrong
   where wrong.what is not null
   order by wrong.kind, wrong.id
 $$;

@@ -1,5 +1,27 @@
--- list: jobs by types, status, queue and tag, newest first, a page at a time (`p_before` is the last id of the page
--- before). Each status is read from the table that holds it; every way ends in look-ups by id.
+-- list: jobs by types, status, queue and tag, newest first, a page at a time (`p_before` is the last id of the previous
+-- page). Each status is read from the table that holds it. Every branch ends in look-ups by id.
+
+-- Completed jobs stand in rows of many ids. The rows come by their newest id, until the page is full and the next row has
+-- nothing newer. It runs with the planner settings of list_jobs().
+create or replace function completed_ids(p_before uuid, p_any boolean, p_lanes int[], p_limit int) returns uuid[]
+language plpgsql stable
+set search_path from current
+as $$
+declare
+  v_ids uuid[] := '{}';
+  v_row record;
+begin
+  for v_row in
+    select hi_id, ids from done
+    where hi_id <= end_of_bucket(p_before) and lo_id < p_before and (p_any or lane = any(p_lanes))
+    order by hi_id desc
+  loop
+    exit when cardinality(v_ids) = p_limit and v_ids[p_limit] > v_row.hi_id;
+    v_ids := array(
+      select id from unnest(v_ids || v_row.ids) as id where id < p_before order by id desc limit p_limit);
+  end loop;
+  return v_ids;
+end $$;
 
 create or replace function list_jobs(
   p_types text[], p_status text, p_queue text, p_tag text, p_before uuid, p_limit int
@@ -9,7 +31,7 @@ security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
-set plan_cache_mode = force_custom_plan -- each filter that is not asked for drops out of the plan
+set plan_cache_mode = force_custom_plan -- a filter that is null drops out of the plan
 as $$
 #variable_conflict use_column
 declare
@@ -19,10 +41,9 @@ declare
     select lane from lane
     where (p_types is null or type = any(p_types))
       and (p_queue is null or queue = p_queue)
-      and (p_types is not null or p_queue is not null or type <> 'sluice.canary')); -- unless asked for
+      and (p_types is not null or p_queue is not null or type <> 'sluice.canary')); -- the canary shows only where it is asked for
   v_any    boolean := p_types is null and p_queue is null and not exists (select from lane where type = 'sluice.canary');
-  v_ids    uuid[] := '{}';
-  v_batch  record;
+  v_ids    uuid[];
 begin
   if p_tag is not null then
     v_ids := array(
@@ -54,16 +75,7 @@ begin
       where status = p_status and id < v_before and (v_any or lane = any(v_lanes))
       order by id desc limit p_limit);
   elsif p_status = 'completed' then
-    -- Batches by their newest id, until the page is full and the next batch has nothing newer.
-    for v_batch in
-      select hi_id, ids from done
-      where hi_id <= end_of_bucket(v_before) and lo_id < v_before and (v_any or lane = any(v_lanes))
-      order by hi_id desc
-    loop
-      exit when cardinality(v_ids) = p_limit and v_ids[p_limit] > v_batch.hi_id;
-      v_ids := array(
-        select id from unnest(v_ids || v_batch.ids) as id where id < v_before order by id desc limit p_limit);
-    end loop;
+    v_ids := completed_ids(v_before, v_any, v_lanes, p_limit);
   else
     v_ids := array(
       select job.id from job
@@ -77,14 +89,14 @@ begin
     order by page.id desc;
 end $$;
 
--- The same of dead jobs alone, by what they died of too.
+-- Lists dead jobs alone, also by the reason for which they died.
 create or replace function list_dead_letters(p_type text, p_reason text, p_before uuid, p_limit int) returns setof jobs
 language plpgsql stable
 security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
-set plan_cache_mode = force_custom_plan -- each filter that is not asked for drops out of the plan
+set plan_cache_mode = force_custom_plan -- a filter that is null drops out of the plan
 as $$
 begin
   return query

@@ -9,10 +9,10 @@ as $$
                      reason, message, steps)
   select p_kind, p_queue, ended_at - make_interval(secs => greatest(p_ms, 0) / 1000), ended_at,
          coalesce(report.claimed, 0), coalesce(report.completed, 0), coalesce(report.failed, 0),
-         coalesce(report.released, 0), coalesce(report.lost, 0), report."claimMs", coalesce(report.end, 'done'),
+         coalesce(report.released, 0), coalesce(report.lost, 0), report.claim_ms, coalesce(report.end, 'done'),
          left(report.message, 1000), report.steps
   from jsonb_to_record(p_report)
-    as report(claimed int, completed int, failed int, released int, lost int, "claimMs" float8, "end" text,
+    as report(claimed int, completed int, failed int, released int, lost int, claim_ms float8, "end" text,
               message text, steps jsonb),
   clock_timestamp() as ended_at
   returning id

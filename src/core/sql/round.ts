@@ -7,10 +7,12 @@ export interface RoundRecord {
   kind: RoundKind;
   queue?: string;
   ms: number;
+  /** What it did, as its log line has it; `claimMs` is the average of a drain's claims. */
   report: object;
 }
 
 export function recordRound({ kind, queue, ms, report }: RoundRecord): Statement<string> {
+  const { claimMs, ...counts }: { claimMs?: number | null } = report;
   return {
     name: "record round",
     isRepeatable: true, // a round recorded twice is still a round
@@ -19,7 +21,7 @@ export function recordRound({ kind, queue, ms, report }: RoundRecord): Statement
         ${kind}::text,
         ${queue ?? null}::text,
         ${ms}::float8,
-        ${JSON.stringify(report)}::jsonb
+        ${JSON.stringify({ ...counts, claim_ms: claimMs })}::jsonb
       ) as id`,
     decode: one((row) => String(row.id)),
   };

@@ -4,6 +4,7 @@ import type {
   Group,
   ImpossibleStates,
   LastRound,
+  Minute,
   OldestTransaction,
   RecentRound,
   RoundKind,
@@ -25,38 +26,45 @@ export function snapshot({ windows = [] }: { windows?: readonly number[] } = {})
   };
 }
 
-/** Times inside of JSON are text. */
-type Listed<T> = {
-  [Field in keyof T]: T[Field] extends Date
+/** An object of the JSON: the names are in snake_case, and times are text. */
+type AsJson<T> = {
+  [Field in keyof T as SnakeCase<Field & string>]: T[Field] extends Date
     ? string
     : T[Field] extends Date | null
       ? string | null
       : T[Field];
 };
+type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Name;
 
 function decodeSnapshot(row: Row): Snapshot {
-  const recentRounds = listOf<RecentRound>(row.rounds).map((round) => ({
+  const recentRounds = listOf<RecentRound>(row.rounds).map(({ started_at, ended_at, ...round }) => ({
     ...round,
-    startedAt: new Date(round.startedAt),
-    endedAt: new Date(round.endedAt),
+    startedAt: new Date(started_at),
+    endedAt: new Date(ended_at),
   }));
   return {
     at: timeOf(row.at),
-    groups: listOf<Group>(row.groups),
-    minutes: listOf<Snapshot["minutes"][number]>(row.minutes).map(withMinute),
+    groups: listOf<Group>(row.groups).map(({ oldest_due_seconds: oldestDueSeconds, ...group }) => ({
+      ...group,
+      oldestDueSeconds,
+    })),
+    minutes: listOf<Minute>(row.minutes).map(withMinute),
     rounds: newestOfEach(recentRounds),
     recentRounds,
     runningSince: timeOrNull(row.running_since),
-    openBreakers: listOf<Snapshot["openBreakers"][number]>(row.open_breakers).map((breaker) => ({
-      ...breaker,
-      openedAt: new Date(breaker.openedAt),
+    openBreakers: listOf<Snapshot["openBreakers"][number]>(row.open_breakers).map(({ type, opened_at }) => ({
+      type,
+      openedAt: new Date(opened_at),
     })),
     liveWorkers: Number(row.live_workers),
     expiredLeaseSeconds: Number(row.expired_lease_seconds),
     oldestTransaction: row.oldest_transaction as OldestTransaction | null,
-    tables: listOf<TableHealth>(row.tables).map(({ vacuumedAt, ...table }) => ({
-      ...table,
-      vacuumedAt: vacuumedAt === null ? null : new Date(vacuumedAt),
+    tables: listOf<TableHealth>(row.tables).map(({ table, dead_rows, vacuumed_at }) => ({
+      table,
+      deadRows: dead_rows,
+      vacuumedAt: vacuumed_at === null ? null : new Date(vacuumed_at),
     })),
     claimMs: row.claim_ms === null ? null : Number(row.claim_ms),
     enqueueErrors: listOf<Snapshot["enqueueErrors"][number]>(row.enqueue_errors).map(withMinute),
@@ -64,8 +72,8 @@ function decodeSnapshot(row: Row): Snapshot {
   };
 }
 
-function listOf<T>(json: unknown): Listed<T>[] {
-  return (json as Listed<T>[] | null) ?? [];
+function listOf<T>(json: unknown): AsJson<T>[] {
+  return (json as AsJson<T>[] | null) ?? [];
 }
 
 function withMinute<T extends { minute: string }>(entry: T): Omit<T, "minute"> & { minute: Date } {
