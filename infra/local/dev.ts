@@ -68,7 +68,7 @@ async function start(flags: Flags): Promise<void> {
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
     ...ownSettings(),
   };
-  parseSettings(bindings); // here, and not at the first request
+  await parseSettings(bindings); // invalid settings stop the start, not the first request
   const worker = await step("Worker", () => startWorker({ port, bindings, runDirectory: own.run, log }));
   watchPart("the Worker's process", worker);
 

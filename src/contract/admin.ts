@@ -1,4 +1,4 @@
-// The shapes of the admin API: dead letters, types, queues, keys, audit, and the numbers behind the dashboard.
+// The shapes of the admin API: dead letters, job types, queues, API keys, the audit log and statistics.
 import * as z from "zod";
 import { deadReasons } from "../core/job.ts";
 import { defaultRateLimitPerSecond, roles } from "../core/key.ts";
@@ -12,7 +12,7 @@ const page = {
   limit: z.coerce.number().int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional(),
 };
-const plainText = z.string().regex(/^\P{Cc}+$/u, "empty, or with control characters");
+const plainText = z.string().regex(/^\P{Cc}+$/u, "is empty or contains control characters");
 const books = z.record(z.enum(booked), z.int());
 
 export const deadLetterQuery = z.strictObject({
@@ -83,7 +83,7 @@ export const keyRequest = z
   })
   .refine((key) => key.job_types === null || key.role === "producer", {
     path: ["job_types"],
-    message: "only a producer's key is bound to types",
+    message: "only the key of a producer can be limited to types",
   });
 
 export const keyResponse = z.object({

@@ -4,8 +4,9 @@ import { componentSchemas, schemaOf } from "./openapi-schema.ts";
 import type { Operation } from "./operation.ts";
 import { answerProblems } from "./operation-problems.ts";
 import { operations } from "./operations.ts";
+import { version } from "./version.ts";
 
-export function openapiDocument({ version }: { version: string }): object {
+export function openapiDocument(): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const [id, operation] of Object.entries<Operation>(operations)) {
     paths[operation.path] = { ...paths[operation.path], [operation.method]: describe(id, operation) };

@@ -108,5 +108,5 @@ function check(job: JobDefinition, payload: unknown, path: readonly string[]): P
     path: ["payload", ...path, fault.path].filter(Boolean).join("."),
   }));
   if (faults.length === 0) return payload as Payload;
-  throw new SluiceError("request_invalid", `the payload does not fit the type "${job.type}"`, { faults });
+  throw new SluiceError("request_invalid", `invalid payload for the type "${job.type}"`, { faults });
 }

@@ -183,7 +183,7 @@ describe("what is refused is not tried again", () => {
   test("and the error carries the problem document", async () => {
     const document = {
       type: "urn:sluice:problem:request_invalid",
-      title: "The request is not valid",
+      title: "Invalid request",
       status: 400,
       detail: "the payload does not fit",
       errors: [{ path: "payload.userId", message: "expected string" }],
@@ -191,7 +191,7 @@ describe("what is refused is not tried again", () => {
     api.mishaps = [{ status: 400, body: JSON.stringify(document) }];
     const error = await failed(client.enqueue("welcome", { userId: 1 }));
     expect(error).toMatchObject({ name: "SluiceRequestError", status: 400, problem: document });
-    expect(error.message).toBe("The request is not valid: the payload does not fit");
+    expect(error.message).toBe("Invalid request: the payload does not fit");
     expect(api.seen).toHaveLength(1);
   });
 

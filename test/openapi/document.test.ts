@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { openapiDocument } from "../../src/contract/openapi.ts";
 
 const root = join(import.meta.dirname, "../..");
-const text = JSON.stringify(openapiDocument({ version: "0.1.0" }));
+const text = JSON.stringify(openapiDocument());
 
 const config = createConfig({
   extends: ["recommended-strict"],

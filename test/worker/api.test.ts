@@ -175,7 +175,7 @@ describe("what is refused changes nothing and says why", () => {
     async (path) => {
       const response = await call(path, { headers: { authorization } });
       expect(response.status).toBe(404);
-      expect(problem.parse(await response.json()).title).toBe("There is no such thing here");
+      expect(problem.parse(await response.json()).title).toBe("Not found");
     },
   );
 });

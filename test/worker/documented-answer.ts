@@ -9,7 +9,7 @@ interface Described {
 }
 type Operations = Record<string, { responses: Record<string, Described> }>;
 
-const document = openapiDocument({ version: "0" }) as {
+const document = openapiDocument() as {
   paths: Record<string, Operations>;
   components: { schemas: Record<string, Schema> };
 };

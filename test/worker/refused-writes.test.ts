@@ -246,6 +246,6 @@ describe("a database that is not ready for Sluice", () => {
 test("an unknown type is told as that, not as a matter of the key", async () => {
   const response = await call("/v1/jobs", { method: "POST", body: JSON.stringify({ type: "nope" }) });
   const told = problem.parse(await response.json());
-  expect(told).toMatchObject({ status: 403, title: "The type is not registered" });
+  expect(told).toMatchObject({ status: 403, title: "Unknown job type" });
   expect(told.type).toBe("urn:sluice:problem:type_unknown");
 });

@@ -1,4 +1,4 @@
-// Cursors of paged lists: opaque to the caller, and checked when they come back.
+// Cursors of paged lists. They are opaque to callers and checked when they come back.
 import type * as z from "zod";
 import { SluiceError } from "../../../core/errors.ts";
 
@@ -9,8 +9,8 @@ export function encodeCursor(position: string): string {
 export function decodeCursor<Schema extends z.ZodType>(cursor: string, schema: Schema): z.output<Schema> {
   const parsed = schema.safeParse(decode(cursor));
   if (parsed.success) return parsed.data;
-  throw new SluiceError("request_invalid", "the cursor is not one of this list", {
-    faults: [{ path: "cursor", message: "not a cursor of this list" }],
+  throw new SluiceError("request_invalid", "invalid cursor", {
+    faults: [{ path: "cursor", message: "invalid cursor" }],
   });
 }
 

@@ -22,8 +22,8 @@ export function encodeLease({ key, type, attempt, isProbe }: Lease): string {
 export function decodeLease(lease: string): Lease {
   const parsed = token.safeParse(parse(lease));
   if (!parsed.success) {
-    const faults = [{ path: "lease", message: "not a lease that this API gave out" }];
-    throw new SluiceError("request_invalid", "the lease is not one of this API's", { faults });
+    const faults = [{ path: "lease", message: "invalid lease" }];
+    throw new SluiceError("request_invalid", "invalid lease", { faults });
   }
   const [key, type, attempt, isProbe] = parsed.data;
   return { key, type, attempt, isProbe };

@@ -1,4 +1,4 @@
-// A payload as a caller sends it: only so large, and what its type's schema allows.
+// Checks the payload of a request: its size, and its type's schema.
 import { maxPayloadBytes } from "../../../contract/body-limits.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Payload } from "../../../core/job.ts";
@@ -8,14 +8,17 @@ import type { JobDefinition } from "../../../jobs/define.ts";
 export function checkPayload(definition: JobDefinition, payload: Payload, path: readonly string[]): void {
   const bytes = payloadBytes(payload);
   if (bytes > maxPayloadBytes) {
-    const fault = { path: path.join("."), message: `${bytes} bytes of JSON, ${maxPayloadBytes} are allowed` };
+    const fault = {
+      path: path.join("."),
+      message: `${bytes} bytes of JSON; the limit is ${maxPayloadBytes}`,
+    };
     throw new SluiceError("body_too_large", `${fault.path} has ${fault.message}`, { faults: [fault] });
   }
   const faults = definition
     .faultsOf(payload)
     .map((fault) => ({ ...fault, path: [...path, fault.path].filter(Boolean).join(".") }));
   if (faults.length > 0) {
-    throw new SluiceError("request_invalid", `the payload does not fit the type "${definition.type}"`, {
+    throw new SluiceError("request_invalid", `invalid payload for the type "${definition.type}"`, {
       faults,
     });
   }

@@ -1,12 +1,14 @@
-// JSON in which nothing would come back as something else, or not at all.
+// Parses JSON, and refuses what could not be stored and read back unchanged.
 import { SluiceError } from "../../../core/errors.ts";
 import { firstFault } from "./json-scan.ts";
 
-/** The walk over the text comes first: JSON.parse needs memory for each level, and nobody needs so many. */
+/** The scan comes first because it limits the nesting: JSON.parse needs memory for each level. */
 export function parseStrictJson(text: string): unknown {
   const fault = firstFault(text);
   if (fault) {
-    throw new SluiceError("request_invalid", "the body holds what cannot be kept", { faults: [fault] });
+    throw new SluiceError("request_invalid", "the body contains a value that cannot be stored unchanged", {
+      faults: [fault],
+    });
   }
   try {
     return JSON.parse(text);

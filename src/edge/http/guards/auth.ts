@@ -18,14 +18,14 @@ export async function requireRole(context: Context<AppEnv>, roles: readonly Role
   throw new SluiceError("forbidden", `a key with the role "${caller.role}" may not do this`);
 }
 
-/** A producer's key may be bound to some types: for it there are no jobs of others. */
+/** A producer's key may be limited to some types. It does not see jobs of other types. */
 export function mayUse(context: Context<AppEnv>, type: string): boolean {
   const { types } = context.get("caller");
   return types === null || types.includes(type);
 }
 
 export function checkMayUse(context: Context<AppEnv>, type: string): void {
-  if (!mayUse(context, type)) throw new SluiceError("forbidden", `the key may not use the type "${type}"`);
+  if (!mayUse(context, type)) throw new SluiceError("forbidden", `this key may not use the type "${type}"`);
 }
 
 export function checkMayEnqueue(context: Context<AppEnv>, type: string): void {
@@ -34,20 +34,21 @@ export function checkMayEnqueue(context: Context<AppEnv>, type: string): void {
 }
 
 /**
- * Jobs of Sluice's own types prove that the queue works. Nobody outside enqueues, claims or cancels them: who could
- * complete a canary could hide that drains have stopped.
+ * Jobs of Sluice's own types prove that the queue works. No caller enqueues, claims or cancels them: a caller that
+ * completes a canary could hide that drains have stopped.
  */
 export function refuseOwnType(type: string): void {
-  if (isOwnType(type)) throw new SluiceError("forbidden", `the type "${type}" is Sluice's own`);
+  if (isOwnType(type)) throw new SluiceError("forbidden", `the type "${type}" is reserved for Sluice itself`);
 }
 
 async function identify({ req, env }: Context<AppEnv>): Promise<Caller> {
   const key = /^bearer +(\S+) *$/i.exec(req.header("authorization") ?? "")?.[1];
-  if (!key) throw new SluiceError("unauthorized", "send the key as: Authorization: Bearer <key>");
+  if (!key)
+    throw new SluiceError("unauthorized", "send the API key in the header Authorization: Bearer <key>");
   const matches = await Promise.all(env.settings.adminKeys.map((adminKey) => timingSafeEqual(key, adminKey)));
   if (matches.includes(true)) return { name: "admin", role: "admin", types: null, actor: "admin" };
   const apiKey = looksLikeKey(key) ? await liveKey(env, hexOf(await digestOf(key))) : undefined;
-  if (!apiKey) throw new SluiceError("unauthorized", "unknown key");
+  if (!apiKey) throw new SluiceError("unauthorized", "unknown API key");
   await checkRate(env, apiKey);
   const { id, name, role, jobTypes } = apiKey;
   return { name, role, types: jobTypes, actor: `${name} (${id})` };

@@ -27,7 +27,8 @@ export const listAlarms: Handlers["listAlarms"] = async (context) => {
 export const sendTestNotice: Handlers["sendTestNotice"] = async (context, { body: { target: wanted } }) => {
   const { ports, settings } = context.env;
   const targets = settings.alarmTargets.filter(({ name }) => !wanted || name === wanted);
-  if (wanted && targets.length === 0) throw new SluiceError("not_found", `there is no target "${wanted}"`);
+  if (wanted && targets.length === 0)
+    throw new SluiceError("not_found", `there is no alarm target "${wanted}"`);
   const results = await Promise.all(targets.map((target) => sendTest(context, target)));
   await ports.db.run(settleDeliveries(results.map(({ settled }) => settled)));
   const body: TestNoticeResponse = { targets: results.map(({ answer }) => answer) };

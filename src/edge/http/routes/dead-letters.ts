@@ -26,7 +26,7 @@ export const listDeadLetters: Handlers["listDeadLetters"] = async (context, { qu
 
 export const getDeadLetter: Handlers["getDeadLetter"] = async (context) => {
   const job = await jobOf(context);
-  if (job.status !== "dead") throw new SluiceError("not_found", `the job ${job.id} is not a dead letter`);
+  if (job.status !== "dead") throw new SluiceError("not_found", `job ${job.id} is not a dead letter`);
   return context.json(jobResponseOf(job));
 };
 
@@ -72,7 +72,7 @@ async function deadJobOf(context: Context<AppEnv>): Promise<Job> {
 }
 
 function notDead(job: Job): SluiceError {
-  return new SluiceError("conflict", `the job ${job.id} is not dead (any more)`);
+  return new SluiceError("conflict", `job ${job.id} is not dead`);
 }
 
 function checkNewPayload(context: Context<AppEnv>, job: Job, payload: Payload): void {

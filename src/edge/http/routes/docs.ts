@@ -5,9 +5,7 @@ import { openapiDocument } from "../../../contract/openapi.ts";
 import type { Operation } from "../../../contract/operation.ts";
 import { operations } from "../../../contract/operations.ts";
 
-const version = "0.1.0";
-
-export const showOpenapi = (context: Context) => context.json(openapiDocument({ version }));
+export const showOpenapi = (context: Context) => context.json(openapiDocument());
 
 export const showDocs = (context: Context) => {
   context.header(

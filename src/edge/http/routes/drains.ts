@@ -13,7 +13,7 @@ export const startDrain = async (context: Context<AppEnv>) => {
   const authorization = context.req.header("authorization") ?? "";
   const call = { queue: name, nowMs: ports.clock.nowMs(), authorization };
   if (!(await isSignedDrain(settings.adminKeys, call)))
-    throw new SluiceError("unauthorized", "only the Worker itself starts drains here");
+    throw new SluiceError("unauthorized", "only the Worker itself may start drains here");
   return context.json(
     await drainRound(ports, { kind: "drain", queue: name, budget: cronBudget(settings.plan) }),
   );

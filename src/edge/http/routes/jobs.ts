@@ -63,7 +63,7 @@ export const cancelJob: Handlers["cancelJob"] = async (context) => {
   const isCancelled = await context.env.ports.db.run(sql.cancel(id));
   const job = await jobOf(context);
   if (!isCancelled)
-    throw new SluiceError("conflict", `the job is ${job.status}, only a pending one can be cancelled`);
+    throw new SluiceError("conflict", `the job is ${job.status}; only a pending job can be cancelled`);
   return context.json(jobResponseOf(job));
 };
 
@@ -115,7 +115,7 @@ function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonl
 
 function unknownType(type: string): SluiceError {
   const cure = "add it to sluice({ jobs }), deploy, and look for it at GET /v1/admin/job-types";
-  return new SluiceError("type_unknown", `this deployment has no type "${type}": ${cure}`);
+  return new SluiceError("type_unknown", `this deployment has no job type "${type}": ${cure}`);
 }
 
 /** The header does the same as the field. Its draft wants a quoted string; a bare one is taken too. */

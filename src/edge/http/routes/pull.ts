@@ -122,13 +122,13 @@ function toOutcome(request: SettlementRequest): Outcome {
 }
 
 function leaseLost(id: string): SluiceError {
-  return new SluiceError("lease_lost", `the lease of job ${id} is lost: it ran out, or the job was settled`);
+  return new SluiceError("lease_lost", `the lease of job ${id} has expired, or the job was settled`);
 }
 
 function alreadySettled(id: string): SluiceError {
-  const cure = "take it for done if the answer to the first request was lost";
+  const cure = "treat this as success if the answer to that request was lost";
   return new SluiceError(
     "already_settled",
-    `this lease had settled job ${id} in the same way before: ${cure}`,
+    `this lease has already settled job ${id} with the same outcome: ${cure}`,
   );
 }

@@ -51,6 +51,6 @@ async function queueOf(context: Context<AppEnv>): Promise<string> {
   const given = context.req.param("queue") ?? "";
   const isDefault = ports.registry.all().some((definition) => definition.queue === given);
   const isKnown = isDefault || (name.safeParse(given).success && (await ports.db.run(knowsQueue(given))));
-  if (!isKnown) throw new SluiceError("not_found", `there is no queue "${given}": no job was ever in it`);
+  if (!isKnown) throw new SluiceError("not_found", `there is no queue "${given}": it never had a job`);
   return given;
 }

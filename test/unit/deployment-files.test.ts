@@ -1,0 +1,17 @@
+// What the code repeats of package.json and wrangler.toml, because a Worker cannot read them.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { readCrons } from "../../infra/local/crons.ts";
+import { version } from "../../src/contract/version.ts";
+import { defaultCrons } from "../../src/edge/sluice.ts";
+
+const read = (file: string) => readFileSync(join(import.meta.dirname, "../..", file), "utf8");
+
+test("the API document has the version of package.json", () => {
+  expect(version).toBe(JSON.parse(read("package.json")).version);
+});
+
+test("wrangler.toml fires the cron of every round, and no other", () => {
+  expect(readCrons(read("wrangler.toml")).sort()).toEqual(Object.values(defaultCrons).sort());
+});
