@@ -1,15 +1,15 @@
-// Direct is fast, periodic is reliable: after an enqueue a drain of its queue starts at once, in the same invocation but
-// after the response. A lost nudge costs nothing but time, the cron finds the job.
+// A nudge starts a drain right after an enqueue, in the same invocation but after the response, so that the job does not
+// wait for the cron. A nudge that is lost costs only time: the cron finds the job.
 import { describeError } from "../core/database-errors.ts";
 import { claimingEnd, type DrainBudget, nudgeBudget, type Plan } from "../core/policy/drain-budget.ts";
 import type { DrainOptions } from "../queue/drain/drain.ts";
 import type { Ports } from "../queue/ports.ts";
-import { drainRound } from "../queue/rounds.ts";
+import { drainAndRecord } from "../queue/rounds.ts";
 import type { IsolateState } from "./isolate-state.ts";
 
 const longestNudgeMs = 30_000;
-/** How long handlers may take to count as quick. */
-const patienceMs = 50;
+/** A handler that ends within this time counts as quick. */
+const quickHandlerMs = 50;
 
 export interface Nudge {
   ports: Ports;
@@ -28,11 +28,11 @@ export function nudge(options: Nudge): void {
     return;
   }
   nudges.set(name, { untilMs: ports.clock.nowMs() + longestNudgeMs, isAskedAgain: false });
-  options.waitUntil(drainUntilQuiet(options));
+  options.waitUntil(drainWhileNudged(options));
 }
 
-/** Goes on while others ask; once its claims are over it holds nobody back, though its last handlers may run on. */
-async function drainUntilQuiet({ ports, name, plan, nudges }: Nudge): Promise<void> {
+/** Drains again while further enqueues ask for it. When its claims are over, another drain may start beside its last handlers. */
+async function drainWhileNudged({ ports, name, plan, nudges }: Nudge): Promise<void> {
   const budget = nudgeBudget(plan);
   const startedMs = ports.clock.nowMs();
   const spent = { subrequests: 0 };
@@ -51,22 +51,16 @@ async function drainUntilQuiet({ ports, name, plan, nudges }: Nudge): Promise<vo
   await Promise.all(rounds);
 }
 
-/** `quick` waits for its handlers too, if they are quick: so a burst of enqueues makes few drains. */
+/** `quick` resolves when the claims are over, and the handlers too if they are quick: so a burst of enqueues makes few drains. */
 function startRound(ports: Ports, name: string, options: Pick<DrainOptions, "budget" | "spent">) {
   const claimed = Promise.withResolvers<void>();
-  const ended = drainRound(ports, {
-    kind: "nudge",
-    queue: name,
-    ...options,
-    onClaimed: claimed.resolve,
-  }).then(
+  const drain = { kind: "nudge", queue: name, ...options, onClaimed: claimed.resolve } as const;
+  const ended = drainAndRecord(ports, drain).then(
     () => {},
     (error: unknown) => ports.log.warn("nudge failed", { queue: name, ...describeError(error) }),
   );
-  const patience = claimed.promise.then(
-    () => new Promise<void>((resolve) => setTimeout(resolve, patienceMs)),
-  );
-  return { ended, quick: Promise.race([ended, patience]) };
+  const quickHandlers = claimed.promise.then(() => ports.clock.sleep(quickHandlerMs));
+  return { ended, quick: Promise.race([ended, quickHandlers]) };
 }
 
 function budgetAfter(budget: DrainBudget, elapsedMs: number): DrainBudget {

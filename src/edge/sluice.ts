@@ -6,7 +6,7 @@ import { createRegistry } from "../jobs/registry.ts";
 import { withHeartbeat } from "../queue/heartbeat.ts";
 import type { Clock } from "../queue/ports.ts";
 import { reap } from "../queue/reap.ts";
-import { drainAll, recorded, type StartDrain } from "../queue/rounds.ts";
+import { type DrainElsewhere, runAndRecord, runDrainRound } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
 import { consoleLog } from "./console-log.ts";
 import { signDrain } from "./drain-call.ts";
@@ -61,9 +61,12 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
   const registry = createRegistry([...jobs, canaryJob]);
   const { drain: drainCron, reap: reapCron, watch: watchCron } = { ...defaultCrons, ...crons };
   const rounds = new Map<string, { kind: keyof Crons; run: Round }>([
-    [drainCron, { kind: "drain", run: drainStep }],
-    [reapCron, { kind: "reap", run: ({ ports }) => recorded(ports, "reap", () => reap(ports)) }],
-    [watchCron, { kind: "watch", run: watchStep }],
+    [drainCron, { kind: "drain", run: drainQueues }],
+    [
+      reapCron,
+      { kind: "reap", run: ({ ports }) => runAndRecord(ports, { kind: "reap" }, () => reap(ports)) },
+    ],
+    [watchCron, { kind: "watch", run: watchQueues }],
   ]);
 
   async function bind(env: object, { timeoutMs }: { timeoutMs: number }): Promise<Invocation> {
@@ -118,15 +121,15 @@ type Invocation = Omit<AppEnv["Bindings"], "nudge">;
 
 type Round = (invocation: Invocation) => Promise<object>;
 
-const drainStep: Round = ({ settings, ports }) =>
-  drainAll(ports, {
+const drainQueues: Round = ({ settings, ports }) =>
+  runDrainRound(ports, {
     plan: settings.plan,
     fanOut: { ...defaultFanOut, maxDrains: settings.maxDrains },
-    startDrain: startDrainBy(settings, ports.clock),
+    drainElsewhere: createDrainElsewhere(settings, ports.clock),
   });
 
-const watchStep: Round = ({ settings, ports, sender }) =>
-  recorded(ports, "watch", () =>
+const watchQueues: Round = ({ settings, ports, sender }) =>
+  runAndRecord(ports, { kind: "watch" }, () =>
     watch(ports, {
       rules: settings.alarmRules,
       targets: settings.alarmTargets,
@@ -137,16 +140,16 @@ const watchStep: Round = ({ settings, ports, sender }) =>
   );
 
 /** With the Worker's binding to itself each drain is an invocation with a budget of its own. */
-function startDrainBy({ self, adminKeys }: Settings, clock: Clock): StartDrain | undefined {
+function createDrainElsewhere({ self, adminKeys }: Settings, clock: Clock): DrainElsewhere | undefined {
   if (!self) return undefined;
-  return async (name) => {
-    const authorization = await signDrain(adminKeys, { queue: name, nowMs: clock.nowMs() });
-    const response = await self.fetch(`https://sluice.internal/internal/drains/${name}`, {
+  return async (queue) => {
+    const authorization = await signDrain(adminKeys, { queue, nowMs: clock.nowMs() });
+    const response = await self.fetch(`https://sluice.internal/internal/drains/${queue}`, {
       method: "POST",
       headers: { authorization },
     });
     if (!response.ok)
-      throw new Error(`the drain of queue "${name}" answered ${response.status}: ${await response.text()}`);
+      throw new Error(`the drain of queue "${queue}" answered ${response.status}: ${await response.text()}`);
     return response.json();
   };
 }

@@ -1,86 +1,123 @@
-// The rounds that the crons start. Each is recorded with what it did and why it ended: that is what health, alarms and
-// the dashboard read.
+// The rounds that the crons start. Each is recorded with what it did and why it ended: health, alarms and metrics read
+// these records.
 import { describeError } from "../core/database-errors.ts";
 import { cronBudget, drainsThatFit, type Plan, shareOf } from "../core/policy/drain-budget.ts";
 import { drainsOfRound, type FanOut, maxInvocations } from "../core/policy/fan-out.ts";
+import type { RoundKind } from "../core/snapshot.ts";
 import { backlog, recordRound } from "../core/sql/index.ts";
 import { type DrainOptions, type DrainReport, drainQueue } from "./drain/drain.ts";
 import type { Ports } from "./ports.ts";
 
-/** Runs one drain in an invocation of its own. */
-export type StartDrain = (name: string) => Promise<DrainReport>;
+/** Drains one queue in an invocation of its own. */
+export type DrainElsewhere = (queue: string) => Promise<DrainReport>;
 
 export interface DrainRoundOptions {
   plan: Plan;
   fanOut: FanOut;
   /** Without it, all queues are drained side by side in this invocation. */
-  startDrain?: StartDrain | undefined;
+  drainElsewhere?: DrainElsewhere | undefined;
 }
 
 /** The cron's drain round: as many drains for each queue as its backlog is worth. A slow queue delays no other. */
-export async function drainAll(
+export async function runDrainRound(
   ports: Ports,
-  { plan, fanOut, startDrain }: DrainRoundOptions,
-): Promise<object> {
+  { plan, fanOut, drainElsewhere }: DrainRoundOptions,
+): Promise<{ drains: number }> {
+  const queues = await chooseQueues(ports, { plan, fanOut, drainElsewhere });
+  const budget = shareOf(cronBudget(plan), { drains: queues.length });
+  const drainHere = (queue: string) => drainAndRecord(ports, { kind: "drain", queue, budget });
+  const ended = await Promise.allSettled(queues.map(drainElsewhere ?? drainHere));
+  const failed = ended.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+  if (queues.length === 0)
+    await runAndRecord(ports, { kind: "drain" }, async () => ({ claimed: 0, end: "empty" }));
+  if (failed.length > 0)
+    throw new AggregateError(failed, `${failed.length} of ${queues.length} drains failed`);
+  return { drains: queues.length };
+}
+
+/** The queue of each drain of the round, in random order, so that no queue is always the one that is left out. */
+async function chooseQueues(
+  ports: Ports,
+  { plan, fanOut, drainElsewhere }: DrainRoundOptions,
+): Promise<string[]> {
   const types = ports.registry.all().filter((type) => type.work.kind !== "pulled");
   const cap = fanOut.jobsPerDrain * fanOut.maxDrains;
   const waiting = await ports.db.run(backlog({ types: types.map(({ type }) => type), cap }));
-  const inAnyOrder = waiting
+  const shuffled = waiting
     .map((backlog) => ({ ...backlog, place: ports.random() }))
     .sort((a, b) => a.place - b.place);
-  const names = startDrain
-    ? drainsOfRound(inAnyOrder, fanOut, { limit: maxInvocations })
-    : drainsOfRound(inAnyOrder, { ...fanOut, maxDrains: 1 }, { limit: drainsThatFit(cronBudget(plan)) });
-  const budget = shareOf(cronBudget(plan), { drains: startDrain ? 1 : names.length });
-  const start = startDrain ?? ((name) => drainRound(ports, { kind: "drain", queue: name, budget }));
-  const ended = await Promise.allSettled(names.map(start));
-  const failed = ended.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
-  const idle = { claimed: 0, end: "empty" };
-  if (names.length === 0) await ports.db.run(recordRound({ kind: "drain", ms: 0, report: idle }));
-  if (failed.length > 0)
-    throw new AggregateError(failed, `${failed.length} of ${names.length} drains failed`);
-  return { drains: names.length };
+  return drainElsewhere
+    ? drainsOfRound(shuffled, fanOut, { limit: maxInvocations })
+    : drainsOfRound(shuffled, { ...fanOut, maxDrains: 1 }, { limit: drainsThatFit(cronBudget(plan)) });
 }
 
-/** One drain of one queue, recorded. A nudge that found nothing leaves no trace. */
-export async function drainRound(
+/** A nudge that claimed nothing is not recorded. */
+export function drainAndRecord(
   ports: Ports,
   { kind, ...options }: { kind: "drain" | "nudge" } & Omit<DrainOptions, "worker">,
 ): Promise<DrainReport> {
-  const startedMs = ports.clock.nowMs();
   // Several drains may start in one millisecond, and each is a worker of its own.
-  const worker = `${kind}-${startedMs}-${Math.floor(ports.random() * 1e9)}`;
-  const report = await drainQueue(ports, { ...options, worker });
-  if (kind === "drain" || report.claimed > 0) {
-    await ports.db.run(
-      recordRound({ kind, queue: options.queue, ms: ports.clock.nowMs() - startedMs, report }),
+  const worker = `${kind}-${ports.clock.nowMs()}-${Math.floor(ports.random() * 1e9)}`;
+  const isRecorded = ({ claimed }: DrainReport) => kind === "drain" || claimed > 0;
+  return runAndRecord(ports, { kind, queue: options.queue, isRecorded }, () =>
+    drainQueue(ports, { ...options, worker }),
+  );
+}
+
+/** Runs a round and records its report. If it fails, its error is recorded. */
+export async function runAndRecord<Report extends object>(
+  ports: Ports,
+  round: { kind: RoundKind; queue?: string; isRecorded?(report: Report): boolean },
+  run: () => Promise<Report>,
+): Promise<Report> {
+  const { kind, queue, isRecorded = () => true } = round;
+  const startedMs = ports.clock.nowMs();
+  const record = (report: object) =>
+    ports.db.run(recordRound({ kind, ...(queue && { queue }), ms: ports.clock.nowMs() - startedMs, report }));
+  const report = await run().catch(async (error: Error) => {
+    const steps = error instanceof StepsError ? error.steps : null;
+    // If the database is down, the record fails too. The first error is the one that the caller needs.
+    await record({ end: "error", message: error.message, steps }).catch((unrecorded: unknown) =>
+      ports.log.error("round not recorded", { kind, ...describeError(unrecorded) }),
     );
-  }
+    throw error;
+  });
+  if (isRecorded(report)) await record(report);
   return report;
 }
 
-/** Runs a round of another kind and records it, also when it fails. */
-export async function recorded(
-  ports: Ports,
-  kind: "reap" | "watch",
-  run: () => Promise<object | undefined>,
-): Promise<object> {
-  const startedMs = ports.clock.nowMs();
-  const record = (report: object) =>
-    ports.db.run(recordRound({ kind, ms: ports.clock.nowMs() - startedMs, report }));
-  try {
-    const report = (await run()) ?? {};
-    await record({ end: "done", steps: stepsOf(report) });
-    return report;
-  } catch (error) {
-    // A database that is away fails the record too. The first error is the one to tell.
-    await record({ end: "error", message: (error as Error).message, steps: stepsOf(error) }).catch(
-      (unrecorded: unknown) => ports.log.error("round not recorded", { kind, ...describeError(unrecorded) }),
-    );
-    throw error;
+export type StepReports = Record<string, { ms: number; did: unknown[]; error?: string }>;
+
+/** Some steps of a round failed. The reports of all its steps are recorded. */
+export class StepsError extends AggregateError {
+  readonly steps: StepReports;
+
+  constructor(kind: RoundKind, errors: readonly unknown[], steps: StepReports) {
+    super(errors, `${errors.length} of the ${kind} round's steps failed`);
+    this.steps = steps;
   }
 }
 
-function stepsOf(ended: unknown): object | null {
-  return (ended as { steps?: object }).steps ?? null;
+/** Runs the steps in order. One that fails does not stop the others; the round fails at its end. */
+export async function runSteps(
+  ports: Ports,
+  kind: "reap" | "watch",
+  steps: Record<string, (did: unknown[]) => Promise<unknown>>,
+): Promise<{ steps: StepReports }> {
+  const reports: StepReports = {};
+  const errors: unknown[] = [];
+  for (const [step, run] of Object.entries(steps)) {
+    const startedMs = ports.clock.nowMs();
+    const report: StepReports[string] = { ms: 0, did: [] };
+    try {
+      await run(report.did);
+    } catch (error) {
+      report.error = (error as Error).message;
+      ports.log.error(`a ${kind} step failed`, { step, ...describeError(error) });
+      errors.push(error);
+    }
+    reports[step] = { ...report, ms: ports.clock.nowMs() - startedMs };
+  }
+  if (errors.length > 0) throw new StepsError(kind, errors, reports);
+  return { steps: reports };
 }

@@ -4,7 +4,6 @@
 import { type AlarmRule, canary } from "../core/alarms/alarm.ts";
 import { windowsOf } from "../core/alarms/alarm-rules.ts";
 import type { Deployment } from "../core/alarms/notice.ts";
-import { describeError } from "../core/database-errors.ts";
 import type { Plan } from "../core/policy/drain-budget.ts";
 import type { Snapshot } from "../core/snapshot.ts";
 import { readAlarms, snapshot } from "../core/sql/index.ts";
@@ -13,6 +12,7 @@ import type { KeyedTarget } from "./alarms/notify.ts";
 import { raise } from "./alarms/update-alarms.ts";
 import { enqueue } from "./enqueue.ts";
 import type { Ports, Sender } from "./ports.ts";
+import { runSteps, type StepReports } from "./rounds.ts";
 
 export interface WatchOptions {
   rules: readonly AlarmRule[];
@@ -27,7 +27,7 @@ const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
 /** Enough that one that is held up does not stop the beat, and few enough that a stopped drain leaves no heap. */
 const maxCanaries = 3;
 
-export async function watch(ports: Ports, options: WatchOptions): Promise<object> {
+export async function watch(ports: Ports, options: WatchOptions): Promise<{ steps: StepReports }> {
   const { rules, targets, sender, deployment, plan } = options;
   const look = async () => {
     const windows = windowsOf(rules);
@@ -38,23 +38,11 @@ export async function watch(ports: Ports, options: WatchOptions): Promise<object
     return { seen, known };
   };
   const looked = look();
-  const steps = {
+  return runSteps(ports, "watch", {
     raise: async () => raise(ports, { ...(await looked), rules, targets, deployment }),
     canary: async () => sendCanary(ports, (await looked).seen, rules),
     deliver: () => deliver(ports, { targets, sender, batch: deliveriesAtOnce[plan] }),
-  };
-  const failed: unknown[] = [];
-  for (const [step, run] of Object.entries(steps)) {
-    try {
-      await run();
-    } catch (error) {
-      ports.log.error("a watch step failed", { step, ...describeError(error) });
-      failed.push(error);
-    }
-  }
-  if (failed.length > 0)
-    throw new AggregateError(failed, `${failed.length} of the watch round's steps failed`);
-  return {};
+  });
 }
 
 async function sendCanary(ports: Ports, { groups }: Snapshot, rules: readonly AlarmRule[]): Promise<void> {

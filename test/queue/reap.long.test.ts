@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../src/jobs/define.ts";
-import { type ReapReport, reap } from "../../src/queue/reap.ts";
+import { reap } from "../../src/queue/reap.ts";
 import { differences } from "../support/balance.ts";
 import { createTestPorts } from "../support/ports.ts";
 import { useTestDatabase } from "../support/test-database.ts";
@@ -22,7 +22,7 @@ test("100,000 jobs of leases that ran out come back over rounds, and nobody wait
   for (let claimed = 0; claimed < jobs; claimed += 100) await verbs.claim({ limit: 100, leaseSeconds: -1 });
   expect(await verbs.count("lease")).toBe(jobs / 100);
 
-  const rounds: ReapReport[] = [];
+  const rounds: Awaited<ReturnType<typeof reap>>[] = [];
   let isReaping = true;
   const waits = settleMeanwhile(() => isReaping);
   while ((await verbs.count("lease")) > 0 && rounds.length < 20) rounds.push(await reap(ports));

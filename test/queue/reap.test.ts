@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../src/jobs/define.ts";
 import { reap } from "../../src/queue/reap.ts";
-import { recorded } from "../../src/queue/rounds.ts";
+import { runAndRecord } from "../../src/queue/rounds.ts";
 import { differences } from "../support/balance.ts";
 import { createTestPorts } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -31,7 +31,7 @@ const lastRound = async () =>
 
 test("a round says what each step did and how long it took", async () => {
   await abandon(2, { perLease: 1 });
-  await recorded(ports, "reap", () => reap(ports));
+  await runAndRecord(ports, { kind: "reap" }, () => reap(ports));
   const { reason, steps } = await lastRound();
   expect(reason).toBe("done");
   expect(Object.keys(steps).toSorted()).toEqual([
@@ -54,7 +54,7 @@ test("a round says what each step did and how long it took", async () => {
 test("a step that fails is recorded with its error, and the others are done", async () => {
   await abandon(1, { perLease: 1 });
   await verbs.query("alter function sluice.reap_expired rename to hidden");
-  await expect(recorded(ports, "reap", () => reap(ports))).rejects.toThrow(
+  await expect(runAndRecord(ports, { kind: "reap" }, () => reap(ports))).rejects.toThrow(
     "1 of the reap round's steps failed",
   );
   await verbs.query("alter function sluice.hidden rename to reap_expired");

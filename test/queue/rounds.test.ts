@@ -4,7 +4,7 @@ import { claim, openBreaker, pause, resume } from "../../src/core/sql/index.ts";
 import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { reap } from "../../src/queue/reap.ts";
-import { drainAll, recorded } from "../../src/queue/rounds.ts";
+import { runAndRecord, runDrainRound } from "../../src/queue/rounds.ts";
 import { newJob } from "../support/jobs.ts";
 import { createTestPorts, lookAt } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -38,7 +38,7 @@ describe("a drain round", () => {
     }
     await enqueue(ports, newJob({ queue: "later", delaySeconds: 600 }));
     const started: string[] = [];
-    const startDrain = async (name: string) => {
+    const drainElsewhere = async (name: string) => {
       started.push(name);
       return {
         queue: name,
@@ -51,7 +51,7 @@ describe("a drain round", () => {
         end: "empty",
       } as const;
     };
-    await drainAll(ports, { ...options, startDrain });
+    await runDrainRound(ports, { ...options, drainElsewhere });
     expect(started.sort()).toEqual(["large", "large", "large", "middle", "middle", "small"]);
   });
 
@@ -62,9 +62,9 @@ describe("a drain round", () => {
     await db.run(pause({ queue: "still" }));
     await enqueue(ports, newJob({ type: "heavy", queue: "broken" }));
     await db.run(openBreaker("heavy"));
-    expect(await drainAll(ports, options)).toEqual({ drains: 0 });
+    expect(await runDrainRound(ports, options)).toEqual({ drains: 0 });
     await db.run(resume({ queue: "still" }));
-    expect(await drainAll(ports, options)).toEqual({ drains: 1 });
+    expect(await runDrainRound(ports, options)).toEqual({ drains: 1 });
   });
 
   test("drains a light queue while a heavy one is stuck", async () => {
@@ -72,7 +72,7 @@ describe("a drain round", () => {
       Array.from({ length: 5 }, () => enqueue(ports, newJob({ type: "heavy", queue: "heavy" }))),
     );
     const light = await enqueue(ports, newJob());
-    const round = drainAll(ports, options);
+    const round = runDrainRound(ports, options);
     await expect.poll(async () => (await lookAt(db, light.id)).status).toBe("completed");
     expect(gates).toHaveLength(5);
     for (const open of gates) open();
@@ -84,9 +84,9 @@ describe("a drain round", () => {
   });
 
   test("records how long its claims took, if it made any", async () => {
-    await drainAll(ports, options);
+    await runDrainRound(ports, options);
     await enqueue(ports, newJob());
-    await drainAll(ports, options);
+    await runDrainRound(ports, options);
     const { rows } = await db.pool.query(
       "select claim_ms between 0 and 60000 as known from sluice.round order by id",
     );
@@ -94,14 +94,16 @@ describe("a drain round", () => {
   });
 
   test("with nothing to do is recorded too: it is the sign that the cron lives", async () => {
-    await drainAll(ports, options);
+    await runDrainRound(ports, options);
     expect(await rounds()).toMatchObject([{ kind: "drain", queue: null, claimed: 0, reason: "empty" }]);
   });
 
   test("fails as a whole when a drain could not be started, after the others ended", async () => {
     await enqueue(ports, newJob());
-    const startDrain = () => Promise.reject(new Error("no invocation"));
-    await expect(drainAll(ports, { ...options, startDrain })).rejects.toThrow("1 of 1 drains failed");
+    const drainElsewhere = () => Promise.reject(new Error("no invocation"));
+    await expect(runDrainRound(ports, { ...options, drainElsewhere })).rejects.toThrow(
+      "1 of 1 drains failed",
+    );
   });
 });
 
@@ -109,7 +111,7 @@ describe("the other rounds", () => {
   test("reaping brings back what a dead drain held, and is recorded", async () => {
     await enqueue(ports, newJob());
     await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: 0 }));
-    expect(await recorded(ports, "reap", () => reap(ports))).toMatchObject({
+    expect(await runAndRecord(ports, { kind: "reap" }, () => reap(ports))).toMatchObject({
       steps: { leases: { did: [{ returned: 1, buried: 0 }] } },
     });
     expect(await reap(ports)).toMatchObject({ steps: { leases: { did: [{ returned: 0, buried: 0 }] } } });
@@ -117,7 +119,9 @@ describe("the other rounds", () => {
   });
 
   test("a round that fails is recorded as failed", async () => {
-    await expect(recorded(ports, "watch", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+    await expect(
+      runAndRecord(ports, { kind: "watch" }, () => Promise.reject(new Error("no"))),
+    ).rejects.toThrow("no");
     expect(await rounds()).toMatchObject([{ kind: "watch", reason: "error" }]);
   });
 });

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { advanceCursors, checkReach } from "../../src/core/sql/index.ts";
 import { reap } from "../../src/queue/reap.ts";
-import { recorded } from "../../src/queue/rounds.ts";
+import { runAndRecord } from "../../src/queue/rounds.ts";
 import { differences } from "../support/balance.ts";
 import { createTestPorts } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -81,7 +81,7 @@ test("a check looks at some pages, and the next at those that follow", async () 
 test("a reap round brings them back and says how many", async () => {
   const ids = [await hide(), await hide(60)];
   const reaper = createTestPorts(db, []);
-  await recorded(reaper, "reap", () => reap(reaper));
+  await runAndRecord(reaper, { kind: "reap" }, () => reap(reaper));
   const { steps } = only(
     await ports.query<{ steps: object }>("select steps from sluice.round where kind = 'reap'"),
   );

@@ -3,18 +3,18 @@
 import type { Context } from "hono";
 import { SluiceError } from "../../../core/errors.ts";
 import { cronBudget } from "../../../core/policy/drain-budget.ts";
-import { drainRound } from "../../../queue/rounds.ts";
+import { drainAndRecord } from "../../../queue/rounds.ts";
 import { isSignedDrain } from "../../drain-call.ts";
 import type { AppEnv } from "../app-env.ts";
 
 export const startDrain = async (context: Context<AppEnv>) => {
   const { ports, settings } = context.env;
-  const name = context.req.param("queue") ?? "";
+  const queue = context.req.param("queue") ?? "";
   const authorization = context.req.header("authorization") ?? "";
-  const call = { queue: name, nowMs: ports.clock.nowMs(), authorization };
+  const call = { queue, nowMs: ports.clock.nowMs(), authorization };
   if (!(await isSignedDrain(settings.adminKeys, call)))
     throw new SluiceError("unauthorized", "only the Worker itself may start drains here");
   return context.json(
-    await drainRound(ports, { kind: "drain", queue: name, budget: cronBudget(settings.plan) }),
+    await drainAndRecord(ports, { kind: "drain", queue, budget: cronBudget(settings.plan) }),
   );
 };
