@@ -82,8 +82,8 @@ begin
   select * from applied;
 end $$;
 
--- Until a time; one that is past ends the silence.
-create or replace function silence_alarm_as(p_actor text, p_alarm text, p_until timestamptz) returns void
+-- Silences an alarm until a time. A time in the past ends the silence.
+create or replace function silence_alarm(p_actor text, p_alarm text, p_until timestamptz) returns void
 language plpgsql
 security definer
 set search_path from current
@@ -100,8 +100,8 @@ begin
                       jsonb_build_object('until', v_before), jsonb_build_object('until', p_until));
 end $$;
 
--- That somebody sent a test notice, and how each target answered.
-create or replace function test_alarms_as(p_actor text, p_targets jsonb) returns void
+-- Audits that somebody sent a test notice, and how each target answered.
+create or replace function audit_test_notice(p_actor text, p_targets jsonb) returns void
 language sql
 security definer
 set search_path from current

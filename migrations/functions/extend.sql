@@ -1,6 +1,9 @@
--- extend: holds some claimed jobs for longer, by a duration and never to a time. Fenced as settle is; returns the
--- jobs that are still held. Where only some jobs of a lease are extended they are split off under the same
--- key.
+-- extend: moves the deadline of claimed jobs to `p_seconds` from now, never to an earlier time. It applies only while the
+-- lease of the given key still holds the job, as in settle. Returns the jobs that it applied to. When it extends only some
+-- jobs of a lease, they get a lease row of their own with the same key.
+--
+-- Locks: the lease rows, in the order that lock_leases gives. The statement after it has a fresh snapshot, so it sees what
+-- those that it waited for have left.
 
 create or replace function extend(p_ids uuid[], p_keys uuid[], p_seconds float8)
 returns table (id uuid, key uuid, lease_expires_at timestamptz)
@@ -18,38 +21,50 @@ begin
   perform lock_leases(p_keys);
 
   return query
-    with held as materialized (
+    with leased as materialized (
       select lease.ctid as tid, lease.key, lease.deadline, lease.started_at, lease.lane, lease.worker, entry.*,
-             exists (select from unnest(p_ids, p_keys) as asked(id, key)
-                     where asked.id = entry.id and asked.key = lease.key) as is_asked
+             exists (select from unnest(p_ids, p_keys) as wanted(id, key)
+                     where wanted.id = entry.id and wanted.key = lease.key) as is_wanted
       from lease
       cross join lateral unnest(ids, attempts, abandonments) with ordinality as entry(id, attempt, abandonments, place)
       where lease.key = any(p_keys)
     ),
     packed as materialized (
-      select tid, is_asked, key, deadline, started_at, lane, worker,
+      select tid, is_wanted, key, deadline, started_at, lane, worker,
              array_agg(id order by place) as ids,
              case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
              case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments,
-             bool_and(is_asked) over (partition by tid) as is_whole
-      from held
-      group by tid, is_asked, key, deadline, started_at, lane, worker
+             bool_and(is_wanted) over (partition by tid) as is_whole
+      from leased
+      group by tid, is_wanted, key, deadline, started_at, lane, worker
     ),
-    kept as (
+    prolonged as (
       update lease
       set deadline = greatest(lease.deadline, v_deadline)
       from packed
       where lease.ctid = packed.tid and packed.is_whole
     ),
-    torn as ( -- removed, not shrunk: whoever waits for it finds it gone and looks for both parts
-      delete from lease where ctid = any(array(select tid from packed where is_asked and not is_whole)) returning ctid
+    split as ( -- deleted, not shrunk: whoever waits for this row finds it gone and looks for both parts
+      delete from lease where ctid = any(array(select tid from packed where is_wanted and not is_whole)) returning ctid
     ),
     parts as (
       insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments)
-      select key, case when is_asked then greatest(deadline, v_deadline) else deadline end, started_at, lane,
+      select key, case when is_wanted then greatest(deadline, v_deadline) else deadline end, started_at, lane,
              worker, ids, attempts, abandonments
       from packed
-      where tid = any(array(select ctid from torn))
+      where tid = any(array(select ctid from split))
     )
-    select held.id, held.key, greatest(held.deadline, v_deadline) from held where is_asked;
+    select leased.id, leased.key, greatest(leased.deadline, v_deadline) from leased where is_wanted;
+end $$;
+
+-- Extends one job. Answers as answer_with_job does; `applied` is false when the lease is lost.
+create or replace function extend_one(p_id uuid, p_key uuid, p_seconds float8) returns jsonb
+language plpgsql
+security definer
+set search_path from current
+as $$
+declare
+  v_applied boolean := exists (select from extend(array[p_id], array[p_key], p_seconds));
+begin
+  return answer_with_job(p_id, v_applied);
 end $$;

@@ -81,3 +81,20 @@ set jit = off
 as $$
   select * from jobs where id = p_id
 $$;
+
+-- What a change of one job answers: { applied, job }, with the job as it is now and the stacks and causes of its errors.
+-- Null when there is no such job. Callers use it as their last statement: it has a snapshot of its own, younger than the
+-- change, so it sees what the caller wrote.
+create or replace function answer_with_job(p_id uuid, p_applied boolean) returns jsonb
+language plpgsql
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan -- the view takes longer to plan than to run
+as $$
+begin
+  return (
+    select jsonb_build_object('applied', p_applied,
+                              'job', to_jsonb(jobs) || jsonb_build_object('errors', errors_of(id, true)))
+    from jobs
+    where id = p_id);
+end $$;

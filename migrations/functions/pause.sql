@@ -1,26 +1,39 @@
--- Pausing: the lanes of a paused queue or type are not chosen by a claim, and cost the others nothing.
+-- pause, resume: claims do not choose the lanes of a paused queue or type. Other lanes are claimed at the same cost as
+-- before. Both answer whether that changed anything, and both write the audit in any case.
+--
+-- Two that pause the same thing at once: the primary key of `pause` lets one insert its row, the other one finds it.
 
-create or replace function pause(p_kind text, p_name text) returns boolean
-language sql
+create or replace function pause(p_actor text, p_kind text, p_name text) returns boolean
+language plpgsql
+security definer
 set search_path from current
 as $$
-  with paused as (
-    insert into pause (kind, name) values (p_kind, p_name) on conflict do nothing returning 1
-  )
-  select exists (select from paused)
-$$;
+declare
+  v_changed boolean;
+begin
+  insert into pause (kind, name) values (p_kind, p_name) on conflict do nothing;
+  v_changed := found;
+  perform write_audit(p_actor, 'pause', p_kind || ' ' || p_name,
+                      jsonb_build_object('paused', not v_changed), jsonb_build_object('paused', true));
+  return v_changed;
+end $$;
 
-create or replace function resume(p_kind text, p_name text) returns boolean
-language sql
+create or replace function resume(p_actor text, p_kind text, p_name text) returns boolean
+language plpgsql
+security definer
 set search_path from current
 as $$
-  with resumed as (
-    delete from pause where kind = p_kind and name = p_name returning 1
-  )
-  select exists (select from resumed)
-$$;
+declare
+  v_changed boolean;
+begin
+  delete from pause where kind = p_kind and name = p_name;
+  v_changed := found;
+  perform write_audit(p_actor, 'resume', p_kind || ' ' || p_name,
+                      jsonb_build_object('paused', v_changed), jsonb_build_object('paused', false));
+  return v_changed;
+end $$;
 
--- Has it, or had it, jobs; or is it paused?
+-- True for a queue that has or had jobs, or is paused.
 create or replace function knows_queue(p_name text) returns boolean
 language sql stable
 security definer

@@ -2,9 +2,11 @@
 // all of them in one statement, and then lets the breakers of their types learn from what was applied.
 import { describeError } from "../core/database-errors.ts";
 import type { ClaimedJob, Held, Outcome } from "../core/job.ts";
+import type { ChangedJob } from "../core/job-row.ts";
 import { breakerAction, shouldOpenBreaker, withRetryTime } from "../core/policy/attempt-end.ts";
 import type { Settled } from "../core/settlements.ts";
-import { closeBreakerByProbe, openBreaker, recentAttempts, settle } from "../core/sql/index.ts";
+import { closeBreakerByProbe, openBreaker, recentAttempts, settle, settleOne } from "../core/sql/index.ts";
+import type { Statement } from "../core/sql/statement.ts";
 import type { Ports } from "./ports.ts";
 
 export interface EndedAttempt {
@@ -27,6 +29,14 @@ export async function settleAttempts(
   const applied = ended.filter((_, index) => settled[index]?.applied);
   await judgeBreakers(ports, applied, judgedAtMs);
   return settled;
+}
+
+/**
+ * Settles one attempt and answers with the job. What the breaker learns is left to the caller, who can answer first and
+ * then call judgeBreakers for an attempt that applied.
+ */
+export function settleAttempt(ports: Ports, { job, outcome }: EndedAttempt): Statement<ChangedJob | null> {
+  return settleOne({ job, outcome: timeRetry(ports, job, outcome) });
 }
 
 function timeRetry(ports: Ports, { type, attempt }: EndedAttempt["job"], outcome: Outcome): Outcome {

@@ -68,8 +68,8 @@ test("a function file that changed is applied again, alone, and still not for ev
   const lines: string[] = [];
   await migrate({ databaseUrl: db.url, log: (line) => lines.push(line) });
   expect(lines).toEqual(["applied functions/pause.sql"]);
-  expect(await db.run(pause({ type: "echo" }))).toBe(true);
-  expect(await db.run(resume({ type: "echo" }))).toBe(true);
+  expect(await db.run(pause("ann", { type: "echo" }))).toBe(true);
+  expect(await db.run(resume("ann", { type: "echo" }))).toBe(true);
   const { rows } = await db.pool.query(`
     select proname from pg_proc
     where pronamespace = 'sluice'::regnamespace and has_function_privilege('public', oid, 'execute')`);

@@ -53,7 +53,7 @@ async function claimTheRest(model: QueueModel, real: Real): Promise<void> {
   await endSessions(real);
   await passTime(model, db, 10);
   for (const target of [{ queue: "default" }, ...types.map((type) => ({ type }))])
-    await db.run(resume(target));
+    await db.run(resume("ann", target));
   model.paused.clear();
   await db.run(advanceCursors());
   for (const job of model.jobs.values()) job.isLate = false;

@@ -1,32 +1,33 @@
-// Round trips are what a queue on the edge pays for: counted where they arrive, at Neon's protocol, by its own driver.
-import { afterAll, beforeAll, expect, test } from "vitest";
+// Round trips cost most of the time of a call from the edge. They are counted where they arrive: at Neon's protocol, sent
+// by its own driver.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
 import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
+import { claimResponse } from "../../src/contract/work.ts";
 import { claim } from "../../src/core/sql/index.ts";
 import { isolateStateFor } from "../../src/edge/isolate-state.ts";
 import { createNeonDatabase } from "../../src/edge/neon/neon-database.ts";
 import { parseSettings } from "../../src/edge/settings/env.ts";
+import { definePulledJob, sluice } from "../../src/index.ts";
 import { echo } from "../../src/jobs/examples/echo.ts";
 import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueueAll } from "../../src/queue/enqueue.ts";
 import { settleAttempts } from "../../src/queue/settle.ts";
 import { createTestPorts, roomyBudget, type TestPorts } from "../support/ports.ts";
-import { useTestDatabase } from "../support/test-database.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
+const adminKey = "sk_the_key_of_the_round_trips";
 let proxy: NeonProxy;
 let ports: TestPorts;
+let env: Record<string, string>;
 
 beforeAll(async () => {
   proxy = await startNeonProxy({ postgresPort: Number(new URL(db.url).port) });
-  const settings = await parseSettings({
-    DATABASE_URL: db.url,
-    SLUICE_NEON_ENDPOINT: proxy.endpoint,
-    SLUICE_ADMIN_KEY: "sk_the_key_of_the_round_trips",
-  });
-  ports = createTestPorts(
-    createNeonDatabase(settings, { timeoutMs: 30_000, isolate: isolateStateFor(settings) }),
-    [echo],
-  );
+  env = { DATABASE_URL: db.url, SLUICE_NEON_ENDPOINT: proxy.endpoint, SLUICE_ADMIN_KEY: adminKey };
+  const settings = await parseSettings(env);
+  const isolate = isolateStateFor(settings);
+  ports = createTestPorts(createNeonDatabase(settings, { timeoutMs: 30_000, isolate }), [echo]);
 });
 afterAll(() => proxy.close());
 
@@ -69,4 +70,99 @@ test.each([
   const ended = claimed.jobs.map((job) => ({ job, outcome }));
   expect(ended).toHaveLength(10);
   expect(await roundTripsOf(() => settleAttempts(ports, ended))).toBe(trips);
+});
+
+describe("over HTTP, what is done to one job", () => {
+  const print = definePulledJob("print", { payload: z.object({}) });
+  const worker = sluice({ jobs: [print] });
+  beforeEach(() => emptyQueue(db.pool));
+
+  /** Counts until the answer is there; what goes on after it is awaited before the next request. */
+  async function send(path: string, body: object) {
+    const later: Promise<unknown>[] = [];
+    const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
+    const init = { method: "POST", headers, body: JSON.stringify(body) };
+    const before = proxy.requests();
+    const response = await worker.fetch(new Request(`https://sluice.test${path}`, init), env, {
+      waitUntil: (work) => void later.push(work),
+    });
+    const trips = proxy.requests() - before;
+    await Promise.all(later);
+    return { trips, status: response.status, body: await response.json() };
+  }
+
+  async function claimJob() {
+    await enqueueAll(ports, [{ type: "print", payload: {} }]);
+    const { body } = await send("/v1/claims", { worker_id: "w1", types: ["print"], limit: 1 });
+    const [job] = claimResponse.parse(body).jobs;
+    if (!job) throw new Error("nothing was claimed");
+    return job;
+  }
+
+  async function buryJob(): Promise<string> {
+    const { job_id, lease } = await claimJob();
+    await send(`/v1/jobs/${job_id}/fail`, { lease, error: "jam", fatal: true });
+    return job_id;
+  }
+
+  test.each([
+    { verb: "complete", fields: { output: { sheets: 2 } }, status: "completed" },
+    { verb: "complete", fields: {}, status: "completed" },
+    { verb: "fail", fields: { error: "jam" }, status: "pending" },
+    { verb: "fail", fields: { error: "jam", fatal: true }, status: "dead" },
+    { verb: "extend", fields: { lease_seconds: 600 }, status: "processing" },
+    { verb: "release", fields: {}, status: "pending" },
+  ])("$verb ($fields) is one round trip", async ({ verb, fields, status }) => {
+    const { job_id, lease } = await claimJob();
+    const answer = await send(`/v1/jobs/${job_id}/${verb}`, { lease, ...fields });
+    expect(answer).toMatchObject({ trips: 1, status: 200, body: { job_id, status } });
+  });
+
+  test("a cancel is one round trip", async () => {
+    const [job] = await enqueueAll(ports, [{ type: "print", payload: {} }]);
+    const answer = await send(`/v1/jobs/${job?.id}/cancel`, {});
+    expect(answer).toMatchObject({ trips: 1, status: 200, body: { job_id: job?.id, status: "cancelled" } });
+  });
+
+  test("a replay is one round trip, and one more to check a new payload by its type", async () => {
+    const ids = [await buryJob(), await buryJob()];
+    const path = (id = "") => `/v1/admin/dlq/${id}/replay`;
+    expect(await send(path(ids[0]), {})).toMatchObject({
+      trips: 1,
+      status: 200,
+      body: { status: "pending" },
+    });
+    expect(await send(path(ids[1]), { payload: {} })).toMatchObject({ trips: 2, status: 200 });
+  });
+
+  test("a discard is one round trip", async () => {
+    const answer = await send(`/v1/admin/dlq/${await buryJob()}/discard`, {});
+    expect(answer).toMatchObject({ trips: 1, status: 200, body: { status: "discarded" } });
+  });
+
+  test.each([
+    { verb: "complete", fields: {}, type: "already_settled" },
+    { verb: "fail", fields: { error: "jam" }, type: "lease_lost" },
+    { verb: "extend", fields: { lease_seconds: 600 }, type: "lease_lost" },
+    { verb: "cancel", fields: {}, type: "conflict" },
+  ])("a $verb that comes too late is refused in one round trip", async ({ verb, fields, type }) => {
+    const { job_id, lease } = await claimJob();
+    await send(`/v1/jobs/${job_id}/complete`, { lease });
+    const answer = await send(`/v1/jobs/${job_id}/${verb}`, { lease, ...fields });
+    expect(answer).toMatchObject({ trips: 1, status: 409, body: { type: `urn:sluice:problem:${type}` } });
+  });
+
+  test("a job that does not exist is not found in one round trip, and one without an id in none", async () => {
+    const { lease } = await claimJob();
+    const unknown = "/v1/jobs/01900000-0000-7000-8000-000000000000";
+    expect(await send(`${unknown}/complete`, { lease })).toMatchObject({ trips: 1, status: 404 });
+    expect(await send(`${unknown}/cancel`, {})).toMatchObject({ trips: 1, status: 404 });
+    expect(await send("/v1/jobs/none/cancel", {})).toMatchObject({ trips: 0, status: 404 });
+  });
+
+  test("settlements of many are one round trip", async () => {
+    const jobs = [await claimJob(), await claimJob()];
+    const settlements = jobs.map(({ job_id, lease }) => ({ job_id, lease, outcome: "complete" }));
+    expect(await send("/v1/settlements", { settlements })).toMatchObject({ trips: 1, status: 200 });
+  });
 });

@@ -59,11 +59,11 @@ describe("a drain round", () => {
     await enqueue(ports, newJob({ type: "unknown", queue: "unknown" }));
     await enqueue(ports, newJob({ type: "remote", queue: "remote" }));
     await enqueue(ports, newJob({ queue: "still" }));
-    await db.run(pause({ queue: "still" }));
+    await db.run(pause("ann", { queue: "still" }));
     await enqueue(ports, newJob({ type: "heavy", queue: "broken" }));
     await db.run(openBreaker("heavy"));
     expect(await runDrainRound(ports, options)).toEqual({ drains: 0 });
-    await db.run(resume({ queue: "still" }));
+    await db.run(resume("ann", { queue: "still" }));
     expect(await runDrainRound(ports, options)).toEqual({ drains: 1 });
   });
 

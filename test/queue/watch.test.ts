@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, inject, test } from "vitest";
 import { noticeBody } from "../../src/contract/alarms.ts";
 import type { AlarmRule } from "../../src/core/alarms/alarm.ts";
 import { alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
-import { claim, silenceAlarmAs } from "../../src/core/sql/index.ts";
+import { claim, silenceAlarm } from "../../src/core/sql/index.ts";
 import { createSender } from "../../src/edge/webhook-sender.ts";
 import type { KeyedTarget } from "../../src/queue/alarms/notify.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
@@ -151,7 +151,7 @@ describe("a notice", () => {
   });
 
   test("is kept back by a silence that somebody set, and sent when that is over", async () => {
-    const silence = (until: Date) => db.run(silenceAlarmAs("me", { alarm: "queue_length_high", until }));
+    const silence = (until: Date) => db.run(silenceAlarm("me", { alarm: "queue_length_high", until }));
     await silence(new Date(Date.now() + 60_000));
     await makeItTooLong();
     await watchBy();

@@ -9,7 +9,7 @@ import {
   pruneDeliveries,
   readAlarms,
   settleDeliveries,
-  silenceAlarmAs,
+  silenceAlarm,
 } from "../../src/core/sql/index.ts";
 import { compile } from "../../src/core/sql/statement.ts";
 import { firing } from "../support/alarms.ts";
@@ -229,13 +229,13 @@ describe("deliveries", () => {
 
 test("a silence lasts until its time, can be ended, and is audited", async () => {
   const until = new Date(Date.now() + 3_600_000);
-  await db.run(silenceAlarmAs("me", { alarm: "dead_letters", until }));
+  await db.run(silenceAlarm("me", { alarm: "dead_letters", until }));
   expect((await known()).silences).toEqual([{ alarm: "dead_letters", until }]);
   expect(await newestAudit(db)).toMatchObject({
     actor: "me",
     action: "silence",
     target: "alarm dead_letters",
   });
-  await db.run(silenceAlarmAs("me", { alarm: "dead_letters", until: new Date() }));
+  await db.run(silenceAlarm("me", { alarm: "dead_letters", until: new Date() }));
   expect((await known()).silences).toEqual([]);
 });

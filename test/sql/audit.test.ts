@@ -1,6 +1,6 @@
 // The audit: every admin operation leaves an entry with what was before and after, and no entry ever changes.
 import { beforeEach, describe, expect, test } from "vitest";
-import { listAudit, pauseAs, replayAs, resumeAs } from "../../src/core/sql/index.ts";
+import { listAudit, pause, replay, resume } from "../../src/core/sql/index.ts";
 import { newestAudit } from "../support/audit.ts";
 import { inSession, sqlState } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -15,7 +15,7 @@ describe("an entry", () => {
     "is left by a pause and a resume of %o",
     async (target) => {
       const name = Object.entries(target).flat().join(" ");
-      expect(await db.run(pauseAs("ann", target))).toBe(true);
+      expect(await db.run(pause("ann", target))).toBe(true);
       expect(await newestAudit(db)).toMatchObject({
         actor: "ann",
         action: "pause",
@@ -23,7 +23,7 @@ describe("an entry", () => {
         before: { paused: false },
         after: { paused: true },
       });
-      expect(await db.run(resumeAs("bob", target))).toBe(true);
+      expect(await db.run(resume("bob", target))).toBe(true);
       expect(await newestAudit(db)).toMatchObject({
         actor: "bob",
         action: "resume",
@@ -35,13 +35,13 @@ describe("an entry", () => {
   );
 
   test("is left by a pause that changed nothing, and says so", async () => {
-    await db.run(pauseAs("ann", { type: "echo" }));
-    expect(await db.run(pauseAs("bob", { type: "echo" }))).toBe(false);
+    await db.run(pause("ann", { type: "echo" }));
+    expect(await db.run(pause("bob", { type: "echo" }))).toBe(false);
     expect(await newestAudit(db)).toMatchObject({ actor: "bob", before: { paused: true } });
   });
 
   test("has the time of the database", async () => {
-    await db.run(pauseAs("ann", { type: "echo" }));
+    await db.run(pause("ann", { type: "echo" }));
     const { at } = await newestAudit(db);
     const row = only(
       await queue.query<{ late: number }>(
@@ -57,7 +57,7 @@ describe("an entry", () => {
     const before = await queue.count("audit");
     await inSession(db.pool, async (client) => {
       await client.query("begin");
-      await client.query("select sluice.pause_as('ann', 'type', 'echo')");
+      await client.query("select sluice.pause('ann', 'type', 'echo')");
       await client.query("rollback");
     });
     expect([await queue.count("audit"), await queue.count("pause")]).toEqual([before, 0]);
@@ -65,8 +65,8 @@ describe("an entry", () => {
     await queue.query(
       "alter table sluice.audit add constraint full_disk check (actor <> 'nobody') not valid",
     );
-    expect(await sqlState(db.run(replayAs("nobody", { id })))).toBe("23514");
-    expect(await sqlState(db.run(pauseAs("nobody", { type: "echo" })))).toBe("23514");
+    expect(await sqlState(db.run(replay("nobody", { id })))).toBe("23514");
+    expect(await sqlState(db.run(pause("nobody", { type: "echo" })))).toBe("23514");
     await queue.query("alter table sluice.audit drop constraint full_disk");
     expect(await queue.find(id)).toMatchObject({ status: "dead" });
     expect(await queue.count("pause")).toBe(0);
@@ -85,7 +85,7 @@ describe("no entry is ever changed or removed", () => {
      select id, 'another', 'pause', 'type echo' from sluice.audit
      on conflict (id) do update set actor = excluded.actor`,
   ])("by its owner: %s", async (text) => {
-    await db.run(pauseAs("ann", { type: "echo" }));
+    await db.run(pause("ann", { type: "echo" }));
     const entries = await db.run(listAudit({ limit: 1000 }));
     expect(await sqlState(queue.query(text))).toBe("42501");
     expect(await db.run(listAudit({ limit: 1000 }))).toEqual(entries);
@@ -105,7 +105,7 @@ describe("no entry is ever changed or removed", () => {
 });
 
 test("the audit is read newest first, in pages that meet without a gap", async () => {
-  for (const n of times(7, (index) => index)) await db.run(pauseAs(`actor ${n}`, { type: "echo" }));
+  for (const n of times(7, (index) => index)) await db.run(pause(`actor ${n}`, { type: "echo" }));
   const first = await db.run(listAudit({ limit: 3 }));
   const second = await db.run(listAudit({ before: first.at(-1)?.id, limit: 3 }));
   expect([...first, ...second].map((entry) => entry.actor)).toEqual(

@@ -52,8 +52,8 @@ async function runEveryVerb(look: (verb: string) => Promise<void>) {
   const dead = await queue.query<{ id: string }>(
     "select id from sluice.closed where status = 'dead' order by id",
   );
-  await then("replay", db.run(replay(dead.slice(0, 2).map((job) => job.id))));
-  await then("discard", db.run(discard(dead.slice(2, 3).map((job) => job.id))));
+  for (const { id } of dead.slice(0, 2)) await then("replay", db.run(replay("ann", { id })));
+  for (const { id } of dead.slice(2, 3)) await then("discard", db.run(discard("ann", { id })));
   const pending = await queue.query<{ id: string }>("select id from sluice.ready limit 2");
   for (const job of pending) await then("cancel", db.run(cancel(job.id)));
   await some(4, { expiresAt: new Date(Date.now() - 1000) });

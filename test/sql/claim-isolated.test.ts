@@ -147,7 +147,7 @@ describe("jobs that were abandoned again", () => {
   test("run with all others again once they were replayed", async () => {
     const [id] = await abandon(1, { maxAttempts: 2 });
     await queue.settle([await queue.claimOne()], { kind: "retry", message: "", retryInSeconds: 0 });
-    await db.run(replay([id ?? ""]));
+    await db.run(replay("ann", { id: id ?? "" }));
     await queue.enqueue({}, {});
     expect(await batches()).toEqual([[3, 0]]);
   });

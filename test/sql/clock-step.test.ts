@@ -2,7 +2,7 @@
 // by ten seconds are what a step back by ten seconds leaves behind. test/clock/ has the same with a real clock.
 import type pg from "pg";
 import { beforeEach, describe, expect, test } from "vitest";
-import { advanceCursors, backlog, replay, snapshot } from "../../src/core/sql/index.ts";
+import { advanceCursors, backlog, replayMany, snapshot } from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
 import { until } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -74,7 +74,7 @@ describe("after the clock has stepped back", () => {
   test("a replay with some time between the jobs reaches all of them", async () => {
     const ids = [await queue.buryOne(), await queue.buryOne()];
     await stepBack(10);
-    await db.run(replay(ids, { secondsApart: 0.001 }));
+    await db.run(replayMany("ann", { type: "echo", count: 2, perMinute: 60_000 }));
     await untilDue();
     expect((await queue.claim()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
   });
@@ -156,5 +156,5 @@ test("every function that writes to scheduled keeps what it wrote reachable", as
     from pg_proc
     where pronamespace = 'sluice'::regnamespace and prosrc ~ '(insert into|update) scheduled'
     order by 1`);
-  expect(writers).toEqual(["fail_jobs", "insert_jobs", "replay"].map((name) => ({ name, is_careful: true })));
+  expect(writers).toEqual(["fail_jobs", "insert_jobs", "revive"].map((name) => ({ name, is_careful: true })));
 });

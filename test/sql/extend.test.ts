@@ -1,6 +1,7 @@
-// extend: holds claimed jobs for longer, by a duration, whole leases or parts of them.
+// extend: claimed jobs keep their lease for longer, whole leases or parts of them.
+
 import { beforeEach, expect, test } from "vitest";
-import { books, extend, reapLeases } from "../../src/core/sql/index.ts";
+import { books, extend, extendOne, reapLeases } from "../../src/core/sql/index.ts";
 import { inSession, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
@@ -126,4 +127,30 @@ test("jobs of several leases are extended in one call", async () => {
     { jobs: 1, minutes: 1 },
     { jobs: 1, minutes: 1 },
   ]);
+});
+
+test("one job is extended alone, and answered as a look at it shows it", async () => {
+  const [first, second] = await claimNew(2);
+  if (!first || !second) throw new Error("two jobs were not claimed");
+  const changed = await db.run(extendOne(first, { seconds: 600 }));
+  expect(changed).toMatchObject({ applied: true, job: { status: "processing" } });
+  expect(changed?.job).toEqual(await queue.find(first.id));
+  expect(secondsFromNow(changed?.leaseExpiresAt ?? new Date(0))).toBeCloseTo(600, -1);
+  expect(await leases()).toEqual([
+    { jobs: 1, minutes: 10 },
+    { jobs: 1, minutes: 1 },
+  ]);
+});
+
+test("one job whose lease is lost is not extended, and the answer shows it; an unknown one is null", async () => {
+  const [job] = await claimNew(1);
+  if (!job) throw new Error("no job was claimed");
+  await queue.settle([job], complete);
+  expect(await db.run(extendOne(job, { seconds: 600 }))).toMatchObject({
+    applied: false,
+    job: { status: "completed" },
+    leaseExpiresAt: null,
+  });
+  const unknown = { ...job, id: "01900000-0000-7000-8000-000000000000" };
+  expect(await db.run(extendOne(unknown, { seconds: 600 }))).toBe(null);
 });

@@ -1,8 +1,8 @@
 // find and list: every job is seen once, whatever table it is in, alone or in pages.
 import { beforeEach, describe, expect, test } from "vitest";
-import type { JobStatus } from "../../src/core/job.ts";
-import type { JobFilter } from "../../src/core/sql/find-job.ts";
-import { cancel, discard, findJob, listJobs } from "../../src/core/sql/index.ts";
+import type { JobStatus, NewJob } from "../../src/core/job.ts";
+import type { DeadLetterFilter, JobFilter } from "../../src/core/sql/find-job.ts";
+import { cancel, discard, findJob, listDeadLetters, listJobs, replay } from "../../src/core/sql/index.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, times, verbsOf } from "../support/verbs.ts";
 
@@ -19,7 +19,7 @@ async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {
   await queue.settle([await queue.claimOne()], { kind: "complete", output: "done" });
   const dead = await queue.buryOne(fields);
   const discarded = await queue.buryOne(fields);
-  await db.run(discard([discarded]));
+  await db.run(discard("ann", { id: discarded }));
   const cancelled = await queue.enqueueOne(fields);
   await db.run(cancel(cancelled));
   const processing = await queue.enqueueOne(fields);
@@ -163,5 +163,47 @@ describe("the view sluice.jobs", () => {
       "select count(*)::int as rows, count(distinct id)::int as jobs from sluice.jobs",
     );
     expect(rows).toEqual([{ rows: 15, jobs: 15 }]);
+  });
+});
+
+describe("a list of dead letters", () => {
+  const listDead = async (filter: Partial<DeadLetterFilter> = {}) =>
+    (await db.run(listDeadLetters({ limit: 100, ...filter }))).map((job) => job.id);
+
+  async function bury(count: number, fields: Partial<NewJob> = {}): Promise<string[]> {
+    const ids: string[] = [];
+    for (let n = 0; n < count; n++) ids.push(await queue.buryOne(fields));
+    return ids;
+  }
+
+  test("has only dead jobs, newest first, each with all its errors", async () => {
+    const ids = await bury(3);
+    await queue.enqueueOne();
+    const [discarded = ""] = await bury(1, { type: "other" });
+    await db.run(discard("ann", { id: discarded }));
+    expect(await listDead()).toEqual(ids.toReversed());
+    const [newest] = await db.run(listDeadLetters({ limit: 1 }));
+    expect(newest).toMatchObject({ status: "dead", deadReason: "fatal", errors: [{ message: "no use" }] });
+  });
+
+  test("can be of one type and of one reason", async () => {
+    const [echo] = await bury(1);
+    const [other] = await bury(1, { type: "other" });
+    const exhausted = await queue.enqueueOne({ maxAttempts: 1 });
+    await queue.settle([await queue.claimOne()], { kind: "retry", message: "busy" });
+    expect(await listDead({ type: "other" })).toEqual([other]);
+    expect(await listDead({ reason: "exhausted" })).toEqual([exhausted]);
+    expect(await listDead({ type: "echo", reason: "fatal" })).toEqual([echo]);
+    expect(await listDead({ type: "nobody" })).toEqual([]);
+  });
+
+  test("comes in pages without a gap, though jobs die and are replayed in between", async () => {
+    const ids = await bury(7);
+    const first = await listDead({ limit: 3 });
+    await bury(1);
+    await db.run(replay("ann", { id: first.at(-1) ?? "" }));
+    const second = await listDead({ before: first.at(-1), limit: 3 });
+    const third = await listDead({ before: second.at(-1), limit: 3 });
+    expect([...first, ...second, ...third]).toEqual(ids.toReversed());
   });
 });

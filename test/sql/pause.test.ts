@@ -11,26 +11,26 @@ beforeEach(() => emptyQueue(db.pool));
 
 test("a paused queue is not claimed from, whatever the type, until it is resumed", async () => {
   await queue.enqueue({ queue: "heavy" }, { queue: "heavy", type: "other" }, {});
-  expect(await db.run(pause({ queue: "heavy" }))).toBe(true);
+  expect(await db.run(pause("ann", { queue: "heavy" }))).toBe(true);
   expect(await queue.claim({ queue: "heavy", types: ["echo", "other"] })).toEqual([]);
   expect(await queue.claim()).toHaveLength(1);
-  expect(await db.run(resume({ queue: "heavy" }))).toBe(true);
+  expect(await db.run(resume("ann", { queue: "heavy" }))).toBe(true);
   expect(await queue.claim({ queue: "heavy", types: ["echo", "other"] })).toHaveLength(2);
 });
 
 test("a paused type is not claimed in any queue, and the types beside it are", async () => {
   await queue.enqueue({ priority: 9 }, { queue: "heavy" }, { type: "other" });
-  await db.run(pause({ type: "echo" }));
+  await db.run(pause("ann", { type: "echo" }));
   expect(await queue.claim({ types: ["echo", "other"] })).toMatchObject([{ type: "other" }]);
   expect(await queue.claim({ queue: "heavy" })).toEqual([]);
-  await db.run(resume({ type: "echo" }));
+  await db.run(resume("ann", { type: "echo" }));
   expect(await queue.claim({ types: ["echo", "other"] })).toHaveLength(1);
   expect(await queue.claim({ queue: "heavy" })).toHaveLength(1);
 });
 
 test("a claim beside a paused type says truly whether there is more", async () => {
   await queue.enqueue(...times(10, () => ({})), ...times(3, () => ({ type: "other" })));
-  await db.run(pause({ type: "echo" }));
+  await db.run(pause("ann", { type: "echo" }));
   for (const [size, hasMore] of [
     [2, true],
     [1, false],
@@ -42,7 +42,7 @@ test("a claim beside a paused type says truly whether there is more", async () =
 
 test("a queue and a type of one name are paused apart", async () => {
   await queue.enqueue({ type: "same" }, { queue: "same" });
-  await db.run(pause({ queue: "same" }));
+  await db.run(pause("ann", { queue: "same" }));
   expect(await queue.claim({ types: ["same"] })).toHaveLength(1);
   expect(await queue.claim({ queue: "same" })).toEqual([]);
 });
@@ -50,21 +50,21 @@ test("a queue and a type of one name are paused apart", async () => {
 test("what is paused still takes jobs, and what was claimed before may finish", async () => {
   await queue.enqueueOne();
   const job = await queue.claimOne();
-  await db.run(pause({ type: "echo" }));
+  await db.run(pause("ann", { type: "echo" }));
   expect(await queue.settle([job], complete)).toMatchObject([{ applied: true }]);
   const id = await queue.enqueueOne();
   expect(await queue.find(id)).toMatchObject({ status: "pending" });
 });
 
 test("pausing or resuming twice changes nothing the second time, and the answer says so", async () => {
-  expect(await db.run(resume({ type: "echo" }))).toBe(false);
-  expect(await db.run(pause({ type: "echo" }))).toBe(true);
-  expect(await db.run(pause({ type: "echo" }))).toBe(false);
-  expect(await db.run(resume({ type: "echo" }))).toBe(true);
-  const answers = await Promise.all(times(8, () => db.run(pause({ queue: "default" }))));
+  expect(await db.run(resume("ann", { type: "echo" }))).toBe(false);
+  expect(await db.run(pause("ann", { type: "echo" }))).toBe(true);
+  expect(await db.run(pause("ann", { type: "echo" }))).toBe(false);
+  expect(await db.run(resume("ann", { type: "echo" }))).toBe(true);
+  const answers = await Promise.all(times(8, () => db.run(pause("ann", { queue: "default" }))));
   expect(answers.filter(Boolean)).toHaveLength(1);
 });
 
 test("only queues and types can be paused", async () => {
-  expect(await sqlState(queue.query("select sluice.pause('job', 'x')"))).toBe("23514");
+  expect(await sqlState(queue.query("select sluice.pause('ann', 'job', 'x')"))).toBe("23514");
 });

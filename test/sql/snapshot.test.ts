@@ -99,7 +99,7 @@ describe("the oldest due job", () => {
     if (how === "replayed") await queue.settle([job], { kind: "bury", message: "" });
     const old = await makeOlder(queue, id, 2);
     await watched();
-    if (how === "replayed") await db.run(replay([old]));
+    if (how === "replayed") await db.run(replay("ann", { id: old }));
     else await queue.settle([{ ...job, id: old }], { kind: "retry", message: "", retryInSeconds: 0 });
     expect(await oldestDue()).toBeLessThan(10);
     await watched();

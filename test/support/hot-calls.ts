@@ -22,6 +22,10 @@ const settle = "select sluice.settle($1, $2, $3)";
 const enqueue = "select * from sluice.enqueue_jobs($1)";
 const extend = "select * from sluice.extend($1, $2, 600)";
 const cancel = "select sluice.cancel($1)";
+const replay = "select sluice.replay('ann', $1)";
+const discard = "select sluice.discard('ann', $1)";
+const settleOne = "select sluice.settle_one($1, $2)";
+const extendOne = "select sluice.extend_one($1, $2, 600)";
 const find = "select * from sluice.find_job($1)";
 const reap = (limit: number) => compile(reapLeases({ limit }));
 const list = "select * from sluice.list_jobs($1, $2, $3, $4, $5, 100)";
@@ -58,8 +62,12 @@ export const hotCalls: readonly HotCall[] = [
   ]),
   of("extend 100", extend, (c) => held(c), 60, ["lease_by_key"]),
   of("extend 50 of 100", extend, async (c) => half(await held(c)), 60, ["lease_by_key"]),
-  of("cancel a waiting job", cancel, (c) => idOf(c, "ready"), 40, ["ready_by_id"]),
-  of("cancel a scheduled job", cancel, (c) => idOf(c, "scheduled"), 40, ["scheduled_by_id"]),
+  of("cancel a waiting job", cancel, (c) => idOf(c, "ready"), 100, ["ready_by_id", "job_pkey"]),
+  of("cancel a scheduled job", cancel, (c) => idOf(c, "scheduled"), 100, ["scheduled_by_id", "job_pkey"]),
+  of("replay a dead job", replay, (c) => idOf(c, "closed"), 100, ["closed_pkey", "job_pkey"]),
+  of("discard a dead job", discard, (c) => idOf(c, "closed"), 100, ["closed_pkey", "job_pkey"]),
+  of("settle 1 and answer with it", settleOne, (c) => oneClaimed(c), 160, ["lease_by_key", "job_pkey"]),
+  of("extend 1 and answer with it", extendOne, (c) => oneClaimed(c), 300, ["lease_by_key", "job_pkey"]),
   of("find a waiting job", find, (c) => idOf(c, "ready"), 60, ["job_pkey", "ready_by_id"]),
   of("find a scheduled job", find, (c) => idOf(c, "scheduled"), 60, ["job_pkey", "scheduled_by_id"]),
   of("find a dead job", find, (c) => idOf(c, "closed"), 60, ["job_pkey", "closed_pkey"]),
@@ -149,6 +157,11 @@ async function settlements(
 async function held(client: pg.ClientBase): Promise<[ids: string[], keys: string[]]> {
   const { ids, keys } = await claimed(client, 100);
   return [ids, keys];
+}
+
+async function oneClaimed(client: pg.ClientBase): Promise<unknown[]> {
+  const { ids, keys } = await claimed(client, 1);
+  return [ids[0], keys[0]];
 }
 
 function half([ids, keys]: [string[], string[]]): unknown[] {

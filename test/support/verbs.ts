@@ -1,10 +1,12 @@
 // The engine's verbs in short, for tests that chain them: a test names only what it is about.
 import type { QueryResultRow } from "pg";
 import type { ClaimedJob, Held, Job, NewJob, Outcome } from "../../src/core/job.ts";
+import type { ChangedJob } from "../../src/core/job-row.ts";
 import type { Settled } from "../../src/core/settlements.ts";
 import type { Claim, Claimed } from "../../src/core/sql/claim.ts";
 import type { EnqueuedJob } from "../../src/core/sql/enqueue.ts";
 import { claim, enqueue, findJob, settle } from "../../src/core/sql/index.ts";
+import type { Statement } from "../../src/core/sql/statement.ts";
 import { newJob } from "./jobs.ts";
 import type { TestDatabase } from "./test-database.ts";
 
@@ -16,6 +18,8 @@ export interface Verbs {
   claimOne(options?: Partial<Claim>): Promise<ClaimedJob>;
   settle(jobs: readonly Held[], outcome: Outcome): Promise<Settled[]>;
   find(id: string): Promise<Job>;
+  /** Whether a statement about one job changed it. */
+  isApplied(statement: Statement<ChangedJob | null>): Promise<boolean>;
   /** A job that is dead for a fatal error. */
   buryOne(fields?: Partial<NewJob>): Promise<string>;
   query<T extends QueryResultRow>(text: string, values?: unknown[]): Promise<T[]>;
@@ -37,6 +41,7 @@ export function verbsOf(db: TestDatabase): Verbs {
     claimOne: async (options) => only(await verbs.claim({ limit: 1, ...options })),
     settle: async (jobs, outcome) => await db.run(settle(jobs.map((job) => ({ job, outcome })))),
     find: async (id) => found(await db.run(findJob(id))),
+    isApplied: async (statement) => (await db.run(statement))?.applied ?? false,
     buryOne: async (fields = {}) => {
       const id = await verbs.enqueueOne(fields);
       const job = await verbs.claimOne({ types: [fields.type ?? "echo"], queue: fields.queue ?? "default" });

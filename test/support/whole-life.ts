@@ -7,21 +7,21 @@ import {
   changeAlarms,
   claim,
   claimDeliveries,
-  discardAs,
+  discard,
   dropOldestDay,
   enqueue,
   extend,
   findJob,
   foldLedger,
   listJobs,
-  pauseAs,
+  pause,
   prune,
   pruneDeliveries,
   readAlarms,
   reapExpired,
   reapLeases,
-  replayAs,
-  resumeAs,
+  replay,
+  resume,
   settle,
   settleDeliveries,
   snapshot,
@@ -42,9 +42,9 @@ export async function wholeLife(db: Database): Promise<void> {
   const again = await db.run(enqueue([newJob({ ...later, idempotencyKey: "k0" })]));
   expect(again).toMatchObject([{ id: ids[0], deduplicated: true, status: "pending" }]);
 
-  await db.run(pauseAs("ann", { type: "echo" }));
+  await db.run(pause("ann", { type: "echo" }));
   expect(await db.run(claim(next))).toMatchObject({ jobs: [] });
-  await db.run(resumeAs("ann", { type: "echo" }));
+  await db.run(resume("ann", { type: "echo" }));
   const { jobs: held } = await db.run(claim(next));
   expect(held.map((job) => job.id)).toEqual(ids);
   expect(await db.run(extend(held.slice(1, 3), { seconds: 600 }))).toHaveLength(2);
@@ -64,11 +64,11 @@ export async function wholeLife(db: Database): Promise<void> {
 
   const [dead] = await db.run(listJobs({ status: "dead", limit: 10 }));
   expect(dead?.id).toBe(ids[0]);
-  expect(await db.run(replayAs("ann", { id: dead?.id ?? "" }))).toBe(true);
+  expect(await db.run(replay("ann", { id: dead?.id ?? "" }))).toMatchObject({ applied: true });
   await db.run(claim({ ...next, leaseSeconds: -1 }));
   expect(await db.run(reapLeases({ limit: 10 }))).toEqual({ returned: 1, buried: 0 });
-  expect(await db.run(cancel(ids[0] ?? ""))).toBe(true);
-  expect(await db.run(discardAs("ann", { id: ids[0] ?? "" }))).toBe(false);
+  expect(await db.run(cancel(ids[0] ?? ""))).toMatchObject({ applied: true });
+  expect(await db.run(discard("ann", { id: ids[0] ?? "" }))).toMatchObject({ applied: false });
   await db.run(enqueue([newJob({ expiresAt: new Date(Date.now() - 1000) })]));
   expect(await db.run(reapExpired({ limit: 10 }))).toBe(1);
 

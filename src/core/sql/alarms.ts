@@ -76,7 +76,7 @@ export function changeAlarms(
   };
 }
 
-export function silenceAlarmAs(
+export function silenceAlarm(
   actor: string,
   { alarm, until }: { alarm: AlarmName; until: Date },
 ): Statement<void> {
@@ -84,7 +84,7 @@ export function silenceAlarmAs(
     name: "silence alarm",
     isRepeatable: false, // it would be audited twice
     build: (schema) => sql`
-      select ${schema}.silence_alarm_as(${actor}::text, ${alarm}::text, ${until.toISOString()}::timestamptz)`,
+      select ${schema}.silence_alarm(${actor}::text, ${alarm}::text, ${until.toISOString()}::timestamptz)`,
     decode: () => undefined,
   };
 }
@@ -95,7 +95,7 @@ export function auditTestNotice(actor: string, results: readonly object[]): Stat
     name: "audit test notice",
     isRepeatable: false,
     build: (schema) => sql`
-      select ${schema}.test_alarms_as(${actor}::text, ${JSON.stringify(results)}::jsonb)`,
+      select ${schema}.audit_test_notice(${actor}::text, ${JSON.stringify(results)}::jsonb)`,
     decode: () => undefined,
   };
 }

@@ -1,13 +1,15 @@
-// extend: holds jobs for longer; answers with those that are still held. See migrations/functions/extend.sql.
+// extend: claimed jobs keep their lease for longer. See migrations/functions/extend.sql.
 import { sql } from "drizzle-orm";
 import type { Held } from "../job.ts";
-import { many, type Statement, time, timeOf } from "./statement.ts";
+import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
+import { many, one, type Statement, time, timeOf } from "./statement.ts";
 
 export interface Extended {
   id: string;
   leaseExpiresAt: Date;
 }
 
+/** Answers with the jobs whose lease was not lost. */
 export function extend(jobs: readonly Held[], { seconds }: { seconds: number }): Statement<Extended[]> {
   return {
     name: "extend",
@@ -20,5 +22,18 @@ export function extend(jobs: readonly Held[], { seconds }: { seconds: number }):
         ${seconds}::float8
       )`,
     decode: many((row) => ({ id: row.id as string, leaseExpiresAt: timeOf(row.lease_expires_at) })),
+  };
+}
+
+export function extendOne(
+  { id, leaseKey }: Held,
+  { seconds }: { seconds: number },
+): Statement<ChangedJob | null> {
+  return {
+    name: "extend one",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${schema}.extend_one(${id}::uuid, ${leaseKey}::uuid, ${seconds}::float8) as changed`,
+    decode: one((row) => decodeChangedJob(row.changed)),
   };
 }

@@ -1,8 +1,9 @@
 // find job, list jobs, list dead letters: everything there is to know of jobs. See migrations/functions/jobs.sql
 // and list.sql.
 import { sql } from "drizzle-orm";
-import type { DeadReason, Job, JobError, JobStatus, Json, Payload } from "../job.ts";
-import { many, optional, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
+import type { DeadReason, Job, JobStatus } from "../job.ts";
+import { decodeJob } from "../job-row.ts";
+import { many, optional, type Statement, time } from "./statement.ts";
 
 export interface JobFilter {
   /** Left out: all of them. */
@@ -72,30 +73,5 @@ export function listDeadLetters(filter: DeadLetterFilter): Statement<Job[]> {
         ${filter.limit}::int
       )`,
     decode: many(decodeJob),
-  };
-}
-
-function decodeJob(row: Row): Job {
-  return {
-    id: row.id as string,
-    type: row.type as string,
-    queue: row.queue as string,
-    status: row.status as JobStatus,
-    priority: Number(row.priority),
-    payload: row.payload as Payload,
-    attempts: Number(row.attempts),
-    maxAttempts: Number(row.max_attempts),
-    createdAt: timeOf(row.created_at),
-    scheduledAt: timeOf(row.scheduled_at),
-    startedAt: timeOrNull(row.started_at),
-    completedAt: timeOrNull(row.completed_at),
-    expiresAt: timeOf(row.expires_at),
-    errors: row.errors as JobError[],
-    deadReason: row.dead_reason as DeadReason | null,
-    partitionKey: row.partition_key as string | null,
-    tags: (row.tags as string[] | null) ?? [],
-    idempotencyKey: row.idempotency_key as string | null,
-    traceparent: row.traceparent as string | null,
-    output: row.output as Json,
   };
 }

@@ -1,31 +1,18 @@
-// pause, resume: a queue or a type. The answer says whether that changed anything. What a caller of the API does is
-// audited too. See migrations/functions/pause.sql and audit.sql.
+// pause, resume: a queue or a type. They answer whether that changed anything. See migrations/functions/pause.sql.
 import { sql } from "drizzle-orm";
 import { one, type Statement } from "./statement.ts";
 
 export type Pausable = { queue: string } | { type: string };
 
-export function pause(target: Pausable): Statement<boolean> {
-  const [kind, name] = nameOf(target);
-  return {
-    name: "pause",
-    isRepeatable: true,
-    build: (schema) => sql`select ${schema}.pause(${kind}::text, ${name}::text) as changed`,
-    decode: one((row) => row.changed as boolean),
-  };
+export function pause(actor: string, target: Pausable): Statement<boolean> {
+  return changePause("pause", actor, target);
 }
 
-export function resume(target: Pausable): Statement<boolean> {
-  const [kind, name] = nameOf(target);
-  return {
-    name: "resume",
-    isRepeatable: true,
-    build: (schema) => sql`select ${schema}.resume(${kind}::text, ${name}::text) as changed`,
-    decode: one((row) => row.changed as boolean),
-  };
+export function resume(actor: string, target: Pausable): Statement<boolean> {
+  return changePause("resume", actor, target);
 }
 
-/** Has it, or had it, jobs; or is it paused? */
+/** True for a queue that has or had jobs, or is paused. */
 export function knowsQueue(name: string): Statement<boolean> {
   return {
     name: "knows queue",
@@ -35,28 +22,13 @@ export function knowsQueue(name: string): Statement<boolean> {
   };
 }
 
-export function pauseAs(actor: string, target: Pausable): Statement<boolean> {
-  const [kind, name] = nameOf(target);
+function changePause(verb: "pause" | "resume", actor: string, target: Pausable): Statement<boolean> {
+  const [kind, name] = "queue" in target ? ["queue", target.queue] : ["type", target.type];
   return {
-    name: "pause as",
+    name: verb,
     isRepeatable: true,
     build: (schema) =>
-      sql`select ${schema}.pause_as(${actor}::text, ${kind}::text, ${name}::text) as changed`,
+      sql`select ${schema}.${sql.raw(verb)}(${actor}::text, ${kind}::text, ${name}::text) as changed`,
     decode: one((row) => row.changed as boolean),
   };
-}
-
-export function resumeAs(actor: string, target: Pausable): Statement<boolean> {
-  const [kind, name] = nameOf(target);
-  return {
-    name: "resume as",
-    isRepeatable: true,
-    build: (schema) =>
-      sql`select ${schema}.resume_as(${actor}::text, ${kind}::text, ${name}::text) as changed`,
-    decode: one((row) => row.changed as boolean),
-  };
-}
-
-function nameOf(target: Pausable): [kind: string, name: string] {
-  return "queue" in target ? ["queue", target.queue] : ["type", target.type];
 }

@@ -15,7 +15,7 @@ export const cancels = anyPick.map((pick) =>
     async (model, { db }) => {
       const job = pickJob(model, pick);
       const isPending = job.status === "pending";
-      deepStrictEqual(await db.run(cancel(job.id)), isPending);
+      deepStrictEqual((await db.run(cancel(job.id)))?.applied, isPending);
       if (isPending) job.status = "cancelled";
     },
     hasJobs,
@@ -31,9 +31,11 @@ export const revisions = fc
       async (model, { db }) => {
         const dead = isDead ? model.all((job) => job.status === "dead") : [];
         const job = dead[pick % dead.length] ?? pickJob(model, pick);
-        const expected = job.status === "dead" ? [job.id] : [];
-        deepStrictEqual(await db.run(verb === "replay" ? replay([job.id]) : discard([job.id])), expected);
-        if (job.status !== "dead") return;
+        const { id } = job;
+        const wasDead = job.status === "dead";
+        const statement = verb === "replay" ? replay("ann", { id }) : discard("ann", { id });
+        deepStrictEqual((await db.run(statement))?.applied, wasDead);
+        if (!wasDead) return;
         if (verb === "replay") model.replay(job);
         else job.status = "discarded";
       },
@@ -53,6 +55,6 @@ export const pauses = fc
       if (verb === "pause") model.paused.add(name);
       else model.paused.delete(name);
       const changed = model.paused.size !== before;
-      deepStrictEqual(await db.run(verb === "pause" ? pause(target) : resume(target)), changed);
+      deepStrictEqual(await db.run(verb === "pause" ? pause("ann", target) : resume("ann", target)), changed);
     }),
   );

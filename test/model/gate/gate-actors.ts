@@ -93,7 +93,8 @@ const operator: Actor = async ({ pool, committed }, random) => {
     "select id from sluice.closed where status = 'dead' order by random() limit 3",
   );
   const dead = rows.map((row) => row.id as string);
-  await runOn(pool, random.isLikely(0.8) ? replay(dead) : discard(dead));
+  const isReplay = random.isLikely(0.8);
+  for (const id of dead) await runOn(pool, isReplay ? replay("ann", { id }) : discard("ann", { id }));
   return restMs.operator;
 };
 

@@ -10,6 +10,10 @@ import type { Lease } from "./lease.ts";
 /** As the engine stores it (migrations/functions/settle.sql). */
 const keptMessageLength = 4000;
 
+type WithoutId<T> = T extends unknown ? Omit<T, "job_id"> : never;
+/** The settlement of a job that the path names. */
+export type OneSettlement = WithoutId<SettlementRequest>;
+
 export interface Told extends Settled {
   /** Not applied because this very lease had settled it so before. */
   repeated: boolean;
@@ -37,7 +41,11 @@ export async function withPresentState(
  * back, and that is its holder's own doing. So a job that completed in this attempt, which left no error, was completed by
  * this lease, also when the job was replayed since and counts anew. A release leaves nothing behind to be told by.
  */
-function isOwnWork({ status, attempts, errors }: JobState, asked: SettlementRequest, lease: Lease): boolean {
+export function isOwnWork(
+  { status, attempts, errors }: Omit<JobState, "id">,
+  asked: OneSettlement,
+  lease: Lease,
+): boolean {
   const ofAttempt = errors.filter(({ attempt }) => attempt === lease.attempt);
   if (asked.outcome === "complete")
     return status === "completed" && attempts === lease.attempt && ofAttempt.length === 0;

@@ -4,7 +4,7 @@ import type { AlarmsResponse, TestNoticeResponse } from "../../../contract/alarm
 import type { AlarmRule, AlarmState } from "../../../core/alarms/alarm.ts";
 import { type Deployment, linkOf, noticeBody, runbookOf } from "../../../core/alarms/notice.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import { auditTestNotice, readAlarms, settleDeliveries, silenceAlarmAs } from "../../../core/sql/index.ts";
+import * as sql from "../../../core/sql/index.ts";
 import { type KeyedTarget, notify } from "../../../queue/alarms/notify.ts";
 import { type TargetState, targetStates } from "../../../queue/alarms/targets.ts";
 import type { AppEnv } from "../app-env.ts";
@@ -12,7 +12,7 @@ import type { Handlers } from "../operation-routes.ts";
 
 export const listAlarms: Handlers["listAlarms"] = async (context) => {
   const { ports, settings } = context.env;
-  const known = await ports.db.run(readAlarms());
+  const known = await ports.db.run(sql.readAlarms());
   const targets = targetStates(settings.alarmTargets, known.targets);
   const body: AlarmsResponse = {
     alarms: known.alarms.map(({ state }) => alarmResponse(state, settings.deployment)),
@@ -30,15 +30,15 @@ export const sendTestNotice: Handlers["sendTestNotice"] = async (context, { body
   if (wanted && targets.length === 0)
     throw new SluiceError("not_found", `there is no alarm target "${wanted}"`);
   const results = await Promise.all(targets.map((target) => sendTest(context, target)));
-  await ports.db.run(settleDeliveries(results.map(({ settled }) => settled)));
+  await ports.db.run(sql.settleDeliveries(results.map(({ settled }) => settled)));
   const body: TestNoticeResponse = { targets: results.map(({ answer }) => answer) };
-  await ports.db.run(auditTestNotice(context.get("caller").actor, body.targets));
+  await ports.db.run(sql.auditTestNotice(context.get("caller").actor, body.targets));
   return context.json(body);
 };
 
 export const silenceAlarm: Handlers["silenceAlarm"] = async (context, { body: { alarm, until } }) => {
   const silence = { alarm, until: new Date(until) };
-  await context.env.ports.db.run(silenceAlarmAs(context.get("caller").actor, silence));
+  await context.env.ports.db.run(sql.silenceAlarm(context.get("caller").actor, silence));
   return context.json({ alarm, until: silence.until.toISOString() });
 };
 

@@ -9,8 +9,8 @@ import type { AppEnv } from "../app-env.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import { jobResponseOf } from "../codec/job-response.ts";
 import { checkPayload } from "../codec/payload.ts";
+import { changeJobInPath, findJobInPath } from "../job-in-path.ts";
 import type { Handlers } from "../operation-routes.ts";
-import { jobOf } from "./jobs.ts";
 
 export const listDeadLetters: Handlers["listDeadLetters"] = async (context, { query }) => {
   const { cursor, ...filter } = query;
@@ -25,19 +25,19 @@ export const listDeadLetters: Handlers["listDeadLetters"] = async (context, { qu
 };
 
 export const getDeadLetter: Handlers["getDeadLetter"] = async (context) => {
-  const job = await jobOf(context);
+  const job = await findJobInPath(context);
   if (job.status !== "dead") throw new SluiceError("not_found", `job ${job.id} is not a dead letter`);
   return context.json(jobResponseOf(job));
 };
 
 export const replayDeadLetters: Handlers["replayDeadLetters"] = async (context, { body }) => {
-  const { dry_run, per_minute: perMinute, ...asked } = body;
+  const { dry_run, per_minute: perMinute, ...wanted } = body;
   const { ports, nudge } = context.env;
   if (dry_run) {
-    const dead = await ports.db.run(sql.countDeadLetters(asked));
+    const dead = await ports.db.run(sql.countDeadLetters(wanted));
     return context.json({ replayed: dead, dry_run } satisfies ReplayManyResponse);
   }
-  const replayed = await ports.db.run(sql.replayManyAs(context.get("caller").actor, { ...asked, perMinute }));
+  const replayed = await ports.db.run(sql.replayMany(context.get("caller").actor, { ...wanted, perMinute }));
   for (const { queue: name } of replayed) nudge(name);
   const total = replayed.reduce((sum, row) => sum + row.replayed, 0);
   return context.json({ replayed: total, dry_run } satisfies ReplayManyResponse);
@@ -45,34 +45,34 @@ export const replayDeadLetters: Handlers["replayDeadLetters"] = async (context, 
 
 export const replayDeadLetter: Handlers["replayDeadLetter"] = async (context, { body }) => {
   const { payload = null } = body;
-  const { ports, nudge } = context.env;
-  const job = await deadJobOf(context);
-  if (payload) checkNewPayload(context, job, payload);
-  const isReplayed = await ports.db.run(sql.replayAs(context.get("caller").actor, { id: job.id, payload }));
-  if (!isReplayed) throw notDead(job);
-  const replayed = await jobOf(context);
-  nudge(replayed.queue);
-  return context.json(jobResponseOf(replayed));
+  if (payload) checkNewPayload(context, await findDeadLetter(context), payload);
+  const { actor } = context.get("caller");
+  const { applied, job } = await changeJobInPath(context, (id) => sql.replay(actor, { id, payload }));
+  if (!applied) throw notDead(job);
+  context.env.nudge(job.queue);
+  return context.json(jobResponseOf(job));
 };
 
 export const discardDeadLetter: Handlers["discardDeadLetter"] = async (context, { body }) => {
   const { reason = null } = body;
-  const job = await deadJobOf(context);
-  const isDiscarded = await context.env.ports.db.run(
-    sql.discardAs(context.get("caller").actor, { id: job.id, reason }),
-  );
-  if (!isDiscarded) throw notDead(job);
-  return context.json(jobResponseOf(await jobOf(context)));
+  const { actor } = context.get("caller");
+  const { applied, job } = await changeJobInPath(context, (id) => sql.discard(actor, { id, reason }));
+  if (!applied) throw notDead(job);
+  return context.json(jobResponseOf(job));
 };
 
-async function deadJobOf(context: Context<AppEnv>): Promise<Job> {
-  const job = await jobOf(context);
+/** Only the type's own schema can check a new payload, so the job is read first. */
+async function findDeadLetter(context: Context<AppEnv>): Promise<Job> {
+  const job = await findJobInPath(context);
   if (job.status !== "dead") throw notDead(job);
   return job;
 }
 
 function notDead(job: Job): SluiceError {
-  return new SluiceError("conflict", `job ${job.id} is not dead`);
+  return new SluiceError(
+    "conflict",
+    `job ${job.id} is ${job.status}; only a dead job can be replayed or discarded`,
+  );
 }
 
 function checkNewPayload(context: Context<AppEnv>, job: Job, payload: Payload): void {

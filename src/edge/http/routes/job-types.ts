@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { JobTypeResponse, PausedTypeResponse } from "../../../contract/admin.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import { books, listBreakers, listPauses, pauseAs, resumeAs } from "../../../core/sql/index.ts";
+import { books, listBreakers, listPauses, pause, resume } from "../../../core/sql/index.ts";
 import type { OpenBreaker } from "../../../core/sql/place.ts";
 import type { JobType } from "../../../queue/ports.ts";
 import type { AppEnv } from "../app-env.ts";
@@ -32,13 +32,13 @@ export const listJobTypes: Handlers["listJobTypes"] = async (context) => {
 
 export const pauseJobType: Handlers["pauseJobType"] = async (context) => {
   const { type } = definitionOf(context);
-  await context.env.ports.db.run(pauseAs(context.get("caller").actor, { type }));
+  await context.env.ports.db.run(pause(context.get("caller").actor, { type }));
   return context.json({ type, paused: true } satisfies PausedTypeResponse);
 };
 
 export const resumeJobType: Handlers["resumeJobType"] = async (context) => {
   const { type, queue } = definitionOf(context);
-  await context.env.ports.db.run(resumeAs(context.get("caller").actor, { type }));
+  await context.env.ports.db.run(resume(context.get("caller").actor, { type }));
   context.env.nudge(queue);
   return context.json({ type, paused: false } satisfies PausedTypeResponse);
 };

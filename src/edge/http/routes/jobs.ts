@@ -9,7 +9,7 @@ import {
   maxDelaySeconds,
 } from "../../../contract/jobs.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import type { Job, NewJob } from "../../../core/job.ts";
+import type { NewJob } from "../../../core/job.ts";
 import type { EnqueuedJob } from "../../../core/sql/enqueue.ts";
 import * as sql from "../../../core/sql/index.ts";
 import { enqueueAll } from "../../../queue/enqueue.ts";
@@ -17,8 +17,9 @@ import type { AppEnv } from "../app-env.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import { jobResponseOf } from "../codec/job-response.ts";
 import { checkPayload } from "../codec/payload.ts";
-import { checkMayEnqueue, checkMayUse, mayUse, refuseOwnType } from "../guards/auth.ts";
+import { checkMayEnqueue, checkMayUse, refuseOwnType } from "../guards/auth.ts";
 import { checkDepth } from "../guards/depth-limit.ts";
+import { changeJobInPath, findJobInPath } from "../job-in-path.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 /** Drains that one request starts; the cron finds the other queues. */
@@ -55,26 +56,16 @@ export const listJobs: Handlers["listJobs"] = async (context, { query }) => {
 };
 
 export const getJob: Handlers["getJob"] = async (context) =>
-  context.json(jobResponseOf(await jobOf(context)));
+  context.json(jobResponseOf(await findJobInPath(context)));
 
 export const cancelJob: Handlers["cancelJob"] = async (context) => {
-  const { id, type } = await jobOf(context);
-  refuseOwnType(type);
-  const isCancelled = await context.env.ports.db.run(sql.cancel(id));
-  const job = await jobOf(context);
-  if (!isCancelled)
+  const { types } = context.get("caller");
+  const { applied, job } = await changeJobInPath(context, (id) => sql.cancel(id, { types }));
+  refuseOwnType(job.type);
+  if (!applied)
     throw new SluiceError("conflict", `the job is ${job.status}; only a pending job can be cancelled`);
   return context.json(jobResponseOf(job));
 };
-
-/** The job that the path names, if the caller's key may use its type. */
-export async function jobOf(context: Context<AppEnv>): Promise<Job> {
-  const given = context.req.param("id") ?? "";
-  const id = z.uuid().safeParse(given);
-  const job = id.success ? await context.env.ports.db.run(sql.findJob(id.data)) : undefined;
-  if (!job || !mayUse(context, job.type)) throw new SluiceError("not_found", `there is no job ${given}`);
-  return job;
-}
 
 /** One statement, all or none; then a drain for each queue that got something to do now. */
 async function accept(context: Context<AppEnv>, asked: readonly NewJob[]): Promise<EnqueuedJob[]> {

@@ -4,15 +4,15 @@ import type { ClaimResponse, SettlementRequest, SettlementsResponse } from "../.
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Outcome } from "../../../core/job.ts";
-import { claim, extend } from "../../../core/sql/index.ts";
-import { settleAttempts } from "../../../queue/settle.ts";
+import { claim, extendOne } from "../../../core/sql/index.ts";
+import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
 import type { AppEnv } from "../app-env.ts";
 import { jobResponseOf } from "../codec/job-response.ts";
-import { decodeLease, encodeLease } from "../codec/lease.ts";
-import { type Told, withPresentState } from "../codec/repeated-settle.ts";
+import { decodeLease, encodeLease, type Lease } from "../codec/lease.ts";
+import { isOwnWork, type OneSettlement, type Told, withPresentState } from "../codec/repeated-settle.ts";
 import { refuseOwnType } from "../guards/auth.ts";
+import { changeJobInPath } from "../job-in-path.ts";
 import type { Handlers } from "../operation-routes.ts";
-import { jobOf } from "./jobs.ts";
 
 export const claimJobs: Handlers["claimJobs"] = async (context, { body: request }) => {
   const { ports } = context.env;
@@ -60,22 +60,23 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
 };
 
 export const completeJob: Handlers["completeJob"] = (context, { body }) =>
-  settleOne(context, { ...body, outcome: "complete" });
+  settleInPath(context, { ...body, outcome: "complete" });
 
 export const failJob: Handlers["failJob"] = (context, { body }) =>
-  settleOne(context, { ...body, outcome: "fail" });
+  settleInPath(context, { ...body, outcome: "fail" });
 
 export const releaseJob: Handlers["releaseJob"] = (context, { body }) =>
-  settleOne(context, { ...body, outcome: "release" });
+  settleInPath(context, { ...body, outcome: "release" });
 
 export const extendJob: Handlers["extendJob"] = async (context, { body: request }) => {
-  const { id } = await jobOf(context);
   const { key } = decodeLease(request.lease);
   const seconds = request.lease_seconds;
-  const [extended] = await context.env.ports.db.run(extend([{ id, leaseKey: key }], { seconds }));
-  if (!extended) throw leaseLost(id);
-  const lease_expires_at = extended.leaseExpiresAt.toISOString();
-  return context.json({ ...jobResponseOf(await jobOf(context)), lease: request.lease, lease_expires_at });
+  const { applied, job, leaseExpiresAt } = await changeJobInPath(context, (id) =>
+    extendOne({ id, leaseKey: key }, { seconds }),
+  );
+  if (!applied) throw leaseLost(job.id);
+  const lease_expires_at = leaseExpiresAt?.toISOString();
+  return context.json({ ...jobResponseOf(job), lease: request.lease, lease_expires_at });
 };
 
 export const settleJobs: Handlers["settleJobs"] = async (context, { body: request }) => {
@@ -86,27 +87,28 @@ export const settleJobs: Handlers["settleJobs"] = async (context, { body: reques
   return context.json(body);
 };
 
-type WithoutId<T> = T extends unknown ? Omit<T, "job_id"> : never;
-
-async function settleOne(context: Context<AppEnv>, request: WithoutId<SettlementRequest>): Promise<Response> {
-  const { id } = await jobOf(context);
-  const [settled] = await settleAll(context, [{ ...request, job_id: id }]);
-  if (settled?.repeated) throw alreadySettled(id);
-  if (!settled?.applied) throw leaseLost(id);
-  return context.json(jobResponseOf(await jobOf(context)));
+async function settleInPath(context: Context<AppEnv>, settlement: OneSettlement): Promise<Response> {
+  const { ports } = context.env;
+  const lease = decodeLease(settlement.lease);
+  const toEnded = (id: string) => toEndedAttempt(id, settlement, lease);
+  const { applied, job } = await changeJobInPath(context, (id) => settleAttempt(ports, toEnded(id)));
+  if (!applied) throw isOwnWork(job, settlement, lease) ? alreadySettled(job.id) : leaseLost(job.id);
+  context.executionCtx.waitUntil(judgeBreakers(ports, [toEnded(job.id)])); // the puller need not wait for this
+  return context.json(jobResponseOf(job));
 }
 
 async function settleAll(context: Context<AppEnv>, requests: readonly SettlementRequest[]): Promise<Told[]> {
   const { ports } = context.env;
   const leased = requests.map((settlement) => ({ settlement, lease: decodeLease(settlement.lease) }));
-  const ended = leased.map(({ settlement, lease: { key, ...lease } }) => ({
-    job: { ...lease, id: settlement.job_id, leaseKey: key },
-    outcome: toOutcome(settlement),
-  }));
+  const ended = leased.map(({ settlement, lease }) => toEndedAttempt(settlement.job_id, settlement, lease));
   return withPresentState(ports, await settleAttempts(ports, ended), leased);
 }
 
-function toOutcome(request: SettlementRequest): Outcome {
+function toEndedAttempt(id: string, settlement: OneSettlement, { key, ...lease }: Lease): EndedAttempt {
+  return { job: { ...lease, id, leaseKey: key }, outcome: toOutcome(settlement) };
+}
+
+function toOutcome(request: OneSettlement): Outcome {
   switch (request.outcome) {
     case "complete":
       return { kind: "complete", output: request.output };

@@ -5,7 +5,7 @@ import type { PausedQueueResponse, QueueResponse } from "../../../contract/admin
 import { name } from "../../../contract/jobs.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import { books, knowsQueue, listPauses, pauseAs, resumeAs } from "../../../core/sql/index.ts";
+import { books, knowsQueue, listPauses, pause, resume } from "../../../core/sql/index.ts";
 import type { AppEnv } from "../app-env.ts";
 import { pauseOf, totalOf } from "../codec/books-response.ts";
 import type { Handlers } from "../operation-routes.ts";
@@ -21,7 +21,7 @@ export const listQueues: Handlers["listQueues"] = async (context) => {
       .filter((definition) => !isCanary(definition))
       .map((definition) => definition.queue),
     ...byQueue.keys(),
-    ...pauses.filter(({ kind }) => kind === "queue").map((pause) => pause.name),
+    ...pauses.filter(({ kind }) => kind === "queue").map((entry) => entry.name),
   ]);
   const found = [...names].toSorted().map(
     (known): QueueResponse => ({
@@ -35,13 +35,13 @@ export const listQueues: Handlers["listQueues"] = async (context) => {
 
 export const pauseQueue: Handlers["pauseQueue"] = async (context) => {
   const queue = await queueOf(context);
-  await context.env.ports.db.run(pauseAs(context.get("caller").actor, { queue }));
+  await context.env.ports.db.run(pause(context.get("caller").actor, { queue }));
   return context.json({ queue, paused: true } satisfies PausedQueueResponse);
 };
 
 export const resumeQueue: Handlers["resumeQueue"] = async (context) => {
   const queue = await queueOf(context);
-  await context.env.ports.db.run(resumeAs(context.get("caller").actor, { queue }));
+  await context.env.ports.db.run(resume(context.get("caller").actor, { queue }));
   context.env.nudge(queue);
   return context.json({ queue, paused: false } satisfies PausedQueueResponse);
 };

@@ -1,30 +1,29 @@
-// replay as, replay many as, count dead letters, discard as: what a caller of the API does to dead jobs, audited. See
-// migrations/functions/dead-letters.sql.
+// replay, replay many, count dead letters: dead jobs become pending again. See migrations/functions/replay.sql.
 import { sql } from "drizzle-orm";
 import type { DeadReason, Payload } from "../job.ts";
+import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { many, one, type Statement } from "./statement.ts";
 
-/** False: the job is not dead. */
-export function replayAs(
+export function replay(
   actor: string,
   { id, payload = null }: { id: string; payload?: Payload | null },
-): Statement<boolean> {
+): Statement<ChangedJob | null> {
   return {
-    name: "replay as",
-    isRepeatable: false, // the second answer would be that it is no longer dead
+    name: "replay",
+    isRepeatable: false, // the second answer would be that the job is no longer dead
     build: (schema) => sql`
-      select ${schema}.replay_as(
+      select ${schema}.replay(
         ${actor}::text,
         ${id}::uuid,
         ${payload === null ? null : JSON.stringify(payload)}::jsonb
-      ) as replayed`,
-    decode: one((row) => row.replayed as boolean),
+      ) as changed`,
+    decode: one((row) => decodeChangedJob(row.changed)),
   };
 }
 
 export interface ManyDeadLetters {
   type: string;
-  /** Left out: whatever they died of. */
+  /** Left out: of any reason. */
   reason?: DeadReason | undefined;
   /** The oldest come first. */
   count: number;
@@ -32,17 +31,17 @@ export interface ManyDeadLetters {
   perMinute?: number | undefined;
 }
 
-/** How many came back in each queue. */
-export function replayManyAs(
+/** How many jobs of each queue are pending again. */
+export function replayMany(
   actor: string,
   { type, reason, count, perMinute }: ManyDeadLetters,
 ): Statement<{ queue: string; replayed: number }[]> {
   return {
-    name: "replay many as",
+    name: "replay many",
     isRepeatable: false,
     build: (schema) => sql`
       select queue, replayed
-      from ${schema}.replay_many_as(
+      from ${schema}.replay_many(
         ${actor}::text,
         ${type}::text,
         ${reason ?? null}::text,
@@ -53,7 +52,7 @@ export function replayManyAs(
   };
 }
 
-/** How many a replay would take. */
+/** How many jobs a replay would take. */
 export function countDeadLetters({ type, reason, count }: ManyDeadLetters): Statement<number> {
   return {
     name: "count dead letters",
@@ -62,19 +61,5 @@ export function countDeadLetters({ type, reason, count }: ManyDeadLetters): Stat
       select count(*) as dead
       from ${schema}.dead_letters_of(${type}::text, ${reason ?? null}::text, ${count}::int)`,
     decode: one((row) => Number(row.dead)),
-  };
-}
-
-/** False: the job is not dead. */
-export function discardAs(
-  actor: string,
-  { id, reason = null }: { id: string; reason?: string | null },
-): Statement<boolean> {
-  return {
-    name: "discard as",
-    isRepeatable: false,
-    build: (schema) =>
-      sql`select ${schema}.discard_as(${actor}::text, ${id}::uuid, ${reason}::text) as discarded`,
-    decode: one((row) => row.discarded as boolean),
   };
 }

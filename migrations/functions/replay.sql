@@ -1,0 +1,149 @@
+-- replay: dead jobs become pending again, one by its id or many by their type. They start from attempt 0 and keep their
+-- errors. Every replay writes the audit.
+--
+-- Replays and discards of the same job lock its row in `closed`. The first one changes it. The others wait, then find that
+-- the row is gone or no longer dead.
+
+-- Answers as answer_with_job does; `applied` is false when the job is not dead. A new payload is audited with the old one.
+create or replace function replay(p_actor text, p_id uuid, p_payload jsonb default null) returns jsonb
+language plpgsql
+security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_before jsonb;
+begin
+  select jsonb_build_object('status', closed.status, 'dead_reason', closed.reason, 'attempts', closed.attempt)
+         || case when p_payload is null then '{}' else jsonb_build_object('payload', job.payload) end
+  into v_before
+  from closed join job using (id)
+  where closed.id = p_id and closed.status = 'dead'
+  for update of closed;
+  if not found then
+    return answer_with_job(p_id, false);
+  end if;
+  perform revive(array[p_id], p_payload);
+  perform write_audit(p_actor, 'replay', 'job ' || p_id, v_before,
+    jsonb_build_object('status', 'pending', 'attempts', 0)
+    || case when p_payload is null then '{}' else jsonb_build_object('payload', p_payload) end);
+  return answer_with_job(p_id, true);
+end $$;
+
+-- Answers how many jobs of each queue are pending again. One row of the audit names all of them.
+create or replace function replay_many(
+  p_actor text, p_type text, p_reason text, p_count int, p_seconds_apart float8 default 0
+)
+returns table (queue text, replayed bigint)
+language plpgsql
+security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_ids uuid[] := revive(array(select id from dead_letters_of(p_type, p_reason, p_count)), null, p_seconds_apart);
+begin
+  perform write_audit(p_actor, 'replay many', 'type ' || p_type,
+    jsonb_build_object('status', 'dead', 'dead_reason', p_reason),
+    jsonb_build_object('status', 'pending', 'replayed', cardinality(v_ids), 'ids', to_jsonb(v_ids)));
+  return query
+    select lane.queue, count(*)
+    from job join lane using (lane)
+    where job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
+    group by lane.queue;
+end $$;
+
+-- The oldest dead jobs of a type, at most `p_count`; with a reason, only those that died of it.
+create or replace function dead_letters_of(p_type text, p_reason text, p_count int) returns setof closed
+language sql stable
+security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+  select *
+  from closed
+  where status = 'dead'
+    and lane = any(array(select lane.lane from lane where lane.type = p_type))
+    and (p_reason is null or reason = p_reason)
+  order by id
+  limit p_count
+$$;
+
+-- Moves the jobs that are dead from `closed` to `ready`, and answers their ids in order. With `p_seconds_apart` they become
+-- due one after the other, so that a replay of many is not a second outage.
+create or replace function revive(p_ids uuid[], p_payload jsonb default null, p_seconds_apart float8 default 0)
+returns uuid[]
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_fault     text := payload_fault_of(p_payload);
+  v_ids       uuid[];
+  v_lanes     int[];       -- of each job while it was dead
+  v_old_lanes int[];       -- each of them once
+  v_new_lanes int[];       -- where the jobs of each go
+  v_earliest  timestamptz; -- run_at
+begin
+  if v_fault is not null then
+    perform refuse(v_fault);
+  end if;
+  -- Every replay locks in the order of the ids, so two of them cannot deadlock.
+  with locked as materialized (
+    select id from closed where id = any(p_ids) and status = 'dead' order by id for update
+  ),
+  revived as (
+    delete from closed where id = any(array(select id from locked)) returning id, lane
+  )
+  select coalesce(array_agg(id order by id), '{}'), array_agg(lane order by id) into v_ids, v_lanes from revived;
+
+  perform renew(v_ids, p_payload);
+
+  -- An isolated job goes back to the ordinary lane of its type. The lanes come before the statement that moves the jobs:
+  -- lane_of inserts a lane that is missing, and may wait for another transaction that does the same.
+  select array_agg(lane), array_agg(lane_of(queue, type, priority)) into v_old_lanes, v_new_lanes
+  from lane where lane = any(v_lanes);
+
+  with revived as materialized (
+    select dead.id, move.old_lane, move.new_lane as lane, (dead.place - 1) * p_seconds_apart as seconds
+    from unnest(v_ids, v_lanes) with ordinality as dead(id, lane, place)
+    join unnest(v_old_lanes, v_new_lanes) as move(old_lane, new_lane) on move.old_lane = dead.lane
+    order by dead.place
+  ),
+  readied as (
+    insert into ready (seq, id, lane) select nextval('ready_seq'), id, lane from revived where seconds <= 0
+  ),
+  postponed as (
+    insert into scheduled (run_at, id, lane)
+    select clock_timestamp() + make_interval(secs => seconds), id, lane from revived where seconds > 0
+    returning run_at
+  ),
+  booked as (
+    insert into ledger (lane, dead, pending, scheduled)
+    select old_lane, -count(*), null::bigint, null::bigint from revived group by old_lane
+    union all
+    select lane, null, count(*), count(*) filter (where seconds > 0) from revived group by lane
+  )
+  select min(run_at) into v_earliest from postponed;
+  perform keep_reachable(v_earliest);
+  return v_ids;
+end $$;
+
+-- A job that is about to expire gets 30 days more, or it would die again. In hours: the length of 30 days depends on the
+-- session's time zone. `p_ids` are sorted, so that a day's partition can be left out by its bounds.
+create or replace function renew(p_ids uuid[], p_payload jsonb) returns void
+language sql as $$
+  with renewed as (
+    update job
+    set payload = coalesce(p_payload, payload),
+        expires_at = case when expiry_of(id, expires_at) <= now() + interval '24 hours'
+                          then now() + interval '720 hours' else expires_at end
+    where id = any(p_ids) and id >= p_ids[1] and id <= p_ids[cardinality(p_ids)]
+      and (p_payload is not null or expiry_of(id, expires_at) <= now() + interval '24 hours')
+    returning id, expires_at
+  )
+  insert into expiry (expires_at, id) select expires_at, id from renewed where expires_at is not null
+$$;

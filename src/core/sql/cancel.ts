@@ -1,0 +1,18 @@
+// cancel: a pending job never runs. See migrations/functions/cancel.sql.
+import { sql } from "drizzle-orm";
+import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
+import { one, type Statement } from "./statement.ts";
+
+/** Null: there is no such job among the types that the caller may use, which are all where `types` is null. */
+export function cancel(
+  id: string,
+  { types = null }: { types?: readonly string[] | null } = {},
+): Statement<ChangedJob | null> {
+  return {
+    name: "cancel",
+    isRepeatable: false, // the second answer would be that the job is no longer pending
+    build: (schema) => sql`
+      select ${schema}.cancel(${id}::uuid, ${types && sql.param(types)}::text[]) as changed`,
+    decode: one((row) => decodeChangedJob(row.changed)),
+  };
+}

@@ -1,0 +1,39 @@
+// The job that a route's path names: found, or changed by one statement that also answers with it.
+import type { Context } from "hono";
+import * as z from "zod";
+import { SluiceError } from "../../core/errors.ts";
+import type { Job } from "../../core/job.ts";
+import type { ChangedJob } from "../../core/job-row.ts";
+import { findJob } from "../../core/sql/index.ts";
+import type { Statement } from "../../core/sql/statement.ts";
+import type { AppEnv } from "./app-env.ts";
+import { mayUse } from "./guards/auth.ts";
+
+/** Not found, too, where the caller's key may not use its type. */
+export async function findJobInPath(context: Context<AppEnv>): Promise<Job> {
+  const id = parseJobId(context);
+  const job = await context.env.ports.db.run(findJob(id));
+  if (!job || !mayUse(context, job.type)) throw noSuchJob(id);
+  return job;
+}
+
+export async function changeJobInPath(
+  context: Context<AppEnv>,
+  toStatement: (id: string) => Statement<ChangedJob | null>,
+): Promise<ChangedJob> {
+  const id = parseJobId(context);
+  const changed = await context.env.ports.db.run(toStatement(id));
+  if (!changed) throw noSuchJob(id);
+  return changed;
+}
+
+function parseJobId(context: Context<AppEnv>): string {
+  const text = context.req.param("id") ?? "";
+  const id = z.uuid().safeParse(text);
+  if (!id.success) throw noSuchJob(text);
+  return id.data;
+}
+
+function noSuchJob(id: string): SluiceError {
+  return new SluiceError("not_found", `there is no job ${id}`);
+}

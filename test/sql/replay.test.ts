@@ -1,0 +1,225 @@
+// replay: dead jobs become pending again, one by one or many at once, and each replay is audited.
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  books,
+  countDeadLetters,
+  discard,
+  reapExpired,
+  replay,
+  replayMany,
+} from "../../src/core/sql/index.ts";
+import { newestAudit } from "../support/audit.ts";
+import { oneOfEach } from "../support/one-of-each.ts";
+import { inSession, sqlState } from "../support/sessions.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { complete, daySeconds, only, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const isReplayed = (id: string) => queue.isApplied(replay("ann", { id }));
+
+async function bury(count: number, fields: Parameters<typeof queue.buryOne>[0] = {}): Promise<string[]> {
+  const ids: string[] = [];
+  for (let n = 0; n < count; n++) ids.push(await queue.buryOne(fields));
+  return ids;
+}
+
+/** Dead because it used up its one attempt. */
+async function exhaust(): Promise<string> {
+  const id = await queue.enqueueOne({ maxAttempts: 1 });
+  await queue.settle([await queue.claimOne()], { kind: "retry", message: "busy" });
+  return id;
+}
+
+/** Dead because its time had passed. */
+async function expire(): Promise<string> {
+  const id = await queue.enqueueOne({ expiresAt: new Date(Date.now() - 1000) });
+  expect(await db.run(reapExpired({ limit: 10 }))).toBe(1);
+  return id;
+}
+
+/** A time zone in which an hour is left out in ten days, at any time of the year. */
+function zoneWithLostHour(): string {
+  const dayOfYear = (inDays: number) => {
+    const date = new Date(Date.now() + inDays * daySeconds * 1000);
+    const yearStart = Date.UTC(date.getUTCFullYear(), 0, 0);
+    return Math.min(365, Math.floor((date.getTime() - yearStart) / (daySeconds * 1000)));
+  };
+  return `STD0DST,J${dayOfYear(10)},J${dayOfYear(200)}`;
+}
+
+describe("one", () => {
+  test("starts again from its first attempt, and its history stays", async () => {
+    const id = await queue.buryOne({ payload: { n: 1 }, maxAttempts: 1 });
+    const changed = await db.run(replay("ann", { id }));
+    expect(changed).toMatchObject({
+      applied: true,
+      job: {
+        ...{ status: "pending", attempts: 0, deadReason: null, payload: { n: 1 } },
+        errors: [{ attempt: 1, message: "no use" }],
+      },
+    });
+    expect(changed?.job).toEqual(await queue.find(id));
+    const job = await queue.claimOne();
+    expect(job).toMatchObject({ id, attempt: 1, abandonments: 0 });
+    await queue.settle([job], complete);
+    expect(await queue.find(id)).toMatchObject({ status: "completed", attempts: 1 });
+  });
+
+  test("leaves an entry in the audit with what the job was", async () => {
+    const id = await queue.buryOne();
+    await isReplayed(id);
+    expect(await newestAudit(db)).toMatchObject({
+      actor: "ann",
+      action: "replay",
+      target: `job ${id}`,
+      before: { status: "dead", dead_reason: "fatal", attempts: 1 },
+      after: { status: "pending", attempts: 0 },
+    });
+  });
+
+  test("takes a new payload, which the audit has beside the old one", async () => {
+    const id = await queue.buryOne({ payload: { n: 1 } });
+    const changed = await db.run(replay("ann", { id, payload: { n: 2 } }));
+    expect(changed?.job.payload).toEqual({ n: 2 });
+    expect(await queue.claimOne()).toMatchObject({ id, payload: { n: 2 } });
+    expect(await newestAudit(db)).toMatchObject({
+      before: { payload: { n: 1 } },
+      after: { payload: { n: 2 } },
+    });
+  });
+
+  test("is refused with a payload that is no object, and the job stays dead", async () => {
+    const id = await queue.buryOne();
+    expect(await sqlState(queue.query("select sluice.replay('ann', $1, '[]')", [id]))).toBe("22023");
+    expect(await queue.find(id)).toMatchObject({ status: "dead", payload: {} });
+  });
+
+  test("that died of its expiry gets 30 days more", async () => {
+    const id = await expire();
+    await isReplayed(id);
+    const job = await queue.find(id);
+    expect(secondsFromNow(job.expiresAt)).toBeCloseTo(30 * daySeconds, -2);
+    expect(await db.run(reapExpired({ limit: 10 }))).toBe(0);
+    expect(await queue.claim()).toMatchObject([{ id }]);
+  });
+
+  test("gets as long when the session's clock leaves out an hour in these days", async () => {
+    const id = await expire();
+    await inSession(db.pool, async (client) => {
+      await client.query(`set timezone to '${zoneWithLostHour()}'`);
+      await client.query("select sluice.replay('ann', $1)", [id]);
+    });
+    const job = await queue.find(id);
+    expect(secondsFromNow(job.expiresAt)).toBeCloseTo(30 * daySeconds, -2);
+  });
+
+  test("was isolated before and is not any more", async () => {
+    const id = await queue.enqueueOne({ maxAttempts: 1 });
+    await queue.claimOne({ leaseSeconds: -1 });
+    await queue.query("select sluice.reap_leases(10)");
+    await queue.query(
+      `with isolated as (insert into sluice.lane (queue, type, priority, group_size)
+                         select queue, type, priority, 1 from sluice.lane returning lane)
+       update sluice.closed set lane = isolated.lane, abandonments = 1 from isolated`,
+    );
+    expect(await isReplayed(id)).toBe(true);
+    const [job] = await queue.query<{ group_size: number; abandonments: number | null }>(
+      "select group_size, abandonments from sluice.ready join sluice.lane using (lane)",
+    );
+    expect(job).toMatchObject({ group_size: 0 });
+    expect(await queue.claimOne()).toMatchObject({ id, abandonments: 0 });
+  });
+
+  test("that is not dead stays as it is, and nothing is audited", async () => {
+    const { dead, unknown, ...others } = await oneOfEach(db, queue);
+    const audited = await queue.count("audit");
+    for (const [state, id] of Object.entries(others)) {
+      const changed = await db.run(replay("ann", { id }));
+      expect([state, changed?.applied, changed?.job]).toEqual([state, false, await queue.find(id)]);
+    }
+    expect(await db.run(replay("ann", { id: unknown }))).toBe(null);
+    expect(await queue.count("audit")).toBe(audited);
+    expect([await isReplayed(dead), await isReplayed(dead)]).toEqual([true, false]);
+  });
+
+  test("of several replays and a discard at the same time, one gets the job and one is audited", async () => {
+    const id = await queue.buryOne();
+    const audited = await queue.count("audit");
+    const answers = await Promise.all([
+      ...times(8, () => isReplayed(id)),
+      queue.isApplied(discard("bob", { id })),
+    ]);
+    expect(answers.filter(Boolean)).toHaveLength(1);
+    expect(await queue.count("audit")).toBe(audited + 1);
+  });
+});
+
+describe("many", () => {
+  test("are the oldest of a type, up to a count, over all its queues; one entry names them", async () => {
+    const ids = [...(await bury(2)), ...(await bury(1, { queue: "heavy" }))];
+    const [later = ""] = await bury(1);
+    await bury(1, { type: "other" });
+    const replayed = await db.run(replayMany("ann", { type: "echo", count: 3 }));
+    expect(replayed.toSorted((a, b) => a.replayed - b.replayed)).toEqual([
+      { queue: "heavy", replayed: 1 },
+      { queue: "default", replayed: 2 },
+    ]);
+    expect(await queue.find(later)).toMatchObject({ status: "dead" });
+    expect(await queue.count("closed")).toBe(2);
+    expect(await newestAudit(db)).toMatchObject({
+      actor: "ann",
+      action: "replay many",
+      target: "type echo",
+      before: { status: "dead", dead_reason: null },
+      after: { status: "pending", replayed: 3, ids },
+    });
+  });
+
+  test("are only those that died of a reason, if one is given", async () => {
+    const [fatal = ""] = await bury(1);
+    await exhaust();
+    expect(await db.run(replayMany("ann", { type: "echo", reason: "exhausted", count: 10 }))).toEqual([
+      { queue: "default", replayed: 1 },
+    ]);
+    expect(await queue.find(fatal)).toMatchObject({ status: "dead" });
+  });
+
+  test("are counted beforehand by the same rule, which changes nothing", async () => {
+    await bury(3);
+    await exhaust();
+    const audited = await queue.count("audit");
+    expect(await db.run(countDeadLetters({ type: "echo", count: 10 }))).toBe(4);
+    expect(await db.run(countDeadLetters({ type: "echo", count: 2 }))).toBe(2);
+    expect(await db.run(countDeadLetters({ type: "echo", reason: "exhausted", count: 10 }))).toBe(1);
+    expect(await queue.count("closed")).toBe(4);
+    expect(await queue.count("audit")).toBe(audited);
+  });
+
+  test("come back once each, though several replay them at the same time", async () => {
+    await bury(12);
+    const answers = await Promise.all(times(6, () => db.run(replayMany("ann", { type: "echo", count: 12 }))));
+    expect(answers.flat().reduce((sum, row) => sum + row.replayed, 0)).toBe(12);
+    expect(await queue.claim()).toHaveLength(12);
+  });
+
+  test("come back one after the other, so that a replay is not a second outage", async () => {
+    const ids = await bury(3);
+    await db.run(replayMany("ann", { type: "echo", count: 3, perMinute: 2 }));
+    const [first, second, third] = await Promise.all(ids.map((id) => queue.find(id)));
+    const secondsBetween = (a?: Date, b?: Date) =>
+      Math.round(((b?.getTime() ?? 0) - (a?.getTime() ?? 0)) / 1000);
+    expect((await queue.claim()).map((job) => job.id)).toEqual([first?.id]);
+    expect(secondsBetween(second?.scheduledAt, third?.scheduledAt)).toBe(30);
+  });
+});
+
+test("the books balance after replays and discards", async () => {
+  const [first = "", second = ""] = await bury(5);
+  await isReplayed(first);
+  await db.run(discard("ann", { id: second }));
+  await db.run(replayMany("ann", { type: "echo", count: 2 }));
+  expect(only(await db.run(books()))).toMatchObject({ enqueued: 5, pending: 3, dead: 1, discarded: 1 });
+});
