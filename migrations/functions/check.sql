@@ -74,3 +74,51 @@ return case
   when header !~ '^00' then format('00-%s-0%s', substr(header, 4, 49), get_bit(decode(substr(header, 54, 2), 'hex'), 0))
   when length(header) = 55 then header
 end;
+
+-- Refuses a batch with a fault in it. Otherwise says which options its jobs have, so that what none of them needs is
+-- left out.
+create or replace function check_jobs(
+  p_jobs new_job[],
+  out have_key boolean, out have_time boolean, out have_expiry boolean, out have_tags boolean,
+  out are_of_one_lane boolean
+)
+language plpgsql as $$
+declare
+  v_first new_job := p_jobs[1];
+  v_fault text;
+begin
+  select (array_agg(fault) filter (where fault is not null))[1],
+         bool_or((job).idempotency_key is not null),
+         bool_or((job).delay_seconds > 0 or (job).scheduled_at is not null),
+         bool_or((job).expires_at is not null),
+         bool_or(cardinality((job).tags) > 0),
+         bool_and((job).type = v_first.type and (job).queue is not distinct from v_first.queue
+                  and (job).priority is not distinct from v_first.priority)
+  into v_fault, have_key, have_time, have_expiry, have_tags, are_of_one_lane
+  from (
+    select job, coalesce(payload_fault_of(job.payload), fault_of(job)) as fault from unnest(p_jobs) as job
+  ) as checked;
+  if v_fault is not null then
+    perform refuse(v_fault);
+  end if;
+end $$;
+
+-- What an app may not ask for. The HTTP API refuses the same. The Worker's own function, enqueue_jobs, is granted to no
+-- app: through it the canary is enqueued.
+create or replace function outside_fault_of(job new_job) returns text
+language sql stable
+return case
+  when job.type like 'sluice.%' then 'type: those that begin with "sluice." are Sluice''s own'
+  when job.expires_at <= now() then 'expires_at: not in the future'
+end;
+
+create or replace function refuse(p_fault text) returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = 'invalid_parameter_value', message = p_fault;
+end $$;
+
+-- Whether insert_uniform can store the job: whether it has none of the options that take the long way.
+create or replace function is_plain(job new_job) returns boolean
+language sql immutable
+return row(job.delay_seconds, job.scheduled_at, job.expires_at, job.idempotency_key, job.tags) is null;

@@ -1,6 +1,6 @@
 // sluice/client: enqueue jobs and read their state, from anywhere that has `fetch`. Every enqueue carries an idempotency
 // key, so a request whose answer was lost can be sent again without creating a second job. It has no dependencies.
-import type { BatchResponse, EnqueueResponse, JobResponse } from "../contract/jobs.ts";
+import type { BatchResponse, EnqueueResponse, JobOptions, JobResponse } from "../contract/jobs.ts";
 import { type CamelCased, camelCased, snakeCased } from "./field-names.ts";
 import { SluiceRequestError, SluiceTimeoutError } from "./request-error.ts";
 import { createSend, type Fetch, sleep } from "./send.ts";
@@ -24,17 +24,14 @@ export interface ClientOptions<Jobs extends Record<string, TypedJob> = Record<ne
   jobs?: Jobs;
 }
 
-export interface EnqueueOptions {
-  queue?: string;
-  priority?: number;
-  maxAttempts?: number;
-  delaySeconds?: number;
+type OwnTypes = "scheduledAt" | "expiresAt" | "idempotencyKey";
+
+/** All options of a job but `traceparent`, which is a header. */
+export interface EnqueueOptions extends Omit<JobOptions, OwnTypes | "traceparent"> {
   scheduledAt?: Date | string;
   expiresAt?: Date | string;
   /** The same key and the same request return the same job. Without one, only the retries of this call do. */
   idempotencyKey?: string;
-  partitionKey?: string;
-  tags?: readonly string[];
 }
 
 export interface EnqueueManyOptions<Payload> extends Omit<EnqueueOptions, "idempotencyKey"> {

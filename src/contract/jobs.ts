@@ -1,42 +1,41 @@
 // The shapes of the jobs API: what a producer sends and what it gets back.
 import * as z from "zod";
 import { deadReasons, jobStatuses } from "../core/job.ts";
+import { type JobOptions, jobLimits } from "../core/job-options.ts";
 import { json, jsonObject, listOf } from "./json.ts";
 
-export const name = z
-  .string()
-  .regex(
-    /^[a-z][a-z0-9_.-]{0,62}$/,
-    'lower case letters, digits, ".", "_" and "-", at most 63, a letter first',
-  );
+export const name = z.string().regex(jobLimits.namePattern, jobLimits.nameRule);
 export const time = z.iso.datetime({ offset: true });
-/** A time that somebody gives: a year of four digits is what all clients and the database can read. */
+/** A time in a request: all clients and the database can read a year of four digits. */
 export const givenTime = time.refine(
   (text) => !(Date.parse(text) < 0 || Date.parse(text) >= Date.UTC(10_000, 0)),
   "not between 1970 and 9999 in UTC",
 );
-/** A delay and a time reach equally far: 100 years. Later nothing is due by intent. */
-export const maxDelaySeconds = 3_155_760_000;
+const givenDate = givenTime.transform((text) => new Date(text));
+const key = z.string().min(1).max(jobLimits.maxKeyLength);
+const tag = z.string().min(1).max(jobLimits.maxTagLength);
 
+/** A job's options in snake_case. `traceparent` is not here: it is a header. */
 export const enqueueRequest = z
   .strictObject({
     type: z.string().min(1).max(63),
     payload: jsonObject.default({}),
     queue: name.optional(),
-    priority: z.int().min(0).max(9).default(5),
-    max_attempts: z.int().min(1).max(20).optional(),
-    delay_seconds: z.number().min(0).max(maxDelaySeconds).nullable().default(null),
-    scheduled_at: givenTime.nullable().default(null),
-    expires_at: givenTime.nullable().default(null),
-    idempotency_key: z.string().min(1).max(255).nullable().default(null),
-    partition_key: z.string().min(1).max(255).nullable().default(null),
-    tags: listOf(z.string().min(1).max(63), { max: 20 }).default([]),
+    priority: z.int().min(0).max(jobLimits.maxPriority).default(5),
+    max_attempts: z.int().min(1).max(jobLimits.maxAttempts).optional(),
+    delay_seconds: z.number().min(0).max(jobLimits.maxDelaySeconds).nullable().default(null),
+    scheduled_at: givenDate.nullable().default(null),
+    expires_at: givenDate.nullable().default(null),
+    idempotency_key: key.nullable().default(null),
+    partition_key: key.nullable().default(null),
+    tags: listOf(tag, { max: jobLimits.maxTags }).default([]),
   })
   .refine((job) => !(job.delay_seconds && job.scheduled_at), {
     path: ["scheduled_at"],
     message: "delay_seconds and scheduled_at exclude each other",
   });
 export type EnqueueRequest = z.output<typeof enqueueRequest>;
+export type { JobOptions };
 
 export const batchRequest = z.strictObject({ jobs: listOf(enqueueRequest, { min: 1, max: 100 }) });
 
@@ -91,12 +90,7 @@ export const listQuery = z.strictObject({
   type: name.optional(),
   status: z.enum(jobStatuses).optional(),
   queue: name.optional(),
-  tag: z
-    .string()
-    .min(1)
-    .max(63)
-    .refine((tag) => !tag.includes("\0"), "a NUL character in it")
-    .optional(),
+  tag: tag.refine((text) => !text.includes("\0"), "a NUL character in it").optional(),
   limit: z.coerce.number().int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional(),
 });

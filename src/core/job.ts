@@ -1,4 +1,5 @@
 // What a job is, and the states and outcomes that it can have. All other code uses these words.
+import type { JobOptions } from "./job-options.ts";
 
 export const jobStatuses = ["pending", "processing", "completed", "dead", "discarded", "cancelled"] as const;
 export type JobStatus = (typeof jobStatuses)[number];
@@ -9,20 +10,10 @@ export type DeadReason = (typeof deadReasons)[number];
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Payload = { [key: string]: Json };
 
-/** What a producer asks for. Null stands for the default, which the database fills in. */
-export interface NewJob {
+/** What a producer asks for. */
+export interface NewJob extends JobOptions {
   type: string;
   payload: Payload;
-  queue?: string | null;
-  priority?: number | null;
-  maxAttempts?: number | null;
-  delaySeconds?: number | null;
-  scheduledAt?: Date | null;
-  expiresAt?: Date | null;
-  idempotencyKey?: string | null;
-  partitionKey?: string | null;
-  traceparent?: string | null;
-  tags?: readonly string[] | null;
 }
 
 export interface JobError {

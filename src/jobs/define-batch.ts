@@ -4,7 +4,7 @@ import type { Json, Outcome } from "../core/job.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
 import type { HandlerContext, RunningJob } from "../queue/ports.ts";
 import type { JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
-import { checkPayload, type PayloadCheck } from "./payload.ts";
+import { createPayloadCheck, type PayloadCheck } from "./payload.ts";
 import { parseTypeOptions } from "./type-options.ts";
 
 export interface BatchItem<Payload, Env = unknown> {
@@ -27,7 +27,7 @@ export function defineBatchJob<Schema extends PayloadSchema, Env = unknown>(
   type: string,
   { payload, older, run, ...options }: BatchJobOptions<Schema, Env>,
 ): JobDefinition<Schema> {
-  const check = checkPayload(payload, older);
+  const check = createPayloadCheck(payload, older);
   return {
     ...parseTypeOptions(type, options),
     payload,

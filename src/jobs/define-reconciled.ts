@@ -9,7 +9,7 @@ import { outcomeOf } from "../queue/drain/outcome.ts";
 import type { HandlerContext, RunningJob } from "../queue/ports.ts";
 import type { HandlerResult, JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
 import { type BatchItem, runFitting } from "./define-batch.ts";
-import { checkPayload } from "./payload.ts";
+import { createPayloadCheck } from "./payload.ts";
 import { parseTypeOptions } from "./type-options.ts";
 
 export type Observation = "there" | "missing" | "gone";
@@ -28,7 +28,7 @@ export function defineReconciledJob<Schema extends PayloadSchema, Env = unknown>
   type: string,
   { payload, older, observe, run, observeAfterSeconds = 60, ...options }: ReconciledJobOptions<Schema, Env>,
 ): JobDefinition<Schema> {
-  const check = checkPayload(payload, older);
+  const check = createPayloadCheck(payload, older);
   const runMissing = async (item: BatchItem<z.output<Schema>, Env>): Promise<Outcome> => {
     try {
       await run(item.payload, item.context);

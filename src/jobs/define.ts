@@ -3,7 +3,7 @@ import type * as z from "zod";
 import type { Fault } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
 import type { HandlerContext, JobType } from "../queue/ports.ts";
-import { checkPayload, type OlderPayload } from "./payload.ts";
+import { createPayloadCheck, type OlderPayload } from "./payload.ts";
 import { parseTypeOptions, type TypeOptions } from "./type-options.ts";
 
 /** Accepts a JSON object. It may turn it into anything for the handler. */
@@ -33,7 +33,7 @@ export function defineJob<Schema extends PayloadSchema, Env = unknown>(
   type: string,
   { payload, older, run, ...options }: JobOptions<Schema, Env>,
 ): JobDefinition<Schema> {
-  const check = checkPayload(payload, older);
+  const check = createPayloadCheck(payload, older);
   return {
     ...parseTypeOptions(type, options),
     payload,
@@ -50,6 +50,6 @@ export function definePulledJob<Schema extends PayloadSchema>(
   type: string,
   { payload, older, ...options }: PayloadOptions<Schema>,
 ): JobDefinition<Schema> {
-  const { faultsOf } = checkPayload(payload, older);
+  const { faultsOf } = createPayloadCheck(payload, older);
   return { ...parseTypeOptions(type, options), payload, faultsOf, work: { kind: "pulled" } };
 }

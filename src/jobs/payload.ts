@@ -19,7 +19,7 @@ export interface PayloadCheck<Output> {
 }
 
 /** `older` is sorted, newest first. */
-export function checkPayload<Schema extends z.ZodType>(
+export function createPayloadCheck<Schema extends z.ZodType>(
   schema: Schema,
   older: readonly OlderPayload[] = [],
 ): PayloadCheck<z.output<Schema>> {

@@ -1,5 +1,6 @@
 // The options of every kind of job type, with their defaults. An invalid option is an error when the Worker starts.
 import * as z from "zod";
+import { jobLimits } from "../core/job-options.ts";
 import { type Backoff, defaultBackoff } from "../core/policy/backoff.ts";
 import type { JobType } from "../queue/ports.ts";
 import { faultsOf } from "./faults.ts";
@@ -25,17 +26,12 @@ export interface TypeOptions {
 
 const periodSeconds = { second: 1, minute: 60, hour: 3600 } as const;
 const positive = z.number().positive().max(31_536_000);
-const name = z
-  .string()
-  .regex(
-    /^[a-z][a-z0-9_.-]{0,62}$/,
-    'lower case letters, digits, ".", "_" and "-", at most 63, a letter first',
-  );
+const name = z.string().regex(jobLimits.namePattern, jobLimits.nameRule);
 
 const schema = z.object({
   type: name,
   queue: name.default("default"),
-  maxAttempts: z.int().min(1).max(20).default(5),
+  maxAttempts: z.int().min(1).max(jobLimits.maxAttempts).default(5),
   backoff: z
     .object({ baseSeconds: positive, maxSeconds: positive, jitterSeconds: z.number().min(0) })
     .partial()

@@ -5,6 +5,8 @@ import type { SQL } from "drizzle-orm";
 import type * as z from "zod";
 import { SluiceError } from "../core/errors.ts";
 import type { Held, Json, NewJob, Payload } from "../core/job.ts";
+import type { JobOptions } from "../core/job-options.ts";
+import type { SharedOptions } from "../core/sql/enqueue.ts";
 import { completeOne, enqueueMany as enqueueManyStatement, enqueueOne } from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
 import type { JobDefinition, PayloadSchema } from "../jobs/define.ts";
@@ -15,11 +17,12 @@ export type Transaction =
   | { unsafe(text: string, values: string[]): PromiseLike<unknown> } // postgres
   | { query(text: string, values: unknown[]): PromiseLike<unknown> }; // pg, neon
 
-export interface InTransactionOptions extends Omit<NewJob, "type" | "payload"> {
+interface SchemaOption {
   /** The schema that holds Sluice. */
   schema?: string;
 }
-export type ManyOptions = Omit<InTransactionOptions, "idempotencyKey" | "partitionKey">;
+export interface InTransactionOptions extends JobOptions, SchemaOption {}
+export interface ManyOptions extends SharedOptions, SchemaOption {}
 
 /** Enqueues a job that commits or rolls back with the transaction. Returns its id. */
 export async function enqueue<Schema extends PayloadSchema>(
@@ -51,7 +54,7 @@ export async function complete(
   transaction: Transaction,
   job: { jobId: string; leaseKey: string },
   output: Json = null,
-  { schema }: { schema?: string } = {},
+  { schema }: SchemaOption = {},
 ): Promise<void> {
   const held: Held = { id: job.jobId, leaseKey: job.leaseKey };
   const applied = await run(transaction, completeOne(held, output), schema);
@@ -90,14 +93,11 @@ function send(
   return transaction.unsafe(text, values as string[]);
 }
 
-function newJob(job: JobDefinition, payload: unknown, options: Omit<NewJob, "type" | "payload">): NewJob {
+function newJob(job: JobDefinition, payload: unknown, options: JobOptions): NewJob {
   return { type: job.type, payload: check(job, payload, []), ...withDefaults(job, options) };
 }
 
-function withDefaults<Options extends Omit<NewJob, "type" | "payload">>(
-  job: JobDefinition,
-  options: Options,
-): Options {
+function withDefaults<Options extends JobOptions>(job: JobDefinition, options: Options): Options {
   return { queue: job.queue, maxAttempts: job.maxAttempts, ...options };
 }
 

@@ -3,7 +3,10 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { EnqueueRequest, JobResponse } from "../../src/contract/jobs.ts";
+import type * as z from "zod";
+import type { enqueueRequest, JobResponse } from "../../src/contract/jobs.ts";
+
+type EnqueueBody = z.input<typeof enqueueRequest>;
 
 export interface SeenRequest {
   method: string;
@@ -71,11 +74,11 @@ async function answer(api: ProducerApi, request: SeenRequest, response: ServerRe
 
 function handle(api: ProducerApi, { method, path, body }: SeenRequest): [status: number, body: object] {
   if (method === "POST" && path === "/v1/jobs") {
-    const made = enqueue(api, body as EnqueueRequest);
+    const made = enqueue(api, body as EnqueueBody);
     return [made.deduplicated ? 200 : 201, made];
   }
   if (method === "POST" && path === "/v1/jobs/batch") {
-    const { jobs } = body as { jobs: EnqueueRequest[] };
+    const { jobs } = body as { jobs: EnqueueBody[] };
     if (jobs.length < 1 || jobs.length > 100) return problem(400, "request_invalid", "1 to 100 jobs");
     return [201, { jobs: jobs.map((job) => enqueue(api, job)) }];
   }
@@ -88,7 +91,7 @@ function handle(api: ProducerApi, { method, path, body }: SeenRequest): [status:
   return [200, job];
 }
 
-function enqueue({ jobs }: ProducerApi, request: EnqueueRequest) {
+function enqueue({ jobs }: ProducerApi, request: EnqueueBody) {
   const known = [...jobs.values()].find(
     (job) => job.idempotency_key && job.idempotency_key === request.idempotency_key,
   );
@@ -99,7 +102,7 @@ function enqueue({ jobs }: ProducerApi, request: EnqueueRequest) {
     queue: request.queue ?? "default",
     status: "pending",
     priority: request.priority ?? 5,
-    payload: request.payload,
+    payload: request.payload ?? {},
     attempts: 0,
     max_attempts: request.max_attempts ?? 5,
     created_at: now,
@@ -111,7 +114,7 @@ function enqueue({ jobs }: ProducerApi, request: EnqueueRequest) {
     errors: [],
     dead_reason: null,
     partition_key: request.partition_key ?? null,
-    tags: request.tags ?? [],
+    tags: (request.tags ?? []) as string[],
     idempotency_key: request.idempotency_key ?? null,
     output: null,
   };

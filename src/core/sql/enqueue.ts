@@ -1,7 +1,10 @@
-// enqueue: 1 to 10,000 jobs in one statement, all or none. See migrations/functions/enqueue.sql.
+// enqueue: new jobs, all or none, in one statement. The Worker calls enqueue_jobs, which takes any batch as JSON. An app
+// that enqueues in its own transaction may only call enqueue and enqueue_many. See migrations/functions/enqueue.sql.
 import { type SQL, sql } from "drizzle-orm";
-import { type JobStatus, type NewJob, timeOfId } from "../job.ts";
-import { one, type Statement } from "./statement.ts";
+import { SluiceError } from "../errors.ts";
+import { type JobStatus, type NewJob, type Payload, timeOfId } from "../job.ts";
+import { hasValue, haveEqualOptions, type JobOptions, optionList, toFields } from "../job-options.ts";
+import { many, one, type Statement } from "./statement.ts";
 
 export interface EnqueuedJob {
   id: string;
@@ -12,75 +15,93 @@ export interface EnqueuedJob {
   deduplicated: boolean;
 }
 
-/** Of jobs that are alike only the id: they are new and due now. */
+/** Only the id for a job that is new and due now. */
 type Answer = string | { id: string; status: JobStatus; scheduled_ms: number; deduplicated: boolean };
 
-/** One row, with the jobs in the order in which they were given: to read a row costs more than to read a job. */
+/** 1 to 10,000 jobs. The answer is one row, with the jobs in the order in which they were given. */
 export function enqueue(jobs: readonly NewJob[]): Statement<EnqueuedJob[]> {
   return {
     name: "enqueue",
     isRepeatable: jobs.every((job) => job.idempotencyKey),
-    build,
-    values: { jobs: JSON.stringify(requestOf(jobs)) },
-    decode: one((row) => {
-      const answers = (row.answers ?? []) as readonly Answer[];
-      return jobs.flatMap((job, index) => {
-        const answer = answers[index];
-        return answer === undefined ? [] : enqueuedJob(job, answer);
-      });
-    }),
+    build: buildEnqueue,
+    values: { jobs: JSON.stringify(toRequest(jobs)) },
+    decode: one((row) => decodeAnswers(jobs, (row.answers ?? []) as readonly Answer[])),
   };
 }
 
-function build(schema: SQL): SQL {
+function buildEnqueue(schema: SQL): SQL {
   return sql`select ${schema}.enqueue_jobs(${sql.placeholder("jobs")}::jsonb) as answers`;
 }
 
-/** Jobs that are alike but for their payloads go as one object, what they share once. */
-function requestOf(jobs: readonly NewJob[]) {
+/** Options that all jobs share are sent once. */
+function toRequest(jobs: readonly NewJob[]): object {
   const [first] = jobs;
-  if (!first || !jobs.every((job) => isPlain(job) && isLike(job, first))) return jobs.map(toRow);
-  return { ...toRow(first), payload: undefined, payloads: jobs.map((job) => job.payload) };
+  if (!first || !jobs.every((job) => job.type === first.type && haveEqualOptions(job, first)))
+    return jobs.map((job) => ({ type: job.type, payload: job.payload, ...toFields(job) }));
+  return { type: first.type, ...toFields(first), payloads: jobs.map((job) => job.payload) };
 }
 
-/** Due at once, and its id says the rest. */
-function isPlain({ delaySeconds, scheduledAt, expiresAt, idempotencyKey, tags }: NewJob): boolean {
-  return (delaySeconds ?? scheduledAt ?? expiresAt ?? idempotencyKey ?? null) === null && !tags?.length;
+function decodeAnswers(jobs: readonly NewJob[], answers: readonly Answer[]): EnqueuedJob[] {
+  return jobs.map(({ type, queue }, index) => {
+    const answer = answers[index];
+    if (answer === undefined) throw new SluiceError("internal", "the enqueue returned no job");
+    return { type, queue: queue ?? "default", ...decodeAnswer(answer) };
+  });
 }
 
-function isLike(job: NewJob, other: NewJob): boolean {
-  return (
-    job.type === other.type &&
-    job.queue === other.queue &&
-    job.priority === other.priority &&
-    job.maxAttempts === other.maxAttempts &&
-    job.partitionKey === other.partitionKey &&
-    job.traceparent === other.traceparent
+function decodeAnswer(answer: Answer): Omit<EnqueuedJob, "type" | "queue"> {
+  if (typeof answer === "string")
+    return { id: answer, status: "pending", scheduledAt: timeOfId(answer), deduplicated: false };
+  const { scheduled_ms, ...fields } = answer;
+  return { ...fields, scheduledAt: new Date(scheduled_ms) };
+}
+
+/** For an app: the new job's id. */
+export function enqueueOne({ type, payload, ...options }: NewJob): Statement<string> {
+  return {
+    name: "enqueue one",
+    isRepeatable: Boolean(options.idempotencyKey),
+    build: (schema) => sql`
+      select ${schema}.enqueue(${type}::text, ${JSON.stringify(payload)}::text::jsonb${namedArguments(options)}) as id`,
+    decode: one((row) => row.id as string),
+  };
+}
+
+/** What one job has for itself cannot be given to many. */
+export type SharedOptions = Omit<JobOptions, "idempotencyKey" | "partitionKey">;
+
+/** For an app: the ids, in the order of the payloads. */
+export function enqueueMany(
+  type: string,
+  payloads: readonly Payload[],
+  options: SharedOptions,
+): Statement<string[]> {
+  return {
+    name: "enqueue many",
+    isRepeatable: false,
+    build: (schema) => sql`
+      select id
+      from ${schema}.enqueue_many(
+        ${type}::text,
+        array(select jsonb_array_elements(${JSON.stringify(payloads)}::text::jsonb))${namedArguments(options)}
+      ) as id`,
+    decode: many((row) => row.id as string),
+  };
+}
+
+/** Only options that have a value. Each is sent as text and cast here: drivers differ in dates, arrays and JSON. */
+function namedArguments(options: JobOptions): SQL {
+  const given = optionList.filter(({ name }) => hasValue(options[name]));
+  return sql.join(
+    given.map(
+      ({ name, field, sqlType }) => sql`, ${sql.raw(field)} => ${castFromText(options[name], sqlType)}`,
+    ),
   );
 }
 
-function enqueuedJob(job: NewJob, answer: Answer): EnqueuedJob {
-  const { type, queue } = job;
-  const common = { type, queue: queue ?? "default" };
-  if (typeof answer === "string")
-    return { ...common, id: answer, status: "pending", scheduledAt: timeOfId(answer), deduplicated: false };
-  const { scheduled_ms, ...told } = answer;
-  return { ...common, ...told, scheduledAt: new Date(scheduled_ms) };
-}
-
-function toRow(job: NewJob) {
-  return {
-    type: job.type,
-    payload: job.payload,
-    queue: job.queue,
-    priority: job.priority,
-    max_attempts: job.maxAttempts,
-    delay_seconds: job.delaySeconds,
-    scheduled_at: job.scheduledAt,
-    expires_at: job.expiresAt,
-    idempotency_key: job.idempotencyKey,
-    partition_key: job.partitionKey,
-    traceparent: job.traceparent,
-    tags: job.tags,
-  };
+function castFromText(value: unknown, sqlType: string): SQL {
+  if (Array.isArray(value))
+    return sql`array(select jsonb_array_elements_text(${JSON.stringify(value)}::text::jsonb))`;
+  const text = value instanceof Date ? value.toISOString() : String(value);
+  return sql`${text}::text::${sql.raw(sqlType)}`;
 }

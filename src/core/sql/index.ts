@@ -7,7 +7,7 @@ export { cancel } from "./cancel.ts";
 export { claim } from "./claim.ts";
 export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
-export { enqueue } from "./enqueue.ts";
+export { enqueue, enqueueMany, enqueueOne } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { extend, extendOne } from "./extend.ts";
 export { findJob, listDeadLetters, listJobs } from "./find-job.ts";
@@ -31,8 +31,7 @@ export {
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
 export { backlog, recordRound } from "./round.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
-export { settle } from "./settle.ts";
+export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
 export { snapshot } from "./snapshot.ts";
-export { completeOne, enqueueMany, enqueueOne } from "./transaction.ts";

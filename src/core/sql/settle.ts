@@ -1,6 +1,6 @@
 // settle: a whole batch of mixed outcomes, each fenced by the key of its lease. See migrations/functions/settle.sql.
 import { sql } from "drizzle-orm";
-import type { Settlement } from "../job.ts";
+import type { Held, Json, Settlement } from "../job.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { one, type Statement } from "./statement.ts";
 
@@ -14,5 +14,21 @@ export function settle(settlements: readonly Settlement[]): Statement<Settled[]>
         ${sql.param(ids)}::uuid[], ${sql.param(keys)}::uuid[], ${outcomes}::jsonb
       ) as statuses`,
     decode: one((row) => read(row.statuses as Settled["status"][])),
+  };
+}
+
+/** For an app, in its own transaction. False: the lease is lost, and the transaction should be rolled back. */
+export function completeOne(job: Held, output: Json): Statement<boolean> {
+  return {
+    name: "complete",
+    isRepeatable: false,
+    // Every parameter is text and cast here: drivers differ in what they make of JSON.
+    build: (schema) => sql`
+      select ${schema}.complete(
+        ${job.id}::text::uuid,
+        ${job.leaseKey}::text::uuid,
+        ${JSON.stringify(output)}::text::jsonb
+      ) as applied`,
+    decode: one((row) => row.applied as boolean),
   };
 }

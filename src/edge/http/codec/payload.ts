@@ -1,11 +1,13 @@
 // Checks the payload of a request: its size, and its type's schema.
-import { maxPayloadBytes } from "../../../contract/body-limits.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Payload } from "../../../core/job.ts";
+import { jobLimits } from "../../../core/job-options.ts";
 import type { JobDefinition } from "../../../jobs/define.ts";
 
+const { maxPayloadBytes } = jobLimits;
+
 /** `path` is where the payload stands in the body. */
-export function checkPayload(definition: JobDefinition, payload: Payload, path: readonly string[]): void {
+export function refuseBadPayload(definition: JobDefinition, payload: Payload, path: readonly string[]): void {
   const bytes = payloadBytes(payload);
   if (bytes > maxPayloadBytes) {
     const fault = {
@@ -24,13 +26,13 @@ export function checkPayload(definition: JobDefinition, payload: Payload, path: 
   }
 }
 
-/** As the database measures it (migrations/functions/check.sql): JSON in UTF-8, its numbers written out. */
+/** The same as the database measures (migrations/functions/check.sql): JSON in UTF-8, with numbers written out. */
 export function payloadBytes(payload: Payload): number {
   const text = JSON.stringify(payload);
   const bytes = new TextEncoder().encode(text).byteLength;
   if (bytes > maxPayloadBytes || !/\de[+-]\d/.test(text)) return bytes;
   const withExponent = text
-    .replace(/"(?:[^"\\]|\\.)*"/g, "") // what looks like a number in a string is none
+    .replace(/"(?:[^"\\]|\\.)*"/g, "") // digits inside a string are not a number
     .matchAll(/(\d)(?:\.(\d+))?e([+-]\d+)/g);
   return [...withExponent].reduce(
     (sum, [number, ...parts]) => sum + writtenOut(parts) - number.length,

@@ -8,7 +8,7 @@ import * as sql from "../../../core/sql/index.ts";
 import type { AppEnv } from "../app-env.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import { jobResponseOf } from "../codec/job-response.ts";
-import { checkPayload } from "../codec/payload.ts";
+import { refuseBadPayload } from "../codec/payload.ts";
 import { changeJobInPath, findJobInPath } from "../job-in-path.ts";
 import type { Handlers } from "../operation-routes.ts";
 
@@ -78,5 +78,5 @@ function notDead(job: Job): SluiceError {
 function checkNewPayload(context: Context<AppEnv>, job: Job, payload: Payload): void {
   const definition = context.env.ports.registry.find(job.type);
   if (!definition) throw new SluiceError("forbidden", `the type "${job.type}" is not registered`);
-  checkPayload(definition, payload, ["payload"]);
+  refuseBadPayload(definition, payload, ["payload"]);
 }

@@ -1,22 +1,17 @@
 // The producers' routes: enqueue one job or many, look at them, cancel one.
 import type { Context } from "hono";
 import * as z from "zod";
-import {
-  type BatchResponse,
-  type EnqueueRequest,
-  type EnqueueResponse,
-  type ListResponse,
-  maxDelaySeconds,
-} from "../../../contract/jobs.ts";
+import type { BatchResponse, EnqueueRequest, EnqueueResponse, ListResponse } from "../../../contract/jobs.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { NewJob } from "../../../core/job.ts";
+import { fromFields, jobLimits } from "../../../core/job-options.ts";
 import type { EnqueuedJob } from "../../../core/sql/enqueue.ts";
 import * as sql from "../../../core/sql/index.ts";
-import { enqueueAll } from "../../../queue/enqueue.ts";
+import { type Enqueued, enqueueAll } from "../../../queue/enqueue.ts";
 import type { AppEnv } from "../app-env.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import { jobResponseOf } from "../codec/job-response.ts";
-import { checkPayload } from "../codec/payload.ts";
+import { refuseBadPayload } from "../codec/payload.ts";
 import { checkMayEnqueue, checkMayUse, refuseOwnType } from "../guards/auth.ts";
 import { checkDepth } from "../guards/depth-limit.ts";
 import { changeJobInPath, findJobInPath } from "../job-in-path.ts";
@@ -28,15 +23,14 @@ const maxNudges = 5;
 export const enqueueJob: Handlers["enqueueJob"] = async (context, { body: request }) => {
   const idempotencyKey = keyOf(context, request);
   const [job] = await accept(context, [{ ...newJob(context, request, []), idempotencyKey }]);
-  if (!job) throw new SluiceError("internal", "the enqueue returned no job");
   return context.json(enqueueResponseOf(job), job.deduplicated ? 200 : 201, {
     location: `/v1/jobs/${job.id}`,
   });
 };
 
 export const enqueueJobs: Handlers["enqueueJobs"] = async (context, { body: request }) => {
-  const asked = request.jobs.map((job, index) => newJob(context, job, ["jobs", String(index)]));
-  const body: BatchResponse = { jobs: (await accept(context, asked)).map(enqueueResponseOf) };
+  const newJobs = request.jobs.map((job, index) => newJob(context, job, ["jobs", String(index)]));
+  const body: BatchResponse = { jobs: (await accept(context, newJobs)).map(enqueueResponseOf) };
   return context.json(body, 201);
 };
 
@@ -67,40 +61,34 @@ export const cancelJob: Handlers["cancelJob"] = async (context) => {
   return context.json(jobResponseOf(job));
 };
 
-/** One statement, all or none; then a drain for each queue that got something to do now. */
-async function accept(context: Context<AppEnv>, asked: readonly NewJob[]): Promise<EnqueuedJob[]> {
-  const traceparent = context.req.header("traceparent") ?? null; // the database keeps it if it is one
+/** One statement, all or none; then a drain for each queue that got a job that is due now. */
+async function accept<const Jobs extends readonly NewJob[]>(
+  context: Context<AppEnv>,
+  newJobs: Jobs,
+): Promise<Enqueued<Jobs>> {
   const waitUntil = (work: Promise<unknown>) => context.executionCtx.waitUntil(work);
-  checkDepth({ ...context.env, waitUntil }, new Set(asked.map((job) => job.queue ?? "default")));
-  const enqueued = await enqueueAll(
-    context.env.ports,
-    asked.map((job) => ({ ...job, traceparent })),
-  );
-  const dueNow = asked.filter((job) => !job.delaySeconds && !job.scheduledAt);
+  checkDepth({ ...context.env, waitUntil }, new Set(newJobs.map((job) => job.queue ?? "default")));
+  const enqueued = await enqueueAll(context.env.ports, newJobs);
+  const dueNow = newJobs.filter((job) => !job.delaySeconds && !job.scheduledAt);
   const names = new Set(dueNow.map((job) => job.queue ?? "default"));
   for (const name of [...names].slice(0, maxNudges)) context.env.nudge(name);
   return enqueued;
 }
 
-/** What the API allows and the type wants, as a new job. `path` is where the request stands in the body. */
+/** Checks a request against the API's rules and its type. `path` is where the request stands in the body. */
 function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): NewJob {
   checkMayEnqueue(context, request.type);
   const definition = context.env.ports.registry.find(request.type);
   if (!definition) throw unknownType(request.type);
-  checkPayload(definition, request.payload, [...path, "payload"]);
+  refuseBadPayload(definition, request.payload, [...path, "payload"]);
   checkTimes(context, request, path);
   return {
+    ...fromFields(request),
     type: request.type,
     payload: request.payload,
     queue: request.queue ?? definition.queue,
-    priority: request.priority,
     maxAttempts: request.max_attempts ?? definition.maxAttempts,
-    delaySeconds: request.delay_seconds,
-    scheduledAt: request.scheduled_at ? new Date(request.scheduled_at) : null,
-    expiresAt: request.expires_at ? new Date(request.expires_at) : null,
-    idempotencyKey: request.idempotency_key,
-    partitionKey: request.partition_key,
-    tags: request.tags,
+    traceparent: context.req.header("traceparent"), // the database drops one that is malformed
   };
 }
 
@@ -120,13 +108,13 @@ function keyOf(context: Context<AppEnv>, { idempotency_key: field }: EnqueueRequ
   return key;
 }
 
-/** The database has the last word, by its own clock; here the field's place in the body is known. */
+/** The database checks this too, by its own clock. Only here the error can name the field's place in the body. */
 function checkTimes(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): void {
   const nowMs = context.env.ports.clock.nowMs();
   const { expires_at, scheduled_at } = request;
-  if (expires_at && Date.parse(expires_at) <= nowMs)
+  if (expires_at && expires_at.getTime() <= nowMs)
     throw badField([...path, "expires_at"].join("."), "not in the future");
-  if (scheduled_at && Date.parse(scheduled_at) > nowMs + maxDelaySeconds * 1000)
+  if (scheduled_at && scheduled_at.getTime() > nowMs + jobLimits.maxDelaySeconds * 1000)
     throw badField([...path, "scheduled_at"].join("."), "in more than 100 years");
 }
 

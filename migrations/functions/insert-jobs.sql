@@ -1,0 +1,92 @@
+-- insert_jobs: the long way of an enqueue, for any jobs, each with its own options. The short way is insert_uniform.
+
+-- When a job is due; null: at once.
+create or replace function run_at_of(delay_seconds float8, scheduled_at timestamptz, at timestamptz) returns timestamptz
+language sql stable
+return case when delay_seconds > 0 then at + make_interval(secs => delay_seconds)
+            when scheduled_at > at then scheduled_at end;
+
+-- One row for each job, in the order of the jobs.
+create or replace function insert_jobs(p_jobs new_job[])
+returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean)
+language plpgsql
+set enable_seqscan = off -- the table of idempotency keys is large
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+  v_some       record := check_jobs(p_jobs);
+  v_lanes      int[] := lanes_of(p_jobs, v_some.are_of_one_lane);
+  v_stem       text := id_stem(cardinality(p_jobs));
+  v_first      uuid := numbered_id(v_stem, 1);
+  v_last       uuid := numbered_id(v_stem, cardinality(p_jobs));
+  v_now        timestamptz;
+  v_duplicates bigint[] := '{}';
+begin
+  if v_some.have_time then
+    -- The lock comes before the clock: so, while the clock does not step back, nothing is written with a run_at that lies
+    -- before its writer's lock, and keep_reachable has nothing to do (see advance_cursors).
+    lock table scheduled in row exclusive mode;
+    v_now := clock_timestamp();
+  end if;
+  if v_some.have_key then
+    v_duplicates := reserve_keys(p_jobs, v_stem);
+  end if;
+
+  with written as (
+    insert into job (id, lane, max_attempts, scheduled_at, expires_at, idempotency_key, partition_key, traceparent,
+                     tags, payload)
+    select numbered_id(v_stem, ordinality), v_lanes[ordinality], coalesce(new.max_attempts, 5::smallint), run_at,
+           -- a job that is due after its default expiry would never run
+           coalesce(new.expires_at, run_at + interval '720 hours'),
+           new.idempotency_key, new.partition_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
+           coalesce(new.payload, '{}')
+    from unnest(p_jobs) with ordinality as new
+    cross join lateral (select run_at_of(new.delay_seconds, new.scheduled_at, v_now) as run_at) as due
+    where ordinality <> all(v_duplicates)
+    returning id, lane, scheduled_at
+  ),
+  readied as (
+    insert into ready (seq, id, lane) select nextval('ready_seq'), id, lane from written where scheduled_at is null
+  )
+  insert into ledger (lane, enqueued, pending, scheduled)
+  select lane, count(*), count(*), nullif(count(scheduled_at), 0) from written group by lane;
+  if v_some.have_time or v_some.have_expiry then
+    perform insert_times(v_first, v_last);
+  end if;
+  if v_some.have_tags then
+    insert into job_tag (tag, id)
+    select distinct tag, job.id from job cross join unnest(job.tags) as tag where job.id between v_first and v_last;
+  end if;
+
+  return query
+    select coalesce(owner.id, numbered_id(v_stem, ordinality)),
+           coalesce(owner.status, 'pending'),
+           coalesce(owner.scheduled_at, run_at_of(new.delay_seconds, new.scheduled_at, v_now), time_of_id(v_first)),
+           owner.id is not null
+    from unnest(p_jobs) with ordinality as new
+    cross join lateral find_key_owner(case when ordinality = any(v_duplicates) then new.idempotency_key end) as owner
+    order by ordinality;
+end $$;
+
+-- Schedules the written jobs that are due later, and lists the expiry times that do not follow from the id.
+create or replace function insert_times(p_first uuid, p_last uuid) returns void
+language plpgsql as $$
+declare
+  v_earliest timestamptz;
+begin
+  with written as materialized (
+    select id, lane, scheduled_at, expires_at from job where id between p_first and p_last
+  ),
+  postponed as (
+    insert into scheduled (run_at, id, lane)
+    select scheduled_at, id, lane from written where scheduled_at is not null
+    returning run_at
+  ),
+  expiring as (
+    insert into expiry (expires_at, id) select expires_at, id from written where expires_at is not null
+  )
+  select min(run_at) into v_earliest from postponed;
+  perform keep_reachable(v_earliest);
+end $$;

@@ -1,0 +1,213 @@
+// A job's options are listed in several places: the HTTP request, the TypeScript types, the SQL type new_job, the arguments
+// of the SQL functions, and what GET shows. This file compares them all by name and by type, and compares the limits.
+import { beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { enqueueRequest, jobResponse } from "../../src/contract/jobs.ts";
+import type { NewJob } from "../../src/core/job.ts";
+import { type JobOptions, jobLimits, optionList } from "../../src/core/job-options.ts";
+import { enqueue, enqueueMany, enqueueOne } from "../../src/core/sql/index.ts";
+import { jobResponseOf } from "../../src/edge/http/codec/job-response.ts";
+import { newJob } from "../support/jobs.ts";
+import { sqlState } from "../support/sessions.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { times, verbsOf } from "../support/verbs.ts";
+
+const db = useTestDatabase();
+const queue = verbsOf(db);
+beforeEach(() => emptyQueue(db.pool));
+
+const inSeconds = (seconds: number) => new Date(Math.floor(Date.now() / 1000 + seconds) * 1000);
+
+/** A value of each option that is not its default. The compiler asks for every option. */
+const samples: { [Name in keyof Required<JobOptions>]: NonNullable<JobOptions[Name]> } = {
+  queue: "heavy",
+  priority: 3,
+  maxAttempts: 7,
+  delaySeconds: 60,
+  scheduledAt: inSeconds(120),
+  expiresAt: inSeconds(7200),
+  idempotencyKey: "key",
+  partitionKey: "partition",
+  traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+  tags: ["b", "a"],
+};
+/** Options of one job, which enqueue_many does not take. */
+const ofOneJob = ["idempotencyKey", "partitionKey"];
+/** Not in a body: it is a header. */
+const inHeader = ["traceparent"];
+/** GET shows the time that follows from it. */
+const notShown = ["delaySeconds", "traceparent"];
+
+const listed = Object.fromEntries(optionList.map(({ field, sqlType }) => [field, sqlType]));
+const listedWithout = (names: readonly string[]) =>
+  Object.fromEntries(
+    optionList.filter(({ name }) => !names.includes(name)).map(({ field, sqlType }) => [field, sqlType]),
+  );
+
+describe("the list of options in TypeScript is that of", () => {
+  const argumentsOf = async (name: string) => {
+    const rows = await queue.query<{ name: string; type: string }>(
+      `select name, format_type(type, null) as type
+       from pg_proc cross join lateral unnest(proargnames, proargtypes::oid[]) as argument(name, type)
+       where pronamespace = 'sluice'::regnamespace and proname = $1`,
+      [name],
+    );
+    return Object.fromEntries(rows.map((row) => [row.name, row.type]));
+  };
+
+  test("the SQL type new_job, which keeps small numbers small", async () => {
+    const rows = await queue.query<{ name: string; type: string }>(
+      `select attname as name, format_type(atttypid, null) as type
+       from pg_attribute where attrelid = 'sluice.new_job'::regclass`,
+    );
+    const fields = Object.fromEntries(rows.map((row) => [row.name, row.type.replace("smallint", "integer")]));
+    expect(fields).toEqual({ type: "text", payload: "jsonb", ...listed });
+  });
+
+  test("the arguments of enqueue, enqueue_many and make_job", async () => {
+    expect(await argumentsOf("enqueue")).toEqual({ type: "text", payload: "jsonb", ...listed });
+    expect(await argumentsOf("enqueue_many")).toEqual({
+      ...{ type: "text", payloads: "jsonb[]" },
+      ...listedWithout(ofOneJob),
+    });
+    expect(await argumentsOf("make_job")).toEqual({ type: "text", ...listed });
+  });
+
+  test("the body of POST /v1/jobs", () => {
+    const jsonTypes: Record<string, object> = {
+      text: { type: "string" },
+      integer: { type: "integer" },
+      "double precision": { type: "number" },
+      "timestamp with time zone": { type: "string", format: "date-time" },
+      "text[]": { type: "array", items: expect.objectContaining({ type: "string" }) },
+    };
+    const { properties = {} } = z.toJSONSchema(enqueueRequest, { io: "input", unrepresentable: "any" });
+    const { type, payload, ...options } = properties as Record<string, Schema>;
+    const expected = Object.entries(listedWithout(inHeader));
+    expect(Object.keys(options).toSorted()).toEqual(expected.map(([field]) => field).toSorted());
+    for (const [field, sqlType] of expected)
+      expect([field, valueSchema(options[field])]).toEqual([
+        field,
+        expect.objectContaining(jsonTypes[sqlType] ?? {}),
+      ]);
+  });
+
+  test("what GET /v1/jobs/:id shows", () => {
+    const fields = Object.keys(listedWithout(notShown));
+    expect(fields.filter((field) => !(field in jobResponse.shape))).toEqual([]);
+  });
+});
+
+describe("an option that is given is stored and shown", () => {
+  const shown = (option: string) => !notShown.includes(option);
+  const together = optionList.filter(({ name }) => name !== "delaySeconds");
+
+  async function show(id: string | undefined): Promise<Record<string, unknown>> {
+    const job = await queue.find(id ?? "");
+    return { ...jobResponseOf(job), traceparent: job.traceparent };
+  }
+  const inJson = (value: unknown) => (value instanceof Date ? value.toISOString() : value);
+
+  test.each(optionList.filter(({ name }) => shown(name) || name === "traceparent"))(
+    "$field, alone, by each way in",
+    async ({ name, field }) => {
+      const options: JobOptions = { [name]: samples[name] };
+      const job: NewJob = newJob(options);
+      const ids = [
+        (await db.run(enqueue([job])))[0]?.id,
+        (await db.run(enqueue([newJob({ type: "other" }), { ...job, payload: {} }])))[1]?.id,
+        await db.run(enqueueOne(job)),
+      ];
+      if (!ofOneJob.includes(name)) ids.push((await db.run(enqueueMany(job.type, [{}], options)))[0]);
+      for (const id of ids) expect((await show(id))[field]).toEqual(inJson(samples[name]));
+    },
+  );
+
+  test("all of them together, each in its own place", async () => {
+    const options = Object.fromEntries(together.map(({ name }) => [name, samples[name]]));
+    const id = await db.run(enqueueOne(newJob(options)));
+    expect(await show(id)).toMatchObject(
+      Object.fromEntries(together.map(({ name, field }) => [field, inJson(samples[name])])),
+    );
+  });
+});
+
+test.each(optionList.filter(({ name }) => !["idempotencyKey", ...inHeader].includes(name)))(
+  "two requests with one key that differ in $field are not the same",
+  async ({ name }) => {
+    await db.run(enqueue([newJob({ idempotencyKey: "k" })]));
+    const other = db.run(enqueue([newJob({ idempotencyKey: "k", [name]: samples[name] })]));
+    expect(await sqlState(other)).toBe("SL422");
+  },
+);
+
+test("a null option at the end of new_job changes no fingerprint, so one can be added", async () => {
+  const fingerprint = "select sluice.fingerprint_of(sluice.make_job('a', queue => 'q'))::text as value";
+  const before = await queue.query(fingerprint);
+  await queue.query("alter type sluice.new_job add attribute added text");
+  await queue.query(`create or replace function sluice.make_job_with_added() returns sluice.new_job language sql
+    return jsonb_populate_record(null::sluice.new_job, '{"type": "a", "queue": "q"}')`);
+  expect(
+    await queue.query("select sluice.fingerprint_of(sluice.make_job_with_added())::text as value"),
+  ).toEqual(before);
+  await queue.query(
+    "drop function sluice.make_job_with_added; alter type sluice.new_job drop attribute added",
+  );
+});
+
+describe("the HTTP API and the database have the same limit for", () => {
+  const cases: [what: string, atLimit: JobOptions, beyond: JobOptions][] = [
+    ["names", { queue: `a${".".repeat(62)}` }, { queue: `a${".".repeat(63)}` }],
+    ["the lowest priority", { priority: 0 }, { priority: -1 }],
+    ["the highest priority", { priority: jobLimits.maxPriority }, { priority: jobLimits.maxPriority + 1 }],
+    ["the fewest attempts", { maxAttempts: 1 }, { maxAttempts: 0 }],
+    ["the most attempts", { maxAttempts: jobLimits.maxAttempts }, { maxAttempts: jobLimits.maxAttempts + 1 }],
+    ["delays", { delaySeconds: jobLimits.maxDelaySeconds }, { delaySeconds: jobLimits.maxDelaySeconds + 1 }],
+    ...(["idempotencyKey", "partitionKey"] as const).map((name): [string, JobOptions, JobOptions] => [
+      name,
+      { [name]: "k".repeat(jobLimits.maxKeyLength) },
+      { [name]: "k".repeat(jobLimits.maxKeyLength + 1) },
+    ]),
+    ["the number of tags", { tags: tags(jobLimits.maxTags) }, { tags: tags(jobLimits.maxTags + 1) }],
+    [
+      "the length of a tag",
+      { tags: ["t".repeat(jobLimits.maxTagLength)] },
+      { tags: ["t".repeat(jobLimits.maxTagLength + 1)] },
+    ],
+  ];
+
+  test.each(cases)("%s", async (_, atLimit, beyond) => {
+    for (const [options, isAllowed] of [
+      [atLimit, true],
+      [beyond, false],
+    ] as const) {
+      const fields = optionList.map(({ name, field }) => [field, options[name]]);
+      const body = { type: "echo", ...Object.fromEntries(fields.filter(([, value]) => value !== undefined)) };
+      expect(enqueueRequest.safeParse(body).success).toBe(isAllowed);
+      expect(await sqlState(db.run(enqueue([newJob(options)])))).toBe(isAllowed ? "none" : "22023");
+    }
+  });
+
+  test("names, in the tables too", async () => {
+    const checks = await queue.query<{ text: string }>(
+      `select pg_get_constraintdef(oid) as text from pg_constraint
+       where conrelid = 'sluice.lane'::regclass and contype = 'c' and pg_get_constraintdef(oid) like '%~%'`,
+    );
+    expect(checks).toHaveLength(2);
+    for (const { text } of checks) expect(text).toContain(jobLimits.namePattern.source);
+  });
+});
+
+interface Schema {
+  anyOf?: Schema[];
+  type?: string;
+}
+
+/** Without `null`, which means the default. */
+function valueSchema(schema: Schema | undefined): Schema | undefined {
+  return schema?.anyOf?.find(({ type }) => type !== "null") ?? schema;
+}
+
+function tags(count: number): string[] {
+  return times(count, (n) => `t${n}`);
+}
