@@ -1,27 +1,26 @@
--- What a producer may ask for: the limits of a payload and of a new job's options, the same for every way in. Functions
--- with a body of one expression are inlined into the statements that call them, and have to stand before their callers.
+-- What a producer may ask for: the limits of a payload and of a new job's options, for the HTTP API and for SQL alike.
+-- Functions with a body of one expression are inlined into their callers, and have to be defined before them.
 
--- Apart from fault_of, which is only inlined as long as it has no subquery in it: three quarters of an enqueue's time.
+-- Not a part of fault_of: Postgres inlines no function with a subquery, and without that an enqueue takes four times as long.
 create or replace function has_bad_tag(tags text[]) returns boolean
 language sql immutable
 return array_ndims(tags) > 1
   or exists (select from unnest(tags) as tag where tag is null or length(tag) not between 1 and 63);
 
--- Its size in Postgres's own form, without writing it out where that can be avoided. Inlined.
+-- The size of a payload as Postgres stores it. A compressed one is measured as text instead. Inlined.
 create or replace function payload_bytes(payload jsonb) returns int
 language sql stable
 return case when pg_column_compression(payload) is null then pg_column_size(payload)
             else octet_length(payload::text) end;
 
--- The size of a payload's JSON text without spaces: Postgres writes one after each colon and comma. Where it cannot change
--- the verdict they are not taken off: a text that is within the limit with them is so without, and they are at most a
--- third of it.
+-- The size of a payload's JSON text without the spaces that Postgres writes after each colon and comma. They are at most a
+-- third of the text, so they are only subtracted where that can decide between allowed and refused.
 create or replace function json_bytes(payload jsonb) returns int
 language plpgsql immutable as $$
 declare
   v_text  text := payload::text;
   v_bytes int := octet_length(v_text);
-  v_bare  text; -- without its strings, so the spaces in it are those that Postgres added
+  v_bare  text; -- the text without its strings: all spaces in it were added by Postgres
 begin
   if v_bytes <= 65536 or v_bytes > 98400 then
     return v_bytes;
@@ -30,11 +29,11 @@ begin
   return v_bytes - (length(v_bare) - length(replace(v_bare, ' ', '')));
 end $$;
 
--- A payload has at most 64 KiB of JSON text, by every way. The text is in UTF-8, without spaces, and as Postgres keeps
--- it: numbers are written out, 1e300 is a one and 300 zeros. That is what a claim sends to a worker, so a payload is never
--- larger there than it was allowed to be; and src/edge/http/payload.ts measures the same. Small payloads are not written
--- out to be judged: the text takes at most 25 times what Postgres's own form takes (1e255 is 12 bytes there). Nor are
--- very large ones: it takes at least a sixth ("0," is 12 bytes). Only numbers that no double holds can pass as small.
+-- A payload has at most 64 KiB of JSON text. The text is in UTF-8, without spaces, and numbers are written out as Postgres
+-- does it: 1e300 is a one and 300 zeros. A claim sends this text to a worker. src/edge/http/codec/payload.ts measures the
+-- same. Most payloads are judged by their stored size, without being written out. The text of a small one is at most 25
+-- times that size (1e255 is stored in 12 bytes), that of a very large one at least a sixth of it ("0," is stored in 12
+-- bytes). Only numbers that no double holds can be longer.
 create or replace function payload_fault_of(payload jsonb) returns text
 language sql stable -- as pg_column_size is: declared immutable it could not be inlined
 return case
@@ -43,9 +42,9 @@ return case
     and (payload_bytes(payload) > 393300 or json_bytes(payload) > 65536) then 'payload: larger than 64 KiB'
 end;
 
--- Says what is wrong with a new job's options, or null: the same limits as in the HTTP contract. Names are lane_of's. A
--- delay and a time reach equally far, they are two ways to say the same. Later than in 100 years nothing is due by
--- intent, and so every time that follows from it (a default expiry) has a year of four digits, which all clients can read.
+-- What is wrong with a new job's options; null: nothing. The limits are those of src/core/job-options.ts. lane_of checks
+-- the names. A delay and a time have the same limit of 100 years, since they are two ways to say the same. So every time
+-- that follows from them (a default expiry) has a year of four digits, which all clients can read.
 create or replace function fault_of(job new_job) returns text
 language sql stable
 return case
@@ -64,8 +63,8 @@ return case
   when job.tags is not null and has_bad_tag(job.tags) then 'tags: a flat list, each of 1 to 63 characters'
 end;
 
--- A trace context by the rules of the W3C, or null: what does not follow them counts as absent. Of a later version the
--- parts that all versions have in common are kept, in the form of version 00.
+-- A trace context by the rules of the W3C; null if it does not follow them. A header of a later version is kept in the form
+-- of version 00, with the parts that all versions have.
 create or replace function traceparent_of(header text) returns text
 language sql immutable
 return case
@@ -75,8 +74,8 @@ return case
   when length(header) = 55 then header
 end;
 
--- Refuses a batch with a fault in it. Otherwise says which options its jobs have, so that what none of them needs is
--- left out.
+-- Refuses a batch if one of its jobs has a fault. Otherwise says which options some of its jobs have, so that the caller
+-- can leave out the statements that no job needs.
 create or replace function check_jobs(
   p_jobs new_job[],
   out have_key boolean, out have_time boolean, out have_expiry boolean, out have_tags boolean,

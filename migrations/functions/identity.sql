@@ -28,8 +28,8 @@ begin
   end if;
 end $$;
 
--- The ids of one call: a new one, of whose last digits so many as the call needs are cut off to number its jobs. They are
--- in order that way, before PostgreSQL 18 too, and cost a third of as many random ones.
+-- The ids of one call share a prefix, the stem; the last hex digits are the job's number in the call. So they are in the
+-- order of the jobs and next to each other on every version of PostgreSQL, and cost a third of random ones.
 create or replace function id_stem(jobs int) returns text
 language sql volatile
 return left(new_id()::text, 36 - length(to_hex(jobs)));
@@ -38,7 +38,7 @@ create or replace function numbered_id(stem text, number bigint) returns uuid
 language sql immutable
 return (stem || lpad(to_hex(number), 36 - length(stem), '0'))::uuid;
 
--- The lowest id of a moment.
+-- The lowest id that a job created at that moment can have.
 create or replace function id_at(moment timestamptz) returns uuid
 language sql immutable parallel safe
 return (lpad(to_hex((extract(epoch from moment) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid;
@@ -48,7 +48,8 @@ create or replace function end_of_bucket(id uuid) returns uuid
 language sql immutable parallel safe
 return (left(id::text, 8) || repeat('f', 24))::uuid;
 
--- When a job of this id expires if its producer did not say. In hours: 30 days would depend on the session's time zone.
+-- When a job expires: 30 days after its creation, unless its producer chose a time. The interval is in hours, since the
+-- length of a day depends on the session's time zone.
 create or replace function expiry_of(id uuid, expires_at timestamptz) returns timestamptz
 language sql stable parallel safe -- as `+` is: declared immutable it could not be inlined
 return coalesce(expires_at, time_of_id(id) + interval '720 hours');
