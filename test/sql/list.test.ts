@@ -1,8 +1,8 @@
 // find and list: every job is seen once, whatever table it is in, alone or in pages.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { JobStatus, NewJob } from "../../src/core/job.ts";
-import type { DeadLetterFilter, JobFilter } from "../../src/core/sql/find-job.ts";
 import { cancel, discard, findJob, listDeadLetters, listJobs, replay } from "../../src/core/sql/index.ts";
+import type { DeadLetterFilter, JobFilter } from "../../src/core/sql/jobs.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, times, verbsOf } from "../support/verbs.ts";
 

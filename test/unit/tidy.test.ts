@@ -1,5 +1,6 @@
-// Keeps the import arrows: inward only, and nothing of a runtime in the core or the queue.
-import { globSync, readFileSync } from "node:fs";
+// Keeps the import arrows, one name for the SQL file, the TypeScript file and the test, and the length of SQL functions.
+// Import cycles and the length of TypeScript functions are rules of biome.json.
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
 
@@ -86,3 +87,63 @@ test.each(["", "test/bench"])(
     expect(entries.filter(([name, entry]) => name !== "" && isOdd(entry))).toEqual([]);
   },
 );
+
+/** Statements that call no function of a file of their name, and why. */
+const plainStatements: Record<string, string> = {
+  index: "the list of all statements",
+  statement: "what a statement is",
+  ping: "reads whether the database takes writes, and the newest rounds",
+  transaction: "calls enqueue.sql and settle.sql with parameters that are all text",
+};
+/** SQL files without a test of their name in test/sql, and the files that test them. */
+const testedElsewhere: Record<string, string[]> = {
+  breaker: ["test/queue/limits.test.ts"],
+  check: ["test/support/balance.ts"],
+  choose: ["test/sql/claim.test.ts"],
+  clock: ["test/sql/clock-step.test.ts", "test/sql/mend-stamps.test.ts"],
+  deliver: ["test/sql/alarms.test.ts"],
+  "enqueue-errors": ["test/sql/snapshot.test.ts"],
+  identity: ["test/sql/enqueue.test.ts"],
+  jobs: ["test/sql/list.test.ts"],
+  limits: ["test/queue/limits.test.ts"],
+  rounds: ["test/queue/rounds.test.ts"],
+  "schema-version": ["test/sql/contract.test.ts"],
+  "shown-pairs": ["test/sql/snapshot.test.ts", "test/sql/many-lanes.test.ts"],
+  take: ["test/sql/claim.test.ts"],
+  "take-alone": ["test/queue/limits.test.ts"],
+};
+const sqlFiles = globSync("migrations/functions/*.sql", { cwd: root });
+const nameOf = (file: string) => file.replace(/^.*\//, "").replace(/\.[^/]*$/, "");
+
+test("each statement file has a SQL file of its name, or is listed with its reason", () => {
+  const names = files.filter((file) => file.startsWith("src/core/sql/")).map(nameOf);
+  const sqlNames = new Set(sqlFiles.map(nameOf));
+  expect(names.filter((name) => !sqlNames.has(name)).toSorted()).toEqual(
+    Object.keys(plainStatements).toSorted(),
+  );
+});
+
+test("each SQL file has a test of its name, or is listed with the files that test it", () => {
+  const isTested = (name: string) => existsSync(join(root, `test/sql/${name}.test.ts`));
+  const untested = sqlFiles.map(nameOf).filter((name) => !isTested(name));
+  expect(untested.toSorted()).toEqual(Object.keys(testedElsewhere).toSorted());
+  for (const file of Object.values(testedElsewhere).flat())
+    expect(existsSync(join(root, file)), file).toBe(true);
+});
+
+const maxFunctionLines = 70;
+/** The functions that are longer today. The list only gets shorter. */
+const longFunctions: string[] = ["enqueue.sql: insert_jobs"];
+
+test(`no SQL function has more than ${maxFunctionLines} lines`, () => {
+  const long = sqlFiles.flatMap((file) => {
+    const text = readFileSync(join(root, file), "utf8");
+    const functions = text.matchAll(
+      /^create or replace function ([a-z_]+).*?(?:^(?:end )?\$\$;|^end;$|^return [^;]*;)/gms,
+    );
+    return [...functions]
+      .filter(([body]) => body.split("\n").length > maxFunctionLines)
+      .map(([, name]) => `${nameOf(file)}.sql: ${name}`);
+  });
+  expect(long).toEqual(longFunctions);
+});

@@ -1,8 +1,8 @@
-// recent attempts, open breaker, close breaker by probe. See migrations/functions/breaker.sql.
+// recent attempts, list breakers, open breaker, close breaker by probe. See migrations/functions/breaker.sql.
 import { sql } from "drizzle-orm";
 import type { Held } from "../job.ts";
 import type { RecentAttempts } from "../policy/attempt-end.ts";
-import { one, type Statement } from "./statement.ts";
+import { many, one, type Statement, time, timeOf } from "./statement.ts";
 
 export function recentAttempts(type: string): Statement<RecentAttempts> {
   return {
@@ -36,5 +36,20 @@ export function closeBreakerByProbe(job: Held): Statement<boolean> {
     build: (schema) =>
       sql`select ${schema}.close_breaker_by_probe(${job.id}::uuid, ${job.leaseKey}::uuid) as changed`,
     decode: one((row) => row.changed as boolean),
+  };
+}
+
+export interface OpenBreaker {
+  type: string;
+  openedAt: Date;
+}
+
+/** Only those that are open. */
+export function listBreakers(): Statement<OpenBreaker[]> {
+  return {
+    name: "list breakers",
+    isRepeatable: true,
+    build: (schema) => sql`select type, ${time("opened_at")} from ${schema}.breaker where closed_at is null`,
+    decode: many((row) => ({ type: row.type as string, openedAt: timeOf(row.opened_at) })),
   };
 }

@@ -1,4 +1,4 @@
-// record enqueue errors. See migrations/functions/snapshot.sql.
+// record enqueue errors. See migrations/functions/enqueue-errors.sql.
 import { sql } from "drizzle-orm";
 import type { Statement } from "./statement.ts";
 

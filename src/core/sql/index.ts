@@ -2,7 +2,7 @@
 export { auditTestNotice, changeAlarms, readAlarms, silenceAlarm } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
 export { books, depths } from "./books.ts";
-export { closeBreakerByProbe, openBreaker, recentAttempts } from "./breaker.ts";
+export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "./breaker.ts";
 export { cancel } from "./cancel.ts";
 export { claim } from "./claim.ts";
 export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
@@ -10,12 +10,10 @@ export { discard } from "./discard.ts";
 export { enqueue, enqueueMany, enqueueOne } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { extend, extendOne } from "./extend.ts";
-export { findJob, listDeadLetters, listJobs } from "./find-job.ts";
-export { findStates } from "./find-states.ts";
+export { findJob, findStates, listDeadLetters, listJobs } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
-export { knowsQueue, pause, resume } from "./pause.ts";
+export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
 export { ping } from "./ping.ts";
-export { listBreakers, listPauses } from "./place.ts";
 export {
   addPartitions,
   advanceCursors,
@@ -29,7 +27,7 @@ export {
   reapLeases,
 } from "./reap.ts";
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
-export { backlog, recordRound } from "./round.ts";
+export { backlog, recordRound } from "./rounds.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";

@@ -1,8 +1,27 @@
 // pause, resume: a queue or a type. They answer whether that changed anything. See migrations/functions/pause.sql.
 import { sql } from "drizzle-orm";
-import { one, type Statement } from "./statement.ts";
+import { many, one, type Statement, time, timeOf } from "./statement.ts";
 
 export type Pausable = { queue: string } | { type: string };
+
+export interface Paused {
+  kind: "queue" | "type";
+  name: string;
+  since: Date;
+}
+
+export function listPauses(): Statement<Paused[]> {
+  return {
+    name: "list pauses",
+    isRepeatable: true,
+    build: (schema) => sql`select kind, name, ${time("since")} from ${schema}.pause`,
+    decode: many((row) => ({
+      kind: row.kind as Paused["kind"],
+      name: row.name as string,
+      since: timeOf(row.since),
+    })),
+  };
+}
 
 export function pause(actor: string, target: Pausable): Statement<boolean> {
   return changePause("pause", actor, target);

@@ -1,6 +1,6 @@
 // The books as the admin API shows them, and what is paused.
 import { booked } from "../../../core/sql/books.ts";
-import type { Paused } from "../../../core/sql/place.ts";
+import type { Paused } from "../../../core/sql/pause.ts";
 
 export type BooksResponse = Record<(typeof booked)[number], number>;
 

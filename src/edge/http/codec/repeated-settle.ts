@@ -2,8 +2,8 @@
 // gone in both cases, so the job's own state tells them apart. Only one of two equal settlements ever applies.
 import type { SettlementRequest } from "../../../contract/work.ts";
 import type { Settled } from "../../../core/settlements.ts";
-import type { JobState } from "../../../core/sql/find-states.ts";
 import { findStates } from "../../../core/sql/index.ts";
+import type { JobState } from "../../../core/sql/jobs.ts";
 import type { Ports } from "../../../queue/ports.ts";
 import type { Lease } from "./lease.ts";
 

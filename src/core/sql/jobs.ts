@@ -1,7 +1,6 @@
-// find job, list jobs, list dead letters: everything there is to know of jobs. See migrations/functions/jobs.sql
-// and list.sql.
+// find job, find states, list jobs, list dead letters: reads jobs. See migrations/functions/jobs.sql and list.sql.
 import { sql } from "drizzle-orm";
-import type { DeadReason, Job, JobStatus } from "../job.ts";
+import type { DeadReason, Job, JobError, JobStatus } from "../job.ts";
 import { decodeJob } from "../job-row.ts";
 import { many, optional, type Statement, time } from "./statement.ts";
 
@@ -73,5 +72,30 @@ export function listDeadLetters(filter: DeadLetterFilter): Statement<Job[]> {
         ${filter.limit}::int
       )`,
     decode: many(decodeJob),
+  };
+}
+
+/** How a job stands, and what its failed attempts reported. */
+export interface JobState {
+  id: string;
+  status: JobStatus;
+  attempts: number;
+  errors: Pick<JobError, "attempt" | "message">[];
+}
+
+export function findStates(ids: readonly string[]): Statement<JobState[]> {
+  return {
+    name: "find states",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select found.id, found.status, found.attempts, found.errors
+      from unnest(${sql.param(ids)}::uuid[]) as asked(id)
+      cross join lateral ${schema}.find_job(asked.id) as found`,
+    decode: many((row) => ({
+      id: row.id as string,
+      status: row.status as JobStatus,
+      attempts: Number(row.attempts),
+      errors: row.errors as JobState["errors"],
+    })),
   };
 }
