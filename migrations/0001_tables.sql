@@ -432,8 +432,8 @@ create table alarm (
   changed_at   timestamptz not null,
   recent       boolean[] not null, -- which of the last rounds were bad, until it fires
   clear_rounds int not null, -- clearly good ones in a row, while it fires
-  told         text not null check (told in ('ok', 'firing')), -- what the targets know
-  told_at      timestamptz,
+  notified     text not null check (notified in ('ok', 'firing')), -- what the targets were last notified of
+  notified_at  timestamptz,
   severity     text not null check (severity in ('critical', 'warning', 'info')),
   value        float8,
   threshold    float8 not null,
@@ -466,7 +466,7 @@ create index delivery_ended on delivery (ended_at) where state <> 'pending';
 create table alarm_target (
   name          text primary key,
   url_hash      text not null,
-  off_since     timestamptz, -- it answered 410
+  gone_since    timestamptz, -- it answered 410
   failing_since timestamptz,
   delivered_at  timestamptz,
   status        int,

@@ -9,7 +9,7 @@ as $$
   select
     (select coalesce(jsonb_agg(to_jsonb(known) order by alarm, queue, job_type), '[]') from alarm as known),
     (select coalesce(jsonb_agg(to_jsonb(target) order by name), '[]')
-     from (select name, url_hash, off_since, failing_since, delivered_at, alarm_target.status, alarm_target.error,
+     from (select name, url_hash, gone_since, failing_since, delivered_at, alarm_target.status, alarm_target.error,
                   coalesce(pending, 0) as pending
            from alarm_target
            full join (select target as name, count(*) as pending from delivery where state = 'pending' group by target)
@@ -38,14 +38,14 @@ begin
     select *
     from jsonb_to_recordset(p_changes) as change(
       alarm text, queue text, job_type text, version bigint, phase text, since timestamptz, changed_at timestamptz,
-      recent boolean[], clear_rounds int, told text, told_at timestamptz, severity text, value float8, threshold float8,
-      summary text, notice jsonb)
+      recent boolean[], clear_rounds int, notified text, notified_at timestamptz, severity text, value float8,
+      threshold float8, summary text, about text, notice jsonb)
   ),
   added as (
-    insert into alarm (alarm, queue, job_type, version, phase, since, changed_at, recent, clear_rounds, told, told_at,
-                       severity, value, threshold, summary)
-    select alarm, queue, job_type, 1, phase, since, changed_at, recent, clear_rounds, told, told_at,
-           severity, value, threshold, summary
+    insert into alarm (alarm, queue, job_type, version, phase, since, changed_at, recent, clear_rounds,
+                       notified, notified_at, severity, value, threshold, summary)
+    select alarm, queue, job_type, 1, phase, since, changed_at, recent, clear_rounds,
+           notified, notified_at, severity, value, threshold, summary
     from change where version is null
     on conflict do nothing
     returning alarm, queue, job_type
@@ -53,7 +53,8 @@ begin
   changed as (
     update alarm as known
     set version = known.version + 1, phase = change.phase, since = change.since, changed_at = change.changed_at,
-        recent = change.recent, clear_rounds = change.clear_rounds, told = change.told, told_at = change.told_at,
+        recent = change.recent, clear_rounds = change.clear_rounds,
+        notified = change.notified, notified_at = change.notified_at,
         severity = change.severity, value = change.value, threshold = change.threshold, summary = change.summary
     from change
     where known.alarm = change.alarm
@@ -67,8 +68,7 @@ begin
   ),
   delivered_later as (
     insert into delivery (id, target, about, notice)
-    select new_id(), target.name, concat_ws('/', change.alarm, coalesce(change.queue, ''), coalesce(change.job_type, '')),
-           change.notice
+    select new_id(), target.name, change.about, change.notice
     from applied
     join change on change.alarm = applied.alarm
       and coalesce(change.queue, '') = coalesce(applied.queue, '')
@@ -77,7 +77,7 @@ begin
     where jsonb_typeof(change.notice) = 'object'
       and not exists (
         select from alarm_target as known
-        where known.name = target.name and known.url_hash = target.url_hash and known.off_since is not null)
+        where known.name = target.name and known.url_hash = target.url_hash and known.gone_since is not null)
   )
   select * from applied;
 end $$;

@@ -50,14 +50,14 @@ begin
 
   -- The times until an alarm is repeated, or a notice retried, start now.
   update alarm
-  set since = least(since, v_now), changed_at = least(changed_at, v_now), told_at = least(told_at, v_now)
-  where greatest(since, changed_at, told_at) > v_ahead;
+  set since = least(since, v_now), changed_at = least(changed_at, v_now), notified_at = least(notified_at, v_now)
+  where greatest(since, changed_at, notified_at) > v_ahead;
   get diagnostics v_rows = row_count;
   v_mended := v_mended + v_rows;
   update alarm_target
-  set off_since = least(off_since, v_now), failing_since = least(failing_since, v_now),
+  set gone_since = least(gone_since, v_now), failing_since = least(failing_since, v_now),
       delivered_at = least(delivered_at, v_now)
-  where greatest(off_since, failing_since, delivered_at) > v_ahead;
+  where greatest(gone_since, failing_since, delivered_at) > v_ahead;
   update delivery set created_at = least(created_at, v_now), next_try_at = v_now
   where seq = any(array(
     select seq from delivery

@@ -13,7 +13,7 @@ as $$
     select name from jsonb_to_recordset(p_targets) as target(name text, url_hash text)
     where not exists (
       select from alarm_target as known
-      where known.name = target.name and known.url_hash = target.url_hash and known.off_since is not null)
+      where known.name = target.name and known.url_hash = target.url_hash and known.gone_since is not null)
   ),
   due as materialized (
     select seq
@@ -35,7 +35,7 @@ as $$
 $$;
 
 -- Records how tries ended, for the deliveries and for their targets. Only the result of the latest try changes a
--- delivery. A result without an id belongs to a test notice. `off` means that the delivery waits until the target has
+-- delivery. A result without an id belongs to a test notice. `gone` means that the delivery waits until the target has
 -- another URL.
 create or replace function settle_deliveries(p_results jsonb) returns int
 language sql
@@ -62,17 +62,17 @@ as $$
   latest as ( -- the last answer of each target; a 410 counts even if a later answer differs
     select distinct on (target) target, url_hash, outcome, status, error
     from result
-    order by target, outcome = 'off' desc, place desc
+    order by target, outcome = 'gone' desc, place desc
   ),
   known as (
-    insert into alarm_target as known (name, url_hash, off_since, failing_since, delivered_at, status, error)
-    select target, url_hash, case outcome when 'off' then now() end, case outcome when 'retry' then now() end,
+    insert into alarm_target as known (name, url_hash, gone_since, failing_since, delivered_at, status, error)
+    select target, url_hash, case outcome when 'gone' then now() end, case outcome when 'retry' then now() end,
            case outcome when 'delivered' then now() end, status, left(error, 1000)
     from latest
     order by target
     on conflict (name) do update
     set url_hash = excluded.url_hash,
-        off_since = excluded.off_since,
+        gone_since = excluded.gone_since,
         failing_since = case when excluded.failing_since is not null and known.url_hash = excluded.url_hash
                              then coalesce(known.failing_since, excluded.failing_since)
                              else excluded.failing_since end,

@@ -9,7 +9,7 @@ import type { Snapshot } from "../core/snapshot.ts";
 import { readAlarms, snapshot } from "../core/sql/index.ts";
 import { deliver } from "./alarms/deliver.ts";
 import type { KeyedTarget } from "./alarms/notify.ts";
-import { raise } from "./alarms/update-alarms.ts";
+import { updateAlarms } from "./alarms/update-alarms.ts";
 import { enqueue } from "./enqueue.ts";
 import type { Ports, Sender } from "./ports.ts";
 import { runSteps, type StepReports } from "./rounds.ts";
@@ -39,7 +39,7 @@ export async function watch(ports: Ports, options: WatchOptions): Promise<{ step
   };
   const looked = look();
   return runSteps(ports, "watch", {
-    raise: async () => raise(ports, { ...(await looked), rules, targets, deployment }),
+    alarms: async () => updateAlarms(ports, { ...(await looked), rules, targets, deployment }),
     canary: async () => sendCanary(ports, (await looked).seen, rules),
     deliver: () => deliver(ports, { targets, sender, batch: deliveriesAtOnce[plan] }),
   });

@@ -245,7 +245,7 @@ describe("a target", () => {
     expect(ports.events).toContainEqual({
       level: "error",
       event: "notice not delivered",
-      fields: { target: "ops", outcome: "off", error: "answered 410" },
+      fields: { target: "ops", outcome: "gone", error: "answered 410" },
     });
     const moved = openInbox(inject("receiverUrl"), "moved");
     await watchBy({ targets: [targetAt(moved), targetAt(other, { name: "other" })] });

@@ -193,8 +193,8 @@ describe("deliveries", () => {
 
   test("to a target that is gone wait, and no new ones are made for it, until it has another URL", async () => {
     await change({});
-    await settle(resultOf(only(await claim()), { outcome: "off", status: 410 }));
-    expect((await known()).targets).toMatchObject([{ offSince: expect.any(Date), status: 410 }]);
+    await settle(resultOf(only(await claim()), { outcome: "gone", status: 410 }));
+    expect((await known()).targets).toMatchObject([{ goneSince: expect.any(Date), status: 410 }]);
     expect(await claim([ops])).toEqual([]);
     await change({ jobType: "another" });
     expect(await deliveries()).toHaveLength(1);
@@ -203,15 +203,15 @@ describe("deliveries", () => {
     const claimed = await claim([moved]);
     expect(claimed).toHaveLength(2);
     await settle(...claimed.map((one) => resultOf(one, { urlHash: "new" })));
-    expect((await known()).targets).toMatchObject([{ offSince: null, failingSince: null, urlHash: "new" }]);
+    expect((await known()).targets).toMatchObject([{ goneSince: null, failingSince: null, urlHash: "new" }]);
   });
 
   test("a test notice that gets through switches its target on again", async () => {
     const test = { delivery: null, target: "ops", urlHash: "1", error: null, retryInSeconds: null };
-    await settle({ ...test, outcome: "off", status: 410 });
-    expect((await known()).targets).toMatchObject([{ offSince: expect.any(Date) }]);
+    await settle({ ...test, outcome: "gone", status: 410 });
+    expect((await known()).targets).toMatchObject([{ goneSince: expect.any(Date) }]);
     await settle({ ...test, outcome: "delivered", status: 200 });
-    expect((await known()).targets).toMatchObject([{ offSince: null }]);
+    expect((await known()).targets).toMatchObject([{ goneSince: null }]);
   });
 
   test("are given up after some days, and forgotten after more", async () => {

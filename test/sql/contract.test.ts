@@ -170,7 +170,7 @@ const examples = {
     statements.settleDeliveries([]),
     statements.settleDeliveries([
       { delivery: { id, tries: 1 }, ...answer, outcome: "delivered" },
-      { delivery: null, ...answer, outcome: "off" },
+      { delivery: null, ...answer, outcome: "gone" },
     ]),
   ],
   silenceAlarm: [statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date() })],

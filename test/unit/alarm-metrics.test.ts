@@ -7,9 +7,9 @@ import { parseMetrics } from "../support/prometheus-lint.ts";
 test("the metrics say how many alarms of each name fire, and how each target fares", () => {
   const states = [firing, { ...firing, jobType: "b" }, { ...firing, jobType: "c", phase: "ok" as const }];
   const targets = [
-    { name: "ops", offSince: null, failingSince: null, pending: 0 },
-    { name: "chat", offSince: null, failingSince: new Date(), pending: 3 },
-    { name: "gone", offSince: new Date(), failingSince: null, pending: 1 },
+    { name: "ops", goneSince: null, failingSince: null, pending: 0 },
+    { name: "chat", goneSince: null, failingSince: new Date(), pending: 3 },
+    { name: "gone", goneSince: new Date(), failingSince: null, pending: 1 },
   ];
   const text = toText(alarmFamilies(states, targets));
   expect(parseMetrics(text).faults).toEqual([]);

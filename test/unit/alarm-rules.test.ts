@@ -136,12 +136,12 @@ describe("by default", () => {
     ],
     [
       "an alarm's target is gone",
-      { targets: [{ name: "ops", offSince: at, failingSince: null }] },
+      { targets: [{ name: "ops", goneSince: at, failingSince: null }] },
       ["target_failing */*"],
     ],
     [
       "an alarm's target fails for long",
-      { targets: [{ name: "ops", offSince: null, failingSince: minutesAgo(16) }] },
+      { targets: [{ name: "ops", goneSince: null, failingSince: minutesAgo(16) }] },
       ["target_failing */*"],
     ],
   ])("%s: exactly its alarm", (_, looked, alarms) => {
@@ -286,7 +286,7 @@ describe("what is said", () => {
     ],
     [
       "target_failing",
-      { targets: [{ name: "ops", offSince: null, failingSince: minutesAgo(16) }] },
+      { targets: [{ name: "ops", goneSince: null, failingSince: minutesAgo(16) }] },
       "the target ops has failed for 960 s; the limit is 900 s",
     ],
     ["target_failing", {}, "all targets of alarms take their notices; the limit is 900 s"],
@@ -299,7 +299,7 @@ describe("what is said", () => {
     ],
     [
       "target_failing",
-      { targets: [{ name: "ops", offSince: minutesAgo(1), failingSince: null }] },
+      { targets: [{ name: "ops", goneSince: minutesAgo(1), failingSince: null }] },
       "the target ops answered 410 and is switched off",
     ],
   ])("%s", (alarm, looked, summary) => {

@@ -13,7 +13,7 @@ const alerts = readFileSync(join(folder, "alerts.yaml"), "utf8");
 const dashboard = JSON.parse(readFileSync(join(folder, "dashboard.json"), "utf8")) as {
   panels: { id: number; type: string; gridPos: object; targets?: { expr: string }[] }[];
 };
-const target = { name: "ops", offSince: null, failingSince: null, pending: 0 };
+const target = { name: "ops", goneSince: null, failingSince: null, pending: 0 };
 const exposed = [...metricsOf(fullSnapshot, fullDurations), ...alarmFamilies([], [target])];
 const rules = alerts.split(/\n(?= {6}- alert: )/).slice(1);
 

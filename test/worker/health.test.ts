@@ -37,6 +37,16 @@ describe("health", () => {
     expect((await look()).code).toBe(200);
   });
 
+  test("has the limits of the alarm round_overdue: a deployment that changes them changes both", async () => {
+    const settings = { SLUICE_ALARM_RULES: { round_overdue: { above: 400 } } };
+    for (const cron of Object.values(crons)) await fire(cron);
+    await makeOlder("drain", 390);
+    expect((await look()).checks).toMatchObject({ drain: "overdue" });
+    expect((await look(settings)).checks).toMatchObject({ drain: "ok" });
+    await makeOlder("drain", 20);
+    expect((await look(settings)).checks).toMatchObject({ drain: "overdue" });
+  });
+
   test("gives a new deployment some minutes to start, and no more", async () => {
     await query("update sluice.migration set applied_at = now()");
     const starting = { drain: "starting", reap: "starting", watch: "starting" };

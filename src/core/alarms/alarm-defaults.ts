@@ -44,7 +44,7 @@ const defaults: Record<AlarmName, AlarmOverride & { threshold: number }> = {
   dead_letters: { threshold: 0 },
   breaker_open: { threshold: 0 },
   oldest_transaction: { threshold: 1800 },
-  // Of a drain; a reap may take twice as long to come, as its cron does.
+  // The limit of a drain. That of a reap is twice as long (policy/health.ts).
   round_overdue: { threshold: 180, forRounds: 2, severity: "critical" },
   enqueue_errors: { threshold: 10, windowMinutes: 5 },
   books_unbalanced: { threshold: 0, severity: "critical" },

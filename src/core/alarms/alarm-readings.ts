@@ -1,11 +1,11 @@
-// What each alarm reads off a look at the queue, for the queue, type or place that it is about.
-
+// What each alarm reads from a snapshot, for the queue and the type that it is about.
+import { overdueAfterSeconds } from "../policy/health.ts";
 import type { Scope } from "../policy/scope.ts";
 import type { Group, ImpossibleStates, Minute, RecentRound, Snapshot } from "../snapshot.ts";
 import type { AlarmName, AlarmRule, TargetHealth } from "./alarm.ts";
 import { type Reading, tooHigh, tooLow } from "./reading.ts";
 
-export interface Sight {
+export interface AlarmInput {
   snapshot: Snapshot;
   targets: readonly TargetHealth[];
   /** The snapshot's rows that lie within a scope. */
@@ -13,11 +13,11 @@ export interface Sight {
   minutes(scope: Scope): readonly Minute[];
 }
 
-type Read = (sight: Sight, rule: AlarmRule) => Reading;
+type Read = (input: AlarmInput, rule: AlarmRule) => Reading;
 
 export const readings: Record<AlarmName, Read> = {
-  completion_rate_low(sight, rule) {
-    const completed = sumOf(recent(sight, rule), "completed");
+  completion_rate_low(input, rule) {
+    const completed = sumOf(recent(input, rule), "completed");
     return tooLow({
       count: completed,
       perMinute: rule.threshold,
@@ -26,23 +26,23 @@ export const readings: Record<AlarmName, Read> = {
     });
   },
 
-  queue_length_high(sight, rule) {
-    const waiting = sumOf(sight.groups(rule), "pending");
+  queue_length_high(input, rule) {
+    const waiting = sumOf(input.groups(rule), "pending");
     const summary = `${nameOf(rule)}: ${jobs(waiting)} waiting`;
     return tooHigh(waiting, rule.threshold, { summary, unit: "jobs" });
   },
 
-  queue_growing(sight, rule) {
+  queue_growing(input, rule) {
     // What was put off to a later time is no backlog: it counts from when it is due.
-    const growth = Math.max(0, sumOf(recent(sight, rule), "ready"));
+    const growth = Math.max(0, sumOf(recent(input, rule), "ready"));
     const summary = `${nameOf(rule)}: grew by ${jobs(growth)} in ${rule.windowMinutes} min`;
     return tooHigh(growth, rule.threshold, { summary, unit: "jobs" });
   },
 
-  oldest_pending_high(sight, rule) {
+  oldest_pending_high(input, rule) {
     const limitOf = (group: Group) => rule.thresholdByPriority[group.priority] ?? rule.threshold;
     const shareOf = (group: Group) => (group.oldestDueSeconds ?? 0) / limitOf(group);
-    const [worst] = sight.groups(rule).toSorted((a, b) => shareOf(b) - shareOf(a));
+    const [worst] = input.groups(rule).toSorted((a, b) => shareOf(b) - shareOf(a));
     const seconds = Math.round(worst?.oldestDueSeconds ?? 0);
     if (!worst || seconds === 0) {
       return tooHigh(0, rule.threshold, { summary: `${nameOf(rule)}: no due job waits`, unit: "s" });
@@ -52,16 +52,16 @@ export const readings: Record<AlarmName, Read> = {
     return tooHigh(seconds, limitOf(worst), { summary, unit: "s" });
   },
 
-  job_expired(sight, rule) {
-    const expired = sumOf(recent(sight, rule), "expired");
+  job_expired(input, rule) {
+    const expired = sumOf(recent(input, rule), "expired");
     const summary = `${nameOf(rule)}: ${jobs(expired)} expired unprocessed in ${rule.windowMinutes} min`;
     return tooHigh(expired, rule.threshold, { summary, unit: "jobs" });
   },
 
   // What expired a moment ago is job_expired's to tell: one trouble, one alarm. Later it is a dead letter as others are.
-  dead_letters(sight, rule) {
-    const expired = sumOf(recent(sight, { ...rule, windowMinutes: expiredApartMinutes }), "expired");
-    const dead = Math.max(0, sumOf(sight.groups(rule), "dead") - expired);
+  dead_letters(input, rule) {
+    const expired = sumOf(recent(input, { ...rule, windowMinutes: expiredApartMinutes }), "expired");
+    const dead = Math.max(0, sumOf(input.groups(rule), "dead") - expired);
     const summary = `${nameOf(rule)}: ${dead} dead ${dead === 1 ? "letter" : "letters"}`;
     return tooHigh(dead, rule.threshold, { summary, unit: "letters" });
   },
@@ -94,13 +94,13 @@ export const readings: Record<AlarmName, Read> = {
   },
 
   books_unbalanced({ snapshot: { groups, impossibleStates } }, rule) {
-    const off = groups
+    const unbalanced = groups
       .map((group) => ({ group, by: Math.abs(differenceOf(group)) }))
       .filter(({ by }) => by > 0);
-    const names = off.slice(0, namedAtMost).map(({ group }) => `${group.queue}/${group.type}`);
-    const missing = sumOf(off, "by");
+    const names = unbalanced.slice(0, namedAtMost).map(({ group }) => `${group.queue}/${group.type}`);
+    const missing = sumOf(unbalanced, "by");
     const troubles = [
-      ...(off.length > 0 ? [`the books are off by ${jobs(missing)} (${names.join(", ")})`] : []),
+      ...(unbalanced.length > 0 ? [`the books are off by ${jobs(missing)} (${names.join(", ")})`] : []),
       ...impossible(impossibleStates),
     ];
     const summary = troubles.join("; ") || "the books balance";
@@ -125,8 +125,6 @@ function unreachableOf({ steps }: RecentRound): number {
   return step?.did?.[0] ?? 0;
 }
 
-/** Reaps come half as often as drains. */
-const reapFactor = 2;
 const namedAtMost = 5;
 /** So long an expired job is told of as such, and then as a dead letter. */
 export const expiredApartMinutes = 30;
@@ -138,7 +136,7 @@ function overdue({ at, rounds, runningSince, expiredLeaseSeconds }: Snapshot, li
       kind,
       hasFailed: last?.hasFailed ?? false,
       seconds: secondsBetween(last?.endedAt ?? runningSince ?? at, at),
-      limit: kind === "reap" ? limitSeconds * reapFactor : limitSeconds,
+      limit: overdueAfterSeconds(kind, { drainSeconds: limitSeconds }),
     };
   });
   const [worst = { seconds: 0, limit: limitSeconds }] = kinds.toSorted(
@@ -149,7 +147,7 @@ function overdue({ at, rounds, runningSince, expiredLeaseSeconds }: Snapshot, li
       .filter(({ seconds, limit }) => seconds > limit)
       .map(({ kind, seconds, limit }) => `no ${kind} round for ${seconds} s (the limit is ${limit} s)`),
     ...kinds.filter(({ hasFailed }) => hasFailed).map(({ kind }) => `the last ${kind} round failed`),
-    ...(expiredLeaseSeconds > limitSeconds * reapFactor
+    ...(expiredLeaseSeconds > overdueAfterSeconds("reap", { drainSeconds: limitSeconds })
       ? [`leases that ran out wait for the reaper for ${Math.round(expiredLeaseSeconds)} s`]
       : []),
   ];
@@ -168,24 +166,27 @@ function impossible({ count, example }: ImpossibleStates): string[] {
   return [`impossible: ${example.kind} ${example.id} ${example.what}${more}`];
 }
 
-/** A target that switched itself off is bad at once; one that only fails has some time to recover. */
+/** A target that answered 410 is bad at once; one that only fails has some time to recover. */
 function failing(targets: readonly TargetHealth[], { at, limit }: { at: Date; limit: number }): Reading {
-  const off = targets.filter(({ offSince }) => offSince !== null);
-  const troubles = targets.flatMap(({ name, offSince, failingSince }) => {
-    if (offSince) return [`the target ${name} answered 410 and is switched off`];
+  const gone = targets.filter(({ goneSince }) => goneSince !== null);
+  const troubles = targets.flatMap(({ name, goneSince, failingSince }) => {
+    if (goneSince) return [`the target ${name} answered 410 and is switched off`];
     return failingSince ? [`the target ${name} has failed for ${secondsBetween(failingSince, at)} s`] : [];
   });
   const summary = troubles.join(", ") || "all targets of alarms take their notices";
-  const since = (off.length > 0 ? off : targets).map(
-    (target) => target.offSince ?? target.failingSince ?? at,
+  const since = (gone.length > 0 ? gone : targets).map(
+    (target) => target.goneSince ?? target.failingSince ?? at,
   );
   const longest = Math.max(0, ...since.map((from) => secondsBetween(from, at)));
-  const reading = tooHigh(longest, off.length > 0 ? 0 : limit, { summary, unit: "s" });
-  return { ...reading, isBad: off.length > 0 || reading.isBad, isClear: troubles.length === 0 };
+  const reading = tooHigh(longest, gone.length > 0 ? 0 : limit, { summary, unit: "s" });
+  return { ...reading, isBad: gone.length > 0 || reading.isBad, isClear: troubles.length === 0 };
 }
 
 /** Whole minutes of the window and the running one: a minute that has just begun says nothing alone. */
-function recent({ snapshot: { at }, minutes }: Sight, rule: Scope & { windowMinutes: number }): Minute[] {
+function recent(
+  { snapshot: { at }, minutes }: AlarmInput,
+  rule: Scope & { windowMinutes: number },
+): Minute[] {
   const since = windowStart(at, rule.windowMinutes);
   return minutes(rule).filter(({ minute }) => minute >= since);
 }

@@ -3,20 +3,20 @@
 import { within } from "../policy/scope.ts";
 import { isActive } from "./active-hours.ts";
 import type { AlarmKey, AlarmName, AlarmRule, Observation } from "./alarm.ts";
-import { expiredApartMinutes, readings, type Sight } from "./alarm-readings.ts";
+import { type AlarmInput, expiredApartMinutes, readings } from "./alarm-readings.ts";
 
 export function observe(
-  seen: Pick<Sight, "snapshot" | "targets">,
+  seen: Pick<AlarmInput, "snapshot" | "targets">,
   rules: readonly AlarmRule[],
 ): Observation[] {
   const { at, runningSince, groups, minutes } = seen.snapshot;
-  const sight: Sight = { ...seen, groups: within(groups), minutes: within(minutes) };
+  const input: AlarmInput = { ...seen, groups: within(groups), minutes: within(minutes) };
   return rules
     .filter((rule) => rule.isEnabled && isActive(rule.activeHours, at) && isPastGrace(rule, at, runningSince))
     .flatMap((rule) =>
-      subjectsOf(rule, sight)
+      subjectsOf(rule, input)
         .filter((subject) => ownerOf(subject, rules) === rule)
-        .map((subject) => ({ ...subject, rule, ...readings[rule.alarm](sight, { ...rule, ...subject }) })),
+        .map((subject) => ({ ...subject, rule, ...readings[rule.alarm](input, { ...rule, ...subject }) })),
     );
 }
 
@@ -47,7 +47,7 @@ const subjects = {
   jobs_unreachable: "place",
 } as const satisfies Record<AlarmName, string>;
 
-function subjectsOf(rule: AlarmRule, { snapshot, groups }: Sight): AlarmKey[] {
+function subjectsOf(rule: AlarmRule, { snapshot, groups }: AlarmInput): AlarmKey[] {
   const { alarm, queue, jobType } = rule;
   const inScope = groups(rule);
   switch (subjects[alarm]) {

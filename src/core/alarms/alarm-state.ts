@@ -4,7 +4,7 @@ import type { AlarmState, Notice, Observation } from "./alarm.ts";
 
 export interface Step {
   state: AlarmState;
-  /** What the targets have to be told; null: nothing. */
+  /** The notice to the targets; null: none. */
   notice: Notice | null;
 }
 
@@ -25,7 +25,7 @@ export function advance(
   const next = seen ? observed(before, seen, round.at) : unobserved(before, round.at);
   const kind = dueNotice(next, seen, round);
   if (!kind) return { state: next, notice: null };
-  const state: AlarmState = { ...next, told: kind === "firing" ? "firing" : "ok", toldAt: round.at };
+  const state: AlarmState = { ...next, notified: kind === "firing" ? "firing" : "ok", notifiedAt: round.at };
   const { alarm, queue, jobType, severity, value, threshold, since, summary } = state;
   return {
     state,
@@ -34,14 +34,22 @@ export function advance(
 }
 
 function isIdle(before: AlarmState, seen: Observation | undefined): boolean {
-  return before.phase === "ok" && before.told === "ok" && before.recent.length === 0 && !seen?.isBad;
+  return before.phase === "ok" && before.notified === "ok" && before.recent.length === 0 && !seen?.isBad;
 }
 
 function quiet(seen: Observation, at: Date): AlarmState {
   const { alarm, queue, jobType, value, threshold, summary, rule } = seen;
   return {
     ...{ alarm, queue, jobType, value, threshold, summary, severity: rule.severity },
-    ...{ phase: "ok", since: at, changedAt: at, recent: [], clearRounds: 0, told: "ok", toldAt: null },
+    ...{
+      phase: "ok",
+      since: at,
+      changedAt: at,
+      recent: [],
+      clearRounds: 0,
+      notified: "ok",
+      notifiedAt: null,
+    },
   };
 }
 
@@ -85,8 +93,9 @@ function dueNotice(
   { at, silencedUntil }: Round,
 ): "firing" | "resolved" | null {
   if (silencedUntil && at < silencedUntil) return null;
-  if (state.phase !== "firing") return state.told === "firing" && state.phase === "ok" ? "resolved" : null;
-  if (state.told === "ok") return "firing";
+  if (state.phase !== "firing")
+    return state.notified === "firing" && state.phase === "ok" ? "resolved" : null;
+  if (state.notified === "ok") return "firing";
   const repeatMs = (seen?.rule.repeatMinutes ?? Number.POSITIVE_INFINITY) * 60_000;
-  return at.getTime() - (state.toldAt?.getTime() ?? 0) >= repeatMs ? "firing" : null;
+  return at.getTime() - (state.notifiedAt?.getTime() ?? 0) >= repeatMs ? "firing" : null;
 }

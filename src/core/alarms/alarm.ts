@@ -34,11 +34,16 @@ export function isOwnType(type: string): boolean {
   return type.startsWith("sluice.");
 }
 
-/** What an alarm is about: null is all of them. */
+/** Identifies an alarm: its name, and the queue and the type that it is about. Null: all of them. */
 export interface AlarmKey {
   alarm: AlarmName;
   queue: string | null;
   jobType: string | null;
+}
+
+/** The key as one text. Names of alarms, queues and types contain no slash. */
+export function alarmKey({ alarm, queue, jobType }: Pick<Notice, "alarm" | "queue" | "jobType">): string {
+  return [alarm, queue ?? "", jobType ?? ""].join("/");
 }
 
 export interface AlarmRule extends AlarmKey {
@@ -81,16 +86,16 @@ export interface AlarmState extends AlarmKey {
   recent: readonly boolean[];
   /** Clearly good rounds in a row while it fires. */
   clearRounds: number;
-  /** What the targets were told last. A silence keeps it behind the phase. */
-  told: "ok" | "firing";
-  toldAt: Date | null;
+  /** The phase that the targets were last notified of. During a silence it lags behind the phase. */
+  notified: "ok" | "firing";
+  notifiedAt: Date | null;
   severity: Severity;
   value: number | null;
   threshold: number;
   summary: string;
 }
 
-/** What a target has to be told of. */
+/** What a target is notified of. */
 export interface Notice {
   kind: "firing" | "resolved" | "test";
   at: Date;
@@ -104,10 +109,10 @@ export interface Notice {
   summary: string;
 }
 
-/** How deliveries to a target fare. */
+/** How deliveries to a target go. */
 export interface TargetHealth {
   name: string;
-  /** Switched off by its own answer: 410, gone. */
-  offSince: Date | null;
+  /** When it answered 410. It gets nothing more until its URL changes or a test notice succeeds. */
+  goneSince: Date | null;
   failingSince: Date | null;
 }

@@ -1,5 +1,6 @@
 // The bodies of a notice in each target's format. Only the generic one is signed; PagerDuty knows its sender by a key in
 // the body, Slack by the URL.
+import { alarmKey } from "./alarm.ts";
 import { curlOf, type NoticeBody } from "./notice.ts";
 
 export const targetFormats = ["generic", "slack", "pagerduty"] as const;
@@ -49,7 +50,7 @@ function escapeSlack(text: string): string {
 
 /** A resolution has the key of what it resolves, in the same deployment alone. */
 function pagerduty({ type, timestamp, data }: NoticeBody, routingKey: string): object {
-  const subject = [data.alarm, data.queue ?? "", data.job_type ?? ""].join("/");
+  const key = alarmKey({ alarm: data.alarm, queue: data.queue, jobType: data.job_type });
   const links = [
     ...(/^https?:/.test(data.link) ? [{ href: data.link, text: "Look closer" }] : []),
     ...(data.runbook === null ? [] : [{ href: data.runbook, text: "Runbook" }]),
@@ -57,7 +58,7 @@ function pagerduty({ type, timestamp, data }: NoticeBody, routingKey: string): o
   return {
     routing_key: routingKey,
     event_action: type === "alarm.resolved" ? "resolve" : "trigger",
-    dedup_key: `sluice/${data.deployment}/${subject}`.slice(0, maxDedupKey),
+    dedup_key: `sluice/${data.deployment}/${key}`.slice(0, maxDedupKey),
     payload: {
       summary: `${data.alarm}: ${data.summary}`.slice(0, maxSummary),
       source: data.deployment,

@@ -23,9 +23,9 @@ export function alarmFamilies(states: readonly AlarmState[], targets: readonly T
       name: "sluice_alarm_target_failing",
       help: "1: notices to the target of alarms fail, or it is switched off.",
       type: "gauge",
-      samples: targets.map(({ name, offSince, failingSince }) => ({
+      samples: targets.map(({ name, goneSince, failingSince }) => ({
         labels: { target: name },
-        value: offSince || failingSince ? 1 : 0,
+        value: goneSince || failingSince ? 1 : 0,
       })),
     },
     {

@@ -1,25 +1,30 @@
-// Health: whether each kind of round is on time, by when its last one ended. What never ran is given some time
-// after the start.
+// Health: whether each kind of round is on time, by the end of its last round. A kind that never ran has the same time
+// from the start of the deployment. The alarm round_overdue has the same limits.
 
 export interface Heartbeats {
-  /** By the database's clock, as all of these. */
+  /** By the database's clock, as are all of these. */
   at: Date;
-  /** The first round of any kind, or before it the last migration. */
+  /** The first round of any kind, or the last migration while there is none. */
   runningSince: Date;
   /** Null: there was none. */
   lastEndedAt: Readonly<Record<WatchedKind, Date | null>>;
 }
 
-export type WatchedKind = keyof typeof overdueSeconds;
+export type WatchedKind = "drain" | "reap" | "watch";
 export type RoundCheck = "ok" | "starting" | "overdue";
 
-/** Three rounds, as the crons are set by default. */
-const overdueSeconds = { drain: 180, reap: 360, watch: 360 } as const;
+/** By default reaps and watches run half as often as drains. */
+export function overdueAfterSeconds(kind: WatchedKind, { drainSeconds }: { drainSeconds: number }): number {
+  return kind === "drain" ? drainSeconds : 2 * drainSeconds;
+}
 
-export function checkRounds({ at, runningSince, lastEndedAt }: Heartbeats): Record<WatchedKind, RoundCheck> {
+export function checkRounds(
+  { at, runningSince, lastEndedAt }: Heartbeats,
+  limits: { drainSeconds: number },
+): Record<WatchedKind, RoundCheck> {
   const check = (kind: WatchedKind): RoundCheck => {
     const since = lastEndedAt[kind] ?? runningSince;
-    if (at.getTime() - since.getTime() > overdueSeconds[kind] * 1000) return "overdue";
+    if (at.getTime() - since.getTime() > overdueAfterSeconds(kind, limits) * 1000) return "overdue";
     return lastEndedAt[kind] ? "ok" : "starting";
   };
   return { drain: check("drain"), reap: check("reap"), watch: check("watch") };

@@ -1,6 +1,13 @@
 // read alarms, change alarms, silence alarm. See migrations/functions/alarms.sql.
 import { sql } from "drizzle-orm";
-import type { AlarmKey, AlarmName, AlarmState, Severity, TargetHealth } from "../alarms/alarm.ts";
+import {
+  type AlarmKey,
+  type AlarmName,
+  type AlarmState,
+  alarmKey,
+  type Severity,
+  type TargetHealth,
+} from "../alarms/alarm.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 /** An alarm as it was read: a change applies to this version alone. */
@@ -45,7 +52,7 @@ export interface AlarmChange {
   state: AlarmState;
   /** Undefined: there was none. */
   version: number | undefined;
-  /** What every target has to be told; null: nothing. */
+  /** The notice to every target; null: none. */
   notice: object | null;
 }
 
@@ -116,8 +123,8 @@ function stateOf(row: JsonRow): AlarmState {
     changedAt: new Date(String(row.changed_at)),
     recent: row.recent as boolean[],
     clearRounds: Number(row.clear_rounds),
-    told: row.told as AlarmState["told"],
-    toldAt: dateOf(row.told_at),
+    notified: row.notified as AlarmState["notified"],
+    notifiedAt: dateOf(row.notified_at),
     severity: row.severity as Severity,
     value: row.value as number | null,
     threshold: Number(row.threshold),
@@ -129,7 +136,7 @@ function targetOf(row: JsonRow): KnownTarget {
   return {
     name: String(row.name),
     urlHash: row.url_hash as string | null,
-    offSince: dateOf(row.off_since),
+    goneSince: dateOf(row.gone_since),
     failingSince: dateOf(row.failing_since),
     deliveredAt: dateOf(row.delivered_at),
     status: row.status as number | null,
@@ -139,14 +146,15 @@ function targetOf(row: JsonRow): KnownTarget {
 }
 
 function rowOf({ state, version, notice }: AlarmChange): JsonRow {
-  const { jobType, changedAt, clearRounds, toldAt, ...rest } = state;
+  const { jobType, changedAt, clearRounds, notifiedAt, ...rest } = state;
   return {
     ...rest,
     job_type: jobType,
     changed_at: changedAt,
     clear_rounds: clearRounds,
-    told_at: toldAt,
+    notified_at: notifiedAt,
     version: version ?? null,
+    about: alarmKey(state),
     notice,
   };
 }

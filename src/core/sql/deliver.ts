@@ -38,8 +38,8 @@ export interface DeliveryResult {
   delivery: { id: string; tries: number } | null;
   target: string;
   urlHash: string;
-  /** `off`: the target is gone (410). */
-  outcome: "delivered" | "retry" | "off";
+  /** `gone`: the target is gone (410). */
+  outcome: "delivered" | "retry" | "gone";
   status: number | null;
   error: string | null;
   retryInSeconds: number | null;

@@ -77,7 +77,7 @@ async function sendInTurn(
 }
 
 function isDown({ outcome, status }: NoticeResult): boolean {
-  return outcome === "off" || (outcome === "retry" && (status === null || status >= 500 || status === 429));
+  return outcome === "gone" || (outcome === "retry" && (status === null || status >= 500 || status === 429));
 }
 
 function deliveryResult(

@@ -18,7 +18,7 @@ export interface KeyedTarget extends AlarmTarget {
 }
 
 export interface NoticeResult {
-  outcome: "delivered" | "retry" | "off";
+  outcome: "delivered" | "retry" | "gone";
   status: number | null;
   error: string | null;
   /** When the target wants to be asked again. */
@@ -26,7 +26,7 @@ export interface NoticeResult {
 }
 
 const timeoutMs = 10_000;
-const gone = 410;
+const goneStatus = 410;
 
 export async function notify(
   ports: Ports,
@@ -48,7 +48,7 @@ export async function notify(
       return { outcome: "delivered", status, error: null, retryInSeconds: undefined };
     }
     const error = `answered ${status}${said ? `: ${said}` : ""}`;
-    return { outcome: status === gone ? "off" : "retry", status, error, retryInSeconds };
+    return { outcome: status === goneStatus ? "gone" : "retry", status, error, retryInSeconds };
   } catch (error) {
     return { outcome: "retry", status: null, error: (error as Error).message, retryInSeconds: undefined };
   }

@@ -13,7 +13,7 @@ function stateOf(target: KeyedTarget, known: readonly KnownTarget[]): TargetStat
   const current = sameName?.urlHash === target.urlHash ? sameName : undefined;
   return {
     ...target,
-    offSince: current?.offSince ?? null,
+    goneSince: current?.goneSince ?? null,
     failingSince: current?.failingSince ?? null,
     deliveredAt: current?.deliveredAt ?? null,
     status: current?.status ?? null,

@@ -1,6 +1,6 @@
-// raise and clear: what a round saw becomes changes of alarms, and notices of them. Another watcher may have been
-// faster; what it changed is left as it made it.
-import type { AlarmKey, AlarmRule, AlarmState, Notice } from "../../core/alarms/alarm.ts";
+// Updates the alarms by what a round saw, and writes the notices about their changes. If another watcher changed an alarm
+// since it was read, that change stays and this one is dropped.
+import { type AlarmRule, type AlarmState, alarmKey, type Notice } from "../../core/alarms/alarm.ts";
 import { observe } from "../../core/alarms/alarm-rules.ts";
 import { advance } from "../../core/alarms/alarm-state.ts";
 import { type Deployment, noticeBody } from "../../core/alarms/notice.ts";
@@ -11,7 +11,7 @@ import type { Ports } from "../ports.ts";
 import type { KeyedTarget } from "./notify.ts";
 import { targetStates } from "./targets.ts";
 
-export interface Raising {
+export interface AlarmUpdate {
   seen: Snapshot;
   known: Alarms;
   rules: readonly AlarmRule[];
@@ -25,17 +25,19 @@ interface Change {
   notice: Notice | null;
 }
 
-/** Returns the notices that are on their way by that. */
-export async function raise(ports: Ports, raising: Raising): Promise<Notice[]> {
-  const changes = changesOf(raising);
+/** Returns the notices that were written. */
+export async function updateAlarms(ports: Ports, update: AlarmUpdate): Promise<Notice[]> {
+  const changes = findChanges(update);
   if (changes.length === 0) return [];
   const rows = changes.map(({ notice, ...change }) => ({
     ...change,
-    notice: notice && noticeBody(notice, raising.deployment),
+    notice: notice && noticeBody(notice, update.deployment),
   }));
-  const applied = await ports.db.run(changeAlarms(rows, raising.targets));
-  const keys = new Set(applied.map(keyOf));
-  const notices = changes.flatMap(({ state, notice }) => (notice && keys.has(keyOf(state)) ? [notice] : []));
+  const applied = await ports.db.run(changeAlarms(rows, update.targets));
+  const keys = new Set(applied.map(alarmKey));
+  const notices = changes.flatMap(({ state, notice }) =>
+    notice && keys.has(alarmKey(state)) ? [notice] : [],
+  );
   for (const { kind, at: _, ...fields } of notices) {
     if (kind === "firing") ports.log.error("alarm firing", fields);
     else ports.log.info("alarm resolved", fields);
@@ -43,31 +45,27 @@ export async function raise(ports: Ports, raising: Raising): Promise<Notice[]> {
   return notices;
 }
 
-function changesOf({ seen, known, rules, targets }: Raising): Change[] {
+function findChanges({ seen, known, rules, targets }: AlarmUpdate): Change[] {
   const observations = new Map(
     observe({ snapshot: seen, targets: targetStates(targets, known.targets) }, rules).map((observation) => [
-      keyOf(observation),
+      alarmKey(observation),
       observation,
     ]),
   );
-  const alarms = new Map(known.alarms.map((alarm) => [keyOf(alarm.state), alarm]));
+  const alarms = new Map(known.alarms.map((alarm) => [alarmKey(alarm.state), alarm]));
   return [...new Set([...alarms.keys(), ...observations.keys()])].flatMap((key) => {
     const alarm = alarms.get(key);
     const observation = observations.get(key);
-    const silencedUntil = silenceOf(known, observation?.rule, key);
+    const silencedUntil = findSilence(known, (observation ?? alarm?.state)?.alarm, observation?.rule);
     const step = advance(alarm?.state, observation, { at: seen.at, silencedUntil });
     const isNews = step && (step.notice || JSON.stringify(step.state) !== JSON.stringify(alarm?.state));
     return isNews ? [{ ...step, version: alarm?.version }] : [];
   });
 }
 
-/** The later of the rule's own and the one that somebody set by hand. */
-function silenceOf(known: Alarms, rule: AlarmRule | undefined, key: string): Date | null {
-  const byHand = known.silences.find(({ alarm }) => key.startsWith(`${alarm}/`))?.until ?? null;
+/** The later one of the rule's own silence and the one that an admin has set. */
+function findSilence(known: Alarms, name: string | undefined, rule: AlarmRule | undefined): Date | null {
+  const byHand = known.silences.find(({ alarm }) => alarm === name)?.until ?? null;
   const byRule = rule?.silencedUntil ?? null;
   return byHand && byRule ? (byHand > byRule ? byHand : byRule) : (byHand ?? byRule);
-}
-
-function keyOf({ alarm, queue, jobType }: AlarmKey): string {
-  return `${alarm}/${queue ?? ""}/${jobType ?? ""}`;
 }

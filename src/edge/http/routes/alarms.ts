@@ -96,8 +96,8 @@ function targetResponse(target: TargetState): AlarmsResponse["targets"][number] 
   return {
     name: target.name,
     format: target.format,
-    state: target.offSince ? "off" : target.failingSince ? "failing" : "ok",
-    off_since: target.offSince?.toISOString() ?? null,
+    state: target.goneSince ? "off" : target.failingSince ? "failing" : "ok",
+    off_since: target.goneSince?.toISOString() ?? null,
     failing_since: target.failingSince?.toISOString() ?? null,
     delivered_at: target.deliveredAt?.toISOString() ?? null,
     status: target.status,

@@ -34,7 +34,7 @@ async function checksOf({ ports, settings, isolate }: AppEnv["Bindings"]): Promi
     const [seen, alarms] = await Promise.race([looked, late]);
     return {
       database: seen.isReadOnly ? "read_only" : wordOf(latestRefusal(isolate) ?? "ok"),
-      ...checkRounds(seen),
+      ...checkRounds(seen, { drainSeconds: overdueLimit(settings) }),
       ...alarmChecks(alarms, settings),
     };
   } catch (error) {
@@ -49,8 +49,13 @@ async function checksOf({ ports, settings, isolate }: AppEnv["Bindings"]): Promi
 function alarmChecks({ alarms, targets }: Alarms, { alarmTargets }: Settings) {
   const isCritical = alarms.some(({ state }) => state.phase === "firing" && state.severity === "critical");
   const states = targetStates(alarmTargets, targets);
-  const isFailing = states.some(({ offSince, failingSince }) => offSince ?? failingSince);
+  const isFailing = states.some(({ goneSince, failingSince }) => goneSince ?? failingSince);
   return { alarms: isCritical ? "critical" : "ok", targets: isFailing ? "failing" : "ok" };
+}
+
+/** The limit of the alarm round_overdue, so that both say the same. */
+function overdueLimit({ alarmRules }: Settings): number {
+  return alarmRules.find(({ alarm }) => alarm === "round_overdue")?.threshold ?? 0;
 }
 
 /** database_read_only: read_only. */
