@@ -289,7 +289,6 @@ create type taken_jobs as (
   priority     smallint,
   ids          uuid[],
   seqs         bigint[],
-  last_seq     bigint,
   attempts     smallint[],
   abandonments smallint[],
   jobs         json -- as the answer has them
@@ -301,6 +300,7 @@ create type claim_batch as (
   jobs_left    int,         -- how many jobs it may still take; 0: the claim is full
   bytes_left   bigint,      -- the same for the bytes of payloads
   has_more     boolean,     -- another claim may find more jobs
+  last_seq     bigint,      -- of the jobs that were taken last
   some_expired boolean,     -- expired jobs were met and buried, so the same lanes have to be looked at again
   is_probe     boolean,     -- the job is the probe of an open breaker
   trial_type   text,        -- the type whose breaker counts these jobs as its probe or its step

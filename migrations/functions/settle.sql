@@ -46,9 +46,9 @@ begin
                 when job.outcome = 'complete' then 'completed'
                 when job.id = any(v_dead) then 'dead'
                 else 'pending' end
-    from generate_subscripts(p_ids, 1) as request_index
-    left join unnest(v_jobs) as job using (request_index)
-    order by request_index);
+    from unnest(p_ids) with ordinality as request(id, request_index)
+    left join unnest(v_jobs) as job on job.request_index = request.request_index
+    order by request.request_index);
 end $$;
 
 -- True: these jobs are all that the leases of one key hold, and they are completed now.

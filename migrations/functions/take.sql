@@ -28,7 +28,7 @@ begin
     if p_batch.jobs_left = 0 then
       p_batch.has_more := p_batch.has_more or (n < v_lanes) or exists (
         select from ready
-        where lane = p_level.lanes[n] and seq > p_batch.taken[cardinality(p_batch.taken)].last_seq
+        where lane = p_level.lanes[n] and seq > p_batch.last_seq
         order by seq
         limit 1);
       exit;
@@ -213,9 +213,10 @@ begin
 
   p_batch.jobs_left := p_batch.jobs_left - v_count;
   p_batch.bytes_left := p_batch.bytes_left - p_bytes;
+  p_batch.last_seq := p_locked.last_seq;
   p_batch.taken := p_batch.taken
-    || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.last_seq,
-           p_locked.attempts, p_locked.abandonments, p_jobs)::taken_jobs;
+    || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,
+           p_locked.abandonments, p_jobs)::taken_jobs;
   return p_batch;
 end $$;
 

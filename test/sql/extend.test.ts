@@ -1,6 +1,7 @@
 // extend: claimed jobs keep their lease for longer, whole leases or parts of them.
 
 import { beforeEach, expect, test } from "vitest";
+import type { Outcome } from "../../src/core/job.ts";
 import { books, extend, extendOne, reapLeases } from "../../src/core/sql/index.ts";
 import { inSession, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -102,20 +103,49 @@ test("a lease that was lost is not extended, and the answer leaves its jobs out"
   expect(await db.run(extend(current, { seconds: 600 }))).toMatchObject([{ id: current[0]?.id }]);
 });
 
-test("a settle that waits for an extend finds both parts of the split lease", async () => {
+// A settle that completes whole leases locks them in a way of its own, so another outcome is settled here as well.
+const bury: Outcome = { kind: "bury", message: "no" };
+test.each([
+  { outcome: complete, counted: { completed: 6, dead: 0, leased: 0 } },
+  { outcome: bury, counted: { completed: 0, dead: 6, leased: 0 } },
+])(
+  "a settle ($outcome.kind) that waits for an extend finds both parts of the split lease",
+  async ({ outcome, counted }) => {
+    const jobs = await claimNew(6);
+    await inSession(db.pool, async (extender) => {
+      await extender.query("begin");
+      await extender.query("select * from sluice.extend($1::uuid[], $2::uuid[], 600)", [
+        jobs.slice(0, 3).map((job) => job.id),
+        jobs.slice(0, 3).map((job) => job.leaseKey),
+      ]);
+      const settled = queue.settle(jobs, outcome);
+      await untilWaiting(db.pool);
+      await extender.query("commit");
+      expect((await settled).map((answer) => answer.applied)).toEqual(times(6, () => true));
+    });
+    expect(await db.run(books())).toMatchObject([counted]);
+  },
+);
+
+test("an extend that waits for a settle extends what that one left", async () => {
   const jobs = await claimNew(6);
-  await inSession(db.pool, async (extender) => {
-    await extender.query("begin");
-    await extender.query("select * from sluice.extend($1::uuid[], $2::uuid[], 600)", [
-      jobs.slice(0, 3).map((job) => job.id),
-      jobs.slice(0, 3).map((job) => job.leaseKey),
+  await inSession(db.pool, async (settler) => {
+    await settler.query("begin");
+    await settler.query("select sluice.settle($1::uuid[], $2::uuid[])", [
+      jobs.slice(0, 2).map((job) => job.id),
+      jobs.slice(0, 2).map((job) => job.leaseKey),
     ]);
-    const settled = queue.settle(jobs, complete);
+    const extended = db.run(extend(jobs, { seconds: 600 }));
     await untilWaiting(db.pool);
-    await extender.query("commit");
-    expect((await settled).map((answer) => answer.applied)).toEqual(times(6, () => true));
+    await settler.query("commit");
+    expect((await extended).map(({ id }) => id).sort()).toEqual(
+      jobs
+        .slice(2)
+        .map((job) => job.id)
+        .sort(),
+    );
   });
-  expect(await db.run(books())).toMatchObject([{ completed: 6, leased: 0 }]);
+  expect(await leases()).toEqual([{ jobs: 4, minutes: 10 }]);
 });
 
 test("jobs of several leases are extended in one call", async () => {
