@@ -72,15 +72,16 @@ export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
   async function bind(env: object, { timeoutMs }: { timeoutMs: number }): Promise<Invocation> {
     const settings = await settingsFor(env);
     const isolate = isolateStateFor(settings);
+    const sender = createSender({ allowPrivate: settings.allowPrivateTargets });
     const ports = {
       db: createNeonDatabase(settings, { timeoutMs, isolate }),
       clock: systemClock,
       random: Math.random,
       log: consoleLog,
+      sender,
       registry,
       env,
     };
-    const sender = createSender({ allowPrivate: settings.allowPrivateTargets });
     return { settings, isolate, ports, sender };
   }
 

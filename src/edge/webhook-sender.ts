@@ -1,5 +1,6 @@
-// The Sender port: fetch, to public hosts unless the deployment allows others, without following redirects, for a bounded
-// time and reading a bounded answer.
+// The Sender port, for pushed jobs, alarms and heartbeats: fetch, to public hosts unless the deployment allows others. It
+// follows no redirects, waits for a bounded time and reads a bounded answer.
+import { FatalError } from "../core/errors.ts";
 import { refusalOf } from "../core/policy/outgoing-target.ts";
 import { readAtMost, retryAfterSeconds } from "../queue/outgoing/answer.ts";
 import type { Sender } from "../queue/ports.ts";
@@ -8,30 +9,33 @@ const maxSaidBytes = 500;
 
 export function createSender({ allowPrivate }: { allowPrivate: boolean }): Sender {
   return {
-    async send({ url, timeoutMs, ...request }) {
+    async send({ url, method, headers = {}, body = null, maxJsonBytes = 0, ...limit }) {
       const refusal = refusalOf(url, { allowPrivate });
-      if (refusal) throw new Error(`the target ${refusal}`);
-      const response = await fetch(url, {
-        ...request,
-        redirect: "manual",
-        signal: AbortSignal.timeout(timeoutMs),
-      });
+      if (refusal) throw new FatalError(`the target ${refusal}`);
+      const signal = "signal" in limit ? limit.signal : AbortSignal.timeout(limit.timeoutMs);
+      const response = await fetch(url, { method, headers, body, redirect: "manual", signal });
       return {
         status: response.status,
         retryInSeconds: retryAfterSeconds(response.headers.get("retry-after"), Date.now()),
-        said: await saidBy(response),
+        ...(await readAnswer(response, { maxJsonBytes })),
       };
     },
   };
 }
 
-/** The status counts, also when what should follow it never comes. */
-async function saidBy(response: Response): Promise<string> {
+/** The status counts even if the rest of the answer never arrives. */
+async function readAnswer(
+  response: Response,
+  { maxJsonBytes }: { maxJsonBytes: number },
+): Promise<{ said: string; json?: string }> {
   try {
-    if (!response.ok) return await readAtMost(response, maxSaidBytes);
+    if (!response.ok) return { said: await readAtMost(response, maxSaidBytes) };
+    const isJson = response.headers.get("content-type")?.includes("json");
+    const json = isJson && maxJsonBytes > 0 ? await readAtMost(response, maxJsonBytes + 1) : "";
+    if (json && json.length <= maxJsonBytes) return { said: "", json };
     await response.body?.cancel();
   } catch {
-    // It was cut off.
+    // The connection was cut.
   }
-  return "";
+  return { said: "" };
 }

@@ -1,4 +1,5 @@
-// The whole outside, on one screen. Everything in queue/ reaches the world through these and nothing else.
+// The whole outside on one screen. All of queue/, and what Sluice itself does for a job, reaches the database, the clock
+// and the network through these. A handler of the user's own does what it likes.
 import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
@@ -27,23 +28,29 @@ export interface Log {
   error(event: string, fields?: Record<string, unknown>): void;
 }
 
-export interface OutgoingRequest {
+export type OutgoingRequest = {
   method: "GET" | "POST";
   url: string;
   headers?: Record<string, string>;
   body?: string;
-  timeoutMs: number;
-}
+  /** A successful answer of JSON is read if it is no larger than this. Default 0. */
+  maxJsonBytes?: number;
+} & ({ timeoutMs: number } | { signal: AbortSignal });
 
 export interface Answer {
   status: number;
-  /** When it wants to be asked again (Retry-After). */
+  /** The time of its Retry-After. */
   retryInSeconds: number | undefined;
-  /** The beginning of what it said, where that was no success. */
+  /** The beginning of an answer that was no success. */
   said: string;
+  /** The text of a successful answer of JSON, if it was asked for. */
+  json?: string;
 }
 
-/** Sends to where the deployment's settings say, never to where a payload does. Rejects when there is no answer. */
+/**
+ * Sends to a URL from the deployment's settings or job types, never from a payload. Rejects with a FatalError if the
+ * target may not be called, and with any other error if there is no answer.
+ */
 export interface Sender {
   send(request: OutgoingRequest): Promise<Answer>;
 }
@@ -73,6 +80,8 @@ export interface RunningJob {
   /** Of earlier attempts, the oldest first. */
   readonly errors: readonly JobError[];
   readonly context: HandlerContext;
+  /** For Sluice's own kinds of jobs: a pushed job is sent through these. */
+  readonly ports: Pick<Ports, "clock" | "sender">;
 }
 
 /** How a type's jobs are done: one by one, the whole batch at once, or by somebody else who pulls them. */
@@ -112,6 +121,7 @@ export interface Ports {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  readonly sender: Sender;
   readonly registry: Registry;
   readonly env: unknown;
 }

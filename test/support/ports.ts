@@ -36,6 +36,7 @@ export function createTestPorts(db: Database, jobs: readonly JobDefinition[]): T
     clock: systemClock,
     random: () => 0.5,
     log: { info: logAt("info"), warn: logAt("warn"), error: logAt("error") },
+    sender: { send: () => Promise.reject(new Error("this test sends nothing")) },
     registry: createRegistry(jobs),
     env: {},
     events,

@@ -1,5 +1,6 @@
 // Runs a job type's work directly, as a drain would, with a context that a test can look at.
 import type { JobError, Json, Outcome, Payload } from "../../src/core/job.ts";
+import { systemClock } from "../../src/edge/system-clock.ts";
 import type { HandlerContext, JobType } from "../../src/queue/ports.ts";
 import { noLease } from "./jobs.ts";
 
@@ -20,9 +21,14 @@ export function testContext(fields: Partial<HandlerContext> = {}): HandlerContex
   };
 }
 
+const ports = {
+  clock: systemClock,
+  sender: { send: () => Promise.reject(new Error("this test sends nothing")) },
+};
+
 export function runSingle(type: JobType, payload: Payload, context = testContext()): Promise<Json> {
   if (type.work.kind !== "single") throw new Error(`"${type.type}" does not run single jobs`);
-  return type.work.run({ payload, context, errors: [] });
+  return type.work.run({ payload, context, errors: [], ports });
 }
 
 export function runBatch(
@@ -31,5 +37,5 @@ export function runBatch(
   { errors = [], ...fields }: Partial<HandlerContext> & { errors?: JobError[] } = {},
 ): Promise<readonly Outcome[]> {
   if (type.work.kind !== "batch") throw new Error(`"${type.type}" does not run batches`);
-  return type.work.run(payloads.map((payload) => ({ payload, context: testContext(fields), errors })));
+  return type.work.run(payloads.map((payload) => ({ payload, context: testContext(fields), errors, ports })));
 }

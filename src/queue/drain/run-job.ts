@@ -27,6 +27,7 @@ export function startRun(ports: Ports, type: JobType, jobs: readonly ClaimedJob[
     payload: job.payload,
     errors: job.errors,
     context: contextOf(ports, job, { signal: abortion.signal, extend: timer.restart }),
+    ports,
   }));
   const outcomes = Promise.race([runWork(type, jobs, running), ended.promise])
     .catch((error) => jobs.map(() => outcomeOf(error)))
