@@ -35,7 +35,7 @@ test("days are dropped under traffic without an error and without a long wait", 
     made.push(await addPastDay(queue, n));
     await makeOlder(queue, await queue.enqueueOne(), n);
   }
-  const traffic = startTraffic(db.pool, { connections: 4 });
+  const traffic = startTraffic(db, { connections: 4 });
   await traffic.more(200);
   const dropped = await dropUntilDone();
   await traffic.more(50);
@@ -48,7 +48,7 @@ test("days are dropped under traffic without an error and without a long wait", 
 });
 
 test("days are added under traffic in the same way", async () => {
-  const traffic = startTraffic(db.pool, { connections: 4 });
+  const traffic = startTraffic(db, { connections: 4 });
   await traffic.more(200);
   const added: number[] = [];
   for (let n = 0; n < triesAtMost && sum(added) < 4; n++)
@@ -64,7 +64,7 @@ test("a reader that stays open keeps the day, and holds up nobody else", async (
   await inSession(db.pool, async (reader) => {
     await reader.query("begin");
     await reader.query("select count(*) from sluice.jobs");
-    const traffic = startTraffic(db.pool, { connections: 2 });
+    const traffic = startTraffic(db, { connections: 2 });
     await traffic.more(100);
     for (let round = 0; round < 3; round++) {
       expect(await db.run(dropOldestDay())).toBe(null);

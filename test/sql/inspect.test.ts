@@ -157,7 +157,7 @@ test("nothing is wrong after the whole life of jobs, nor with a reconciled job's
 test("nothing is wrong at any time while jobs are enqueued, claimed, settled, cancelled and reaped", {
   timeout: 30_000,
 }, async () => {
-  const traffic = startTraffic(db.pool, { connections: 3 });
+  const traffic = startTraffic(db, { connections: 3 });
   for (let round = 0; round < 25; round++) {
     const abandoned = await queue.claim({ limit: 2, leaseSeconds: -1 });
     const [state, id] = await Promise.all([look(), queue.enqueueOne()]);

@@ -1,0 +1,87 @@
+// A database with Sluice in it as plain SQL text: the script of `sluice migrate --print`, the partitions of that day, every
+// row and where the sequences stand. pg_dump would do the same, but the Postgres of npm does not bring it.
+import type pg from "pg";
+import { printScript } from "../../src/cli/migrate.ts";
+import { compile } from "../../src/core/sql/statement.ts";
+import type { TestDatabase } from "../support/test-database.ts";
+import { fillQueue } from "./fill-queue.ts";
+
+interface Table {
+  name: string;
+  columns: string[];
+}
+
+/** Fills the database and dumps it, with the text of each statement that filled it: what a Worker of this release sends. */
+export async function makeDump(db: TestDatabase): Promise<string> {
+  const statements = new Map<string, string>();
+  await fillQueue({
+    ...db,
+    run: (statement) => {
+      statements.set(statement.name, compile(statement, "sluice").text);
+      return db.run(statement);
+    },
+  });
+  const lines = [...statements.values()].map((text) => `${statementPrefix}${JSON.stringify(text)}`);
+  return [...lines, await dumpDatabase(db.pool)].join("\n");
+}
+
+const statementPrefix = "-- statement: ";
+
+export function statementsIn(dump: string): string[] {
+  const lines = dump.split("\n").filter((line) => line.startsWith(statementPrefix));
+  return lines.map((line) => JSON.parse(line.slice(statementPrefix.length)));
+}
+
+async function dumpDatabase(pool: pg.Pool): Promise<string> {
+  const client = await pool.connect();
+  try {
+    await client.query("begin isolation level repeatable read; set local timezone = 'UTC'");
+    const rows = [];
+    for (const table of await listTables(client)) rows.push(...(await dumpRows(client, table)));
+    return [
+      printScript({}).replace(/^\\.*\n/gm, ""), // without the commands of psql
+      ...(await dumpPartitions(client)),
+      ...rows,
+      ...(await dumpSequences(client)),
+      "",
+    ].join("\n");
+  } finally {
+    await client.query("rollback");
+    client.release();
+  }
+}
+
+/** The rows of partitions belong to their parent. The script writes `migration` itself. */
+async function listTables(client: pg.PoolClient): Promise<Table[]> {
+  const { rows } = await client.query<Table>(`
+    select relname as name, array_agg(quote_ident(attname) order by attnum) as columns
+    from pg_class join pg_attribute on attrelid = pg_class.oid and attnum > 0 and not attisdropped
+    where relnamespace = 'sluice'::regnamespace and relkind in ('r', 'p') and not relispartition and relname <> 'migration'
+    group by relname order by relname`);
+  return rows;
+}
+
+async function dumpRows(client: pg.PoolClient, { name, columns }: Table): Promise<string[]> {
+  const values = columns.map((column) => `quote_nullable(${column}::text)`).join(", ");
+  const { rows } = await client.query<{ row: string }>(
+    `select '(' || concat_ws(', ', ${values}) || ')' as row from sluice.${name}`,
+  );
+  const into = `insert into sluice.${name} (${columns.join(", ")}) overriding system value values`;
+  return rows.length > 0 ? [`${into}\n${rows.map(({ row }) => row).join(",\n")};`] : [];
+}
+
+async function dumpPartitions(client: pg.PoolClient): Promise<string[]> {
+  const { rows } = await client.query<{ text: string }>(`
+    select format('create table if not exists sluice.%I partition of %s %s;', relname, inhparent::regclass,
+                  pg_get_expr(relpartbound, pg_class.oid)) as text
+    from pg_inherits join pg_class on pg_class.oid = inhrelid
+    where relnamespace = 'sluice'::regnamespace and relkind = 'r' and relname !~ 'default' order by relname`);
+  return rows.map(({ text }) => text);
+}
+
+async function dumpSequences(client: pg.PoolClient): Promise<string[]> {
+  const { rows } = await client.query<{ text: string }>(`
+    select format('select setval(%L, %s);', 'sluice.' || sequencename, last_value) as text
+    from pg_sequences where schemaname = 'sluice' and last_value is not null order by sequencename`);
+  return rows.map(({ text }) => text);
+}

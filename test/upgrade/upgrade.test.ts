@@ -1,0 +1,157 @@
+// A database of each release, restored from its dump and migrated to this checkout, and on to two imagined releases, while
+// claims, settles and enqueues run. The statements go over Neon's driver, as the Worker sends them.
+import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { sql } from "drizzle-orm";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { migrate } from "../../src/cli/migrate.ts";
+import { schemaVersion } from "../../src/core/schema-version.ts";
+import { one, type Statement } from "../../src/core/sql/statement.ts";
+import { isolateStateFor } from "../../src/edge/isolate-state.ts";
+import { createNeonDatabase } from "../../src/edge/neon/neon-database.ts";
+import { parseSettings } from "../../src/edge/settings/env.ts";
+import type { Database } from "../../src/queue/ports.ts";
+import { differences } from "../support/balance.ts";
+import { createPgDatabase, useTestDatabase } from "../support/test-database.ts";
+import { startTraffic } from "../support/traffic.ts";
+import { complete, times, verbsOf } from "../support/verbs.ts";
+import { makeDump, statementsIn } from "./dump.ts";
+import { nextRelease, releaseAfterNext } from "./next-release.ts";
+
+const maxWaitMs = 1000;
+const thisCheckout = "this checkout";
+const releases = readdirSync(import.meta.dirname).filter((name) => name.endsWith(".sql"));
+const checkout = useTestDatabase();
+let checkoutDump: string;
+beforeAll(async () => {
+  checkoutDump = await makeDump(checkout);
+});
+
+describe.each([thisCheckout, ...releases])("from %s", (release) => {
+  const name = `upgrade_${randomBytes(6).toString("hex")}`;
+  const app = `app_${name}`;
+  const admin = new pg.Client({ connectionString: inject("adminDatabaseUrl") });
+  const url = inject("adminDatabaseUrl").replace(/[^/]+$/, name);
+  const pool = new pg.Pool({ connectionString: url });
+  const verbs = verbsOf({ ...createPgDatabase(pool), pool, url });
+  let dump: string;
+
+  beforeAll(async () => {
+    dump = release === thisCheckout ? checkoutDump : readFileSync(new URL(release, import.meta.url), "utf8");
+    await admin.connect();
+    await admin.query(`create database ${name}`);
+    await admin.query(`create role ${app}`);
+    await pool.query(dump);
+  });
+  afterAll(async () => {
+    await pool.end();
+    await admin.query(`drop database ${name} with (force)`);
+    await admin.query(`drop role ${app}`);
+    await admin.end();
+  });
+
+  /** Without what the time alone changes: a retry becomes due, and a lease that ran out long ago shows no worker. */
+  const shownJobs = () =>
+    verbs.query(
+      `select to_jsonb(jobs) - '{scheduled_at,worker,lease_expires_at}'::text[] as job
+       from sluice.jobs where queue = 'upgrade' order by id`,
+    );
+  const mayCall = async (signature: string) =>
+    (
+      await verbs.query(`select has_function_privilege('${app}', 'sluice.${signature}', 'execute') as may`)
+    )[0];
+
+  test("the version is raised if this Worker's statements do not run on that schema", async () => {
+    const [{ version } = { version: 0 }] = await verbs.query<{ version: number }>(
+      "select sluice.schema_version() as version",
+    );
+    const failed = await unprepared(pool, statementsIn(checkoutDump));
+    if (failed.length > 0) expect(schemaVersion).toBeGreaterThan(version);
+  });
+
+  test("nothing is lost, no statement fails, and none waits longer than a second", async () => {
+    const before = await shownJobs();
+    expect(before.length).toBeGreaterThan(20);
+    const db = await neonDatabase(url);
+    const traffic = startTraffic(db, { connections: 2 });
+    await traffic.more(10);
+
+    await migrate({ databaseUrl: url });
+    await traffic.more(10);
+    await migrate({ databaseUrl: url, files: nextRelease });
+    await pool.query(`grant execute on function sluice.inner_probe to ${app}`);
+    const probes = startProbes(db);
+    await traffic.more(10);
+    await migrate({ databaseUrl: url, files: releaseAfterNext });
+    await traffic.more(10);
+    await traffic.stop();
+
+    expect(new Set(await probes.stop())).toEqual(new Set(["111", "31"]));
+    expect(traffic.errors).toEqual([]);
+    expect(traffic.longestMs).toBeLessThan(maxWaitMs);
+    expect(await shownJobs()).toEqual(before);
+    expect(await verbs.count("job")).toBe(before.length + traffic.enqueued);
+    expect(await differences(verbs)).toEqual([]);
+    expect(await mayCall("inner_probe(int, int)")).toEqual({ may: true });
+  });
+
+  test("the old Worker's statements still run", async () => {
+    expect(await unprepared(pool, statementsIn(dump))).toEqual([]);
+  });
+
+  test("jobs go on from where they were", async () => {
+    expect(await verbs.claim({ queue: "upgrade", types: ["pending"] })).toHaveLength(3);
+    const held = await verbs.query<{ id: string; leaseKey: string }>(
+      `select unnest(ids) as id, key as "leaseKey" from sluice.lease join sluice.lane using (lane) where type = 'processing'`,
+    );
+    expect(held).toHaveLength(6);
+    expect((await verbs.settle(held, complete)).every(({ applied }) => applied)).toBe(true);
+    expect(await differences(verbs)).toEqual([]);
+  });
+});
+
+async function neonDatabase(databaseUrl: string): Promise<Database> {
+  const settings = await parseSettings({
+    DATABASE_URL: databaseUrl,
+    SLUICE_NEON_ENDPOINT: inject("neonEndpoint"),
+    SLUICE_ADMIN_KEY: "sk_the_key_of_the_upgrade_test",
+  });
+  return createNeonDatabase(settings, { timeoutMs: 30_000, isolate: isolateStateFor(settings) });
+}
+
+/** Calls a function without a pause while the functions that it calls are replaced. Answers with all results. */
+function startProbes(db: Database): { stop(): Promise<string[]> } {
+  let isAsked = true;
+  const probe: Statement<string> = {
+    name: "probe",
+    isRepeatable: false,
+    build: (schema) => sql`select ${schema}.probe() as result`,
+    decode: one((row) => row.result as string),
+  };
+  const loops = times(3, async () => {
+    const results: string[] = [];
+    while (isAsked) results.push(await db.run(probe));
+    return results;
+  });
+  return {
+    stop: async () => {
+      isAsked = false;
+      return (await Promise.all(loops)).flat();
+    },
+  };
+}
+
+/** The statements that Postgres refuses, and why. */
+async function unprepared(pool: pg.Pool, texts: readonly string[]): Promise<string[]> {
+  const client = await pool.connect();
+  const refused: string[] = [];
+  for (const text of texts) {
+    await client.query(`prepare example as ${text}`).then(
+      () => client.query("deallocate example"),
+      (error: Error) => refused.push(`${error.message}: ${text}`),
+    );
+  }
+  client.release();
+  return refused;
+}
