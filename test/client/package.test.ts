@@ -164,7 +164,7 @@ describe.each([
 describe("its command line", () => {
   test("says how it is used", async () => {
     const { stdout } = await run(bin, ["migrate", "--help"], { cwd: project });
-    expect(stdout).toMatch(/^usage: sluice migrate\n/);
+    expect(stdout).toMatch(/^usage: sluice migrate \[--dry-run \| --print\]\n/);
   });
 
   test("migrates a database with the migrations that came along", async () => {
