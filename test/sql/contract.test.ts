@@ -2,185 +2,30 @@
 
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { NewJob } from "../../src/core/job.ts";
 import * as statements from "../../src/core/sql/index.ts";
 import { compile, type Statement } from "../../src/core/sql/statement.ts";
-import { firing } from "../support/alarms.ts";
-import { noLease } from "../support/jobs.ts";
+import type { Database } from "../../src/queue/ports.ts";
+import { answers } from "../support/answers.ts";
+import { columnTypes } from "../support/column-types.ts";
 import { sqlState } from "../support/sessions.ts";
+import { examples, fullJob } from "../support/statement-examples.ts";
 import { useTestDatabase } from "../support/test-database.ts";
+import { wholeLife } from "../support/whole-life.ts";
 import { asWorker } from "../support/worker-role.ts";
 
 const db = useTestDatabase();
 const voidType = 2278;
 /** date, timestamp, timestamptz, interval: their text is what DateStyle and IntervalStyle make of it. */
 const timeTypes = [1082, 1114, 1184, 1186];
-const id = "01900000-0000-7000-8000-000000000000";
-const held = { id, leaseKey: noLease };
-const fullJob: NewJob = {
-  type: "echo",
-  payload: { a: 1 },
-  queue: "q",
-  priority: 1,
-  maxAttempts: 1,
-  scheduledAt: new Date(),
-  expiresAt: new Date(Date.now() + 60_000),
-  idempotencyKey: "k",
-  partitionKey: "p",
-  traceparent: "t",
-  tags: ["x"],
-};
-const { idempotencyKey: _key, partitionKey: _partition, ...manyOptions } = fullJob;
-
-const answer = { target: "ops", urlHash: "h", status: 200, error: null, retryInSeconds: 1.5 };
-
 type Name = keyof typeof statements;
-const examples = {
-  addKey: [
-    statements.addKey("me", {
-      name: "n",
-      role: "producer",
-      jobTypes: ["a"],
-      rateLimitPerSecond: 1,
-      keyHash: "ab".repeat(32),
-    }),
-    statements.addKey("me", {
-      name: "n",
-      role: "viewer",
-      jobTypes: null,
-      rateLimitPerSecond: 1,
-      keyHash: "ab".repeat(32),
-    }),
-  ],
-  addPartitions: [statements.addPartitions()],
-  advanceCursors: [statements.advanceCursors()],
-  checkReach: [statements.checkReach()],
-  mendStamps: [statements.mendStamps()],
-  auditTestNotice: [statements.auditTestNotice("me", [{ target: "ops", status: 200 }])],
-  backlog: [statements.backlog({ types: ["a"], cap: 10 })],
-  books: [statements.books()],
-  cancel: [statements.cancel(id), statements.cancel(id, { types: ["a"] })],
-  changeAlarms: [
-    statements.changeAlarms([], []),
-    statements.changeAlarms(
-      [
-        { state: firing, version: undefined, notice: { type: "alarm.firing" } },
-        { state: { ...firing, queue: "q" }, version: 1, notice: null },
-      ],
-      [{ name: "ops", urlHash: "h" }],
-    ),
-  ],
-  claim: [
-    statements.claim({ queue: "q", types: ["a", "b"], limit: 1, leaseSeconds: 0.5 }),
-    statements.claim({ queue: "q", types: [], limit: 1, leaseSeconds: 60, worker: "w" }),
-    statements.claim({
-      queue: "q",
-      types: [
-        "a",
-        { type: "b", leaseSeconds: 90, limits: { concurrency: 2, rate: { limit: 1, perSeconds: 60 } } },
-      ],
-      limit: 1,
-      leaseSeconds: 60,
-      maxBytes: 1,
-    }),
-  ],
-  claimDeliveries: [
-    statements.claimDeliveries({ targets: [{ name: "ops", urlHash: "h" }], limit: 1, leaseSeconds: 60 }),
-  ],
-  closeBreakerByProbe: [statements.closeBreakerByProbe(held)],
-  completeOne: [statements.completeOne(held, null), statements.completeOne(held, { a: [1] })],
-  countDeadLetters: [
-    statements.countDeadLetters({ type: "a", count: 1 }),
-    statements.countDeadLetters({ type: "a", reason: "fatal", count: 1 }),
-  ],
-  depths: [statements.depths()],
-  discard: [statements.discard("me", { id }), statements.discard("me", { id, reason: "r" })],
-  dropOldestDay: [statements.dropOldestDay()],
-  enqueue: [statements.enqueue([{ type: "echo", payload: {} }, fullJob]), statements.enqueue([])],
-  enqueueMany: [
-    statements.enqueueMany("echo", [{ a: 1 }, {}], {}),
-    statements.enqueueMany("echo", [], manyOptions),
-  ],
-  enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
-  extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
-  extendOne: [statements.extendOne(held, { seconds: 1.5 })],
-  findJob: [statements.findJob(id)],
-  findStates: [statements.findStates([id]), statements.findStates([])],
-  findKey: [statements.findKey("ab".repeat(32))],
-  foldLedger: [statements.foldLedger({ limit: 1 })],
-  knowsQueue: [statements.knowsQueue("q")],
-  listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
-  listBreakers: [statements.listBreakers()],
-  listDeadLetters: [
-    statements.listDeadLetters({ limit: 1 }),
-    statements.listDeadLetters({ type: "a", reason: "fatal", before: id, limit: 1 }),
-  ],
-  listJobs: [
-    statements.listJobs({ limit: 1 }),
-    statements.listJobs({ types: ["a"], status: "dead", queue: "q", tag: "t", before: id, limit: 1 }),
-  ],
-  inspect: [statements.inspect()],
-  listKeys: [statements.listKeys({ limit: 1 })],
-  listPauses: [statements.listPauses()],
-  openBreaker: [statements.openBreaker("a")],
-  pause: [statements.pause("me", { queue: "q" }), statements.pause("me", { type: "a" })],
-  ping: [statements.ping()],
-  prune: [statements.prune({ limit: 1 })],
-  pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
-  readAlarms: [statements.readAlarms()],
-  durations: [statements.durations({ pairs: 1 })],
-  recentMinutes: [statements.recentMinutes({ pairs: 1 })],
-  recentAttempts: [statements.recentAttempts("a")],
-  recordEnqueueErrors: [statements.recordEnqueueErrors(1)],
-  recordRound: [
-    statements.recordRound({ kind: "drain", queue: "q", ms: 1.5, report: { claimed: 1, end: "empty" } }),
-    statements.recordRound({ kind: "reap", ms: 0, report: {} }),
-  ],
-  reapExpired: [statements.reapExpired({ limit: 1 })],
-  reapLeases: [
-    statements.reapLeases({ limit: 1 }),
-    statements.reapLeases({
-      limit: 1,
-      backoffs: { a: { baseSeconds: 1, maxSeconds: 2, jitterSeconds: 0 } },
-    }),
-  ],
-  replay: [statements.replay("me", { id }), statements.replay("me", { id, payload: { a: 1 } })],
-  replayMany: [
-    statements.replayMany("me", { type: "a", count: 1 }),
-    statements.replayMany("me", { type: "a", reason: "fatal", count: 1 }),
-  ],
-  requireSchemaVersion: [statements.requireSchemaVersion()],
-  resume: [statements.resume("me", { queue: "q" }), statements.resume("me", { type: "a" })],
-  revokeKey: [statements.revokeKey("me", id)],
-  settle: [
-    statements.settle([]),
-    statements.settle([
-      { job: held, outcome: { kind: "complete", output: null } },
-      { job: held, outcome: { kind: "retry", message: "m", retryInSeconds: 1 } },
-      { job: held, outcome: { kind: "bury", message: "m" } },
-      { job: held, outcome: { kind: "snooze", retryInSeconds: 1 } },
-      { job: held, outcome: { kind: "release" } },
-    ]),
-  ],
-  settleOne: [
-    statements.settleOne({ job: held, outcome: { kind: "complete", output: null } }),
-    statements.settleOne({ job: held, outcome: { kind: "bury", message: "m" } }),
-  ],
-  settleDeliveries: [
-    statements.settleDeliveries([]),
-    statements.settleDeliveries([
-      { delivery: { id, tries: 1 }, ...answer, outcome: "delivered" },
-      { delivery: null, ...answer, outcome: "gone" },
-    ]),
-  ],
-  silenceAlarm: [statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date() })],
-  snapshot: [statements.snapshot(), statements.snapshot({ windows: [5, 30] })],
-} satisfies Record<Name, Statement<unknown>[]>;
 
+let typeNames: Map<number, string>;
 let client: pg.PoolClient;
 let worker: pg.Client;
 beforeAll(async () => {
   client = await db.pool.connect();
+  const { rows } = await client.query("select oid, format_type(oid, null) as name from pg_type");
+  typeNames = new Map(rows.map(({ oid, name }) => [oid, name]));
   worker = new pg.Client({ connectionString: asWorker(db.url) });
   await worker.connect();
 });
@@ -193,7 +38,7 @@ test("every statement is looked at here", () => {
   expect(Object.keys(examples).toSorted()).toEqual(Object.keys(statements).toSorted());
 });
 
-describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (_, variants) => {
+describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (key, variants) => {
   test("prepares, and declares the type of each parameter", async () => {
     for (const statement of variants) {
       const { text, values } = compile(statement, "sluice");
@@ -220,6 +65,27 @@ describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (_, variants
     }
   });
 
+  test("answers with what its type says", async () => {
+    for (const statement of variants) {
+      const { text, values } = compile(statement, "sluice");
+      await client.query("begin");
+      const { rows } = await client.query(text, values);
+      await client.query("rollback");
+      answers[key as Name].parse(statement.decode(rows));
+    }
+  });
+
+  test("has the types of columns that are written down", async () => {
+    for (const statement of variants) {
+      const { text, values } = compile(statement, "sluice");
+      await client.query("begin");
+      const { fields } = await client.query(text, values);
+      await client.query("rollback");
+      const types = fields.map(({ name, dataTypeID }) => `${name} ${typeNames.get(dataTypeID)}`);
+      expect(types.join(", ")).toBe(columnTypes[key as Name]);
+    }
+  });
+
   test("runs under the Worker's role", async () => {
     for (const statement of variants) {
       const { text, values } = compile(statement, "sluice");
@@ -233,6 +99,42 @@ describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (_, variants
   test("has a name in words", () => {
     for (const { name } of variants) expect(name).toMatch(/^[a-z]+( [a-z]+)*$/);
   });
+});
+
+test("through the whole life of jobs every answer is what its type says", async () => {
+  const keys = new Map(
+    Object.entries<Statement<unknown>[]>(examples).flatMap(([key, variants]) =>
+      variants.map(({ name }) => [name, key as Name] as const),
+    ),
+  );
+  const parsed = new Set<string>();
+  const parsing: Database = {
+    async run(statement) {
+      const answer = await db.run(statement);
+      parsed.add(statement.name);
+      answers[keys.get(statement.name) ?? "ping"].parse(answer);
+      return answer;
+    },
+  };
+  await wholeLife(parsing);
+  const shown: Statement<unknown>[] = [
+    statements.recordRound({ kind: "reap", ms: 5, report: { end: "done", steps: { leases: { ms: 1 } } } }),
+    statements.recordEnqueueErrors(2),
+    statements.openBreaker("echo"),
+    statements.enqueue([fullJob, { ...fullJob, idempotencyKey: null, delaySeconds: 60, scheduledAt: null }]),
+    statements.snapshot({ windows: [5, 30] }),
+    statements.durations({ pairs: 10 }),
+    statements.recentMinutes({ pairs: 10 }),
+    statements.readAlarms(),
+    statements.listAudit({ limit: 100 }),
+    statements.listDeadLetters({ limit: 10 }),
+    statements.listBreakers(),
+    statements.ping(),
+  ];
+  for (const statement of shown) await parsing.run(statement);
+  expect([...parsed]).toEqual(
+    expect.arrayContaining(["claim", "enqueue", "settle", "snapshot", "read alarms", "durations"]),
+  );
 });
 
 function columnsRead(statement: Statement<unknown>): Set<string> {

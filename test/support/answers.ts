@@ -1,0 +1,243 @@
+// What every statement answers, as a schema. The compiler holds each schema to the type that the statement declares, and
+// the contract test parses real answers with it: a wrong cast in a decoder shows in one of the two.
+import * as z from "zod";
+import { alarmNames, severities } from "../../src/core/alarms/alarm.ts";
+import { deadReasons, jobStatuses } from "../../src/core/job.ts";
+import { roles } from "../../src/core/key.ts";
+import { roundKinds } from "../../src/core/snapshot.ts";
+import type * as statements from "../../src/core/sql/index.ts";
+import type { Statement } from "../../src/core/sql/statement.ts";
+
+type Statements = typeof statements;
+type AnswerOf<Name extends keyof Statements> = Statements[Name] extends (
+  ...parameters: never[]
+) => Statement<infer Answer>
+  ? Answer
+  : never;
+
+const text = z.string();
+const count = z.int().nonnegative();
+const change = z.int();
+// Any 128 bits: the key of a lease is a number and random bits, without the version that a UUID has.
+const id = z.guid();
+const time = z.date();
+const seconds = z.number();
+const nothing = z.custom<undefined>((value) => value === undefined);
+const none = z.null();
+const flag = z.boolean();
+const payload = z.record(text, z.json());
+const status = z.enum(jobStatuses);
+
+const error = z.strictObject({
+  attempt: count,
+  at: z.iso.datetime({ offset: true }),
+  message: text,
+  stack: z.exactOptional(text.nullable()),
+  causes: z.exactOptional(z.array(z.strictObject({ message: text, stack: text.nullable() }))),
+});
+const job = z.strictObject({
+  id,
+  type: text,
+  queue: text,
+  status,
+  priority: z.int(),
+  payload,
+  attempts: count,
+  maxAttempts: count,
+  createdAt: time,
+  scheduledAt: time,
+  startedAt: time.nullable(),
+  completedAt: time.nullable(),
+  expiresAt: time,
+  errors: z.array(error),
+  deadReason: z.enum(deadReasons).nullable(),
+  partitionKey: text.nullable(),
+  tags: z.array(text),
+  idempotencyKey: text.nullable(),
+  traceparent: text.nullable(),
+  output: z.json(),
+});
+const changedJob = z.strictObject({ applied: flag, job, leaseExpiresAt: time.nullable() }).nullable();
+const claimedJob = z.strictObject({
+  id,
+  leaseKey: id,
+  type: text,
+  payload,
+  attempt: count,
+  maxAttempts: count,
+  abandonments: count,
+  leaseExpiresAt: time,
+  priority: z.int(),
+  createdAt: time,
+  partitionKey: text.nullable(),
+  traceparent: text.nullable(),
+  tags: z.array(text),
+  errors: z.array(error),
+  isProbe: flag,
+  isTrial: flag,
+});
+const settled = z.strictObject({ id, status: status.nullable(), applied: flag });
+const counts = {
+  enqueued: count,
+  pending: count,
+  scheduled: count,
+  leased: count,
+  completed: count,
+  failed: count,
+  dead: count,
+  discarded: count,
+  cancelled: count,
+  expired: count,
+};
+const group = { queue: text, type: text, priority: z.int(), ...counts };
+const minute = z.strictObject({
+  ...{ minute: time, queue: text, type: text },
+  ...{ enqueued: count, completed: count, failed: count, expired: count, ready: change },
+});
+const key = z.strictObject({
+  id,
+  name: text,
+  role: z.enum(roles),
+  jobTypes: z.array(text).nullable(),
+  rateLimitPerSecond: count,
+  createdAt: time,
+  revokedAt: time.nullable(),
+  lastUsedAt: time.nullable(),
+});
+const alarmKey = { alarm: z.enum(alarmNames), queue: text.nullable(), jobType: text.nullable() };
+const alarms = z.strictObject({
+  alarms: z.array(
+    z.strictObject({
+      version: count,
+      state: z.strictObject({
+        ...alarmKey,
+        phase: z.enum(["ok", "pending", "firing"]),
+        since: time,
+        changedAt: time,
+        recent: z.array(flag),
+        clearRounds: count,
+        notified: z.enum(["ok", "firing"]),
+        notifiedAt: time.nullable(),
+        severity: z.enum(severities),
+        value: z.number().nullable(),
+        threshold: z.number(),
+        summary: text,
+      }),
+    }),
+  ),
+  targets: z.array(
+    z.strictObject({
+      ...{ name: text, urlHash: text.nullable(), goneSince: time.nullable(), failingSince: time.nullable() },
+      ...{ deliveredAt: time.nullable(), status: count.nullable(), error: text.nullable(), pending: count },
+    }),
+  ),
+  silences: z.array(z.strictObject({ alarm: text, until: time })),
+});
+const round = z.strictObject({
+  ...{ kind: z.enum(roundKinds), queue: text.nullable(), startedAt: time, endedAt: time },
+  ...{ claimed: count, completed: count, failed: count, released: count, lost: count },
+  ...{ reason: text, message: text.nullable(), steps: payload.nullable() },
+});
+const snapshot = z.strictObject({
+  at: time,
+  groups: z.array(z.strictObject({ ...group, oldestDueSeconds: seconds.nullable() })),
+  minutes: z.array(minute),
+  rounds: z.array(z.strictObject({ kind: z.enum(roundKinds), endedAt: time, hasFailed: flag })),
+  recentRounds: z.array(round),
+  runningSince: time.nullable(),
+  openBreakers: z.array(z.strictObject({ type: text, openedAt: time })),
+  liveWorkers: count,
+  expiredLeaseSeconds: seconds,
+  oldestTransaction: z
+    .strictObject({ seconds, source: z.enum(["session", "prepared", "slot", "standby"]) })
+    .nullable(),
+  tables: z.array(z.strictObject({ table: text, deadRows: count, vacuumedAt: time.nullable() })),
+  claimMs: z.number().nullable(),
+  enqueueErrors: z.array(z.strictObject({ minute: time, errors: count })),
+  impossibleStates: z.strictObject({
+    count,
+    example: z.strictObject({ kind: z.enum(["job", "lease", "done"]), id, what: text }).nullable(),
+  }),
+});
+const bucket = z.strictObject({
+  ...{
+    queue: text,
+    type: text,
+    measure: z.enum(["waiting", "processing"]),
+    bucket: count,
+    jobs: count,
+    seconds,
+  },
+});
+
+export const answers = {
+  addKey: key,
+  addPartitions: count,
+  advanceCursors: none,
+  auditTestNotice: nothing,
+  backlog: z.array(z.strictObject({ queue: text, due: count })),
+  books: z.array(z.strictObject(group)),
+  cancel: changedJob,
+  changeAlarms: z.array(z.strictObject(alarmKey)),
+  checkReach: count,
+  claim: z.strictObject({ jobs: z.array(claimedJob), hasMore: flag, settled: z.array(settled) }),
+  claimDeliveries: z.array(z.strictObject({ id: text, target: text, notice: z.json(), tries: count })),
+  closeBreakerByProbe: flag,
+  completeOne: flag,
+  countDeadLetters: count,
+  depths: z.array(z.strictObject({ queue: text, pending: count })),
+  discard: changedJob,
+  dropOldestDay: text.nullable(),
+  durations: z.strictObject({ buckets: z.array(bucket), bounds: z.array(seconds) }),
+  enqueue: z.array(
+    z.strictObject({ id, status, type: text, queue: text, scheduledAt: time, deduplicated: flag }),
+  ),
+  enqueueMany: z.array(id),
+  enqueueOne: id,
+  extend: z.array(z.strictObject({ id, leaseExpiresAt: time })),
+  extendOne: changedJob,
+  findJob: job.or(nothing),
+  findKey: key.or(nothing),
+  findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
+  foldLedger: count,
+  inspect: z.strictObject({ looked: count, wrong: count }),
+  knowsQueue: flag,
+  listAudit: z.array(
+    z.strictObject({
+      ...{ id: text, at: time, actor: text, action: text, target: text, before: z.json(), after: z.json() },
+    }),
+  ),
+  listBreakers: z.array(z.strictObject({ type: text, openedAt: time })),
+  listDeadLetters: z.array(job),
+  listJobs: z.array(job),
+  listKeys: z.array(key),
+  listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
+  mendStamps: count,
+  openBreaker: flag,
+  pause: flag,
+  ping: z.strictObject({
+    at: time,
+    runningSince: time,
+    lastEndedAt: z.strictObject({ drain: time.nullable(), reap: time.nullable(), watch: time.nullable() }),
+    isReadOnly: flag,
+  }),
+  prune: count,
+  pruneDeliveries: z.strictObject({ givenUp: count, pruned: count }),
+  readAlarms: alarms,
+  reapExpired: count,
+  reapLeases: z.strictObject({ returned: count, buried: count }),
+  recentAttempts: z.strictObject({ completed: count, failed: count, isOnTrial: flag }),
+  recentMinutes: z.array(minute),
+  recordEnqueueErrors: none,
+  recordRound: text,
+  replay: changedJob,
+  replayMany: z.array(z.strictObject({ queue: text, replayed: count })),
+  requireSchemaVersion: count,
+  resume: flag,
+  revokeKey: key.or(nothing),
+  settle: z.array(settled),
+  settleDeliveries: count,
+  settleOne: changedJob,
+  silenceAlarm: nothing,
+  snapshot,
+} satisfies { [Name in keyof Statements]: z.ZodType<AnswerOf<Name>> };

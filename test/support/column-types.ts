@@ -1,0 +1,99 @@
+// The name and type of each column that a statement answers with. A change here is a change of what the Worker reads: with
+// bigint and numeric a driver answers text, with the other numbers a number.
+import type * as statements from "../../src/core/sql/index.ts";
+
+export const columnTypes: Record<keyof typeof statements, string> = {
+  addKey:
+    "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
+    "created_at double precision, revoked_at double precision, last_used_at double precision",
+  addPartitions: "count integer",
+  advanceCursors: "advance_cursors void",
+  auditTestNotice: "audit_test_notice void",
+  backlog: "queue text, due bigint",
+  books:
+    "queue text, type text, priority smallint, enqueued numeric, pending numeric, " +
+    "scheduled numeric, leased numeric, completed numeric, failed numeric, dead numeric, " +
+    "discarded numeric, cancelled numeric, expired numeric",
+  cancel: "changed jsonb",
+  changeAlarms: "alarm text, queue text, job_type text",
+  checkReach: "count integer",
+  claim: "claimed json",
+  claimDeliveries: "id uuid, target text, notice jsonb, tries integer",
+  closeBreakerByProbe: "changed boolean",
+  completeOne: "applied boolean",
+  countDeadLetters: "dead bigint",
+  depths: "queue text, pending numeric",
+  discard: "changed jsonb",
+  dropOldestDay: "day text",
+  durations: "buckets json, bounds double precision[]",
+  enqueue: "answers json",
+  enqueueMany: "id uuid",
+  enqueueOne: "id uuid",
+  extend: "id uuid, lease_expires_at double precision",
+  extendOne: "changed jsonb",
+  findJob:
+    "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb",
+  findKey:
+    "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
+    "created_at double precision, revoked_at double precision, last_used_at double precision",
+  findStates: "id uuid, status text, attempts integer, errors jsonb",
+  foldLedger: "count integer",
+  inspect: "looked integer, wrong integer",
+  knowsQueue: "known boolean",
+  listAudit:
+    "id bigint, at double precision, actor text, action text, target text, before jsonb, " + "after jsonb",
+  listBreakers: "type text, opened_at double precision",
+  listDeadLetters:
+    "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb",
+  listJobs:
+    "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb",
+  listKeys:
+    "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
+    "created_at double precision, revoked_at double precision, last_used_at double precision",
+  listPauses: "kind text, name text, since double precision",
+  mendStamps: "count integer",
+  openBreaker: "changed boolean",
+  pause: "changed boolean",
+  ping:
+    "at double precision, running_since double precision, drained_at double precision, " +
+    "reaped_at double precision, watched_at double precision, is_read_only boolean",
+  prune: "count integer",
+  pruneDeliveries: "given_up integer, pruned integer",
+  readAlarms: "alarms jsonb, targets jsonb, silences jsonb",
+  reapExpired: "count integer",
+  reapLeases: "returned integer, buried integer",
+  recentAttempts: "completed bigint, failed bigint, is_on_trial boolean",
+  recentMinutes:
+    "minute double precision, queue text, type text, enqueued bigint, completed bigint, " +
+    "failed bigint, expired bigint, ready bigint",
+  recordEnqueueErrors: "record_enqueue_errors void",
+  recordRound: "id bigint",
+  replay: "changed jsonb",
+  replayMany: "queue text, replayed bigint",
+  requireSchemaVersion: "version integer",
+  resume: "changed boolean",
+  revokeKey:
+    "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
+    "created_at double precision, revoked_at double precision, last_used_at double precision",
+  settle: "statuses text[]",
+  settleDeliveries: "settled integer",
+  settleOne: "changed jsonb",
+  silenceAlarm: "silence_alarm void",
+  snapshot:
+    "at double precision, groups json, minutes json, rounds json, running_since double precision, " +
+    "open_breakers json, live_workers integer, expired_lease_seconds double precision, " +
+    "oldest_transaction json, tables json, claim_ms double precision, enqueue_errors json, " +
+    "impossible_states json",
+};
