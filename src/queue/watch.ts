@@ -2,7 +2,7 @@
 // way, and delivers notices. Each step stands alone: one that fails does not stop the others, and the round fails at its end.
 
 import { type AlarmRule, canary } from "../core/alarms/alarm.ts";
-import { windowsOf } from "../core/alarms/alarm-rules.ts";
+import { listWindows } from "../core/alarms/alarm-rules.ts";
 import type { Deployment } from "../core/alarms/notice.ts";
 import type { Plan } from "../core/policy/drain-budget.ts";
 import type { Snapshot } from "../core/snapshot.ts";
@@ -30,7 +30,7 @@ const maxCanaries = 3;
 export async function watch(ports: Ports, options: WatchOptions): Promise<{ steps: StepReports }> {
   const { rules, targets, sender, deployment, plan } = options;
   const look = async () => {
-    const windows = windowsOf(rules);
+    const windows = listWindows(rules);
     const [seen, known] = await Promise.all([
       ports.db.run(snapshot({ windows })),
       ports.db.run(readAlarms()),

@@ -306,7 +306,7 @@ test("leases that ran out and are not reaped are an overdue round", async () => 
   expect((await bodies())[0]?.data).toMatchObject({
     alarm: "round_overdue",
     severity: "critical",
-    summary: "leases that ran out wait for the reaper for 600 s",
+    summary: "leases that ran out have waited for a reap round for 600 s",
   });
 });
 

@@ -262,7 +262,7 @@ describe("what is said", () => {
     [
       "completion_rate_low",
       { seen: { minutes: [] } },
-      "type sluice.canary in queue sluice: 0 jobs completed in 5 min; at least 1 should be",
+      "type sluice.canary in queue sluice: 0 jobs completed in 5 min; expected at least 1",
     ],
     [
       "oldest_pending_high",
@@ -289,7 +289,7 @@ describe("what is said", () => {
       { targets: [{ name: "ops", goneSince: null, failingSince: minutesAgo(16) }] },
       "the target ops has failed for 960 s; the limit is 900 s",
     ],
-    ["target_failing", {}, "all targets of alarms take their notices; the limit is 900 s"],
+    ["target_failing", {}, "all alarm targets accept their notices; the limit is 900 s"],
     ["oldest_transaction", {}, "no transaction is open; the limit is 1800 s"],
     ["books_unbalanced", {}, "the books balance"],
     [

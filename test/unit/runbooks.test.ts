@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { alarmNames } from "../../src/core/alarms/alarm.ts";
-import { runbookOf } from "../../src/core/alarms/notice.ts";
+import { runbookLink } from "../../src/core/alarms/notice.ts";
 
 const deployment = {
   name: "staging",
@@ -13,11 +13,11 @@ const deployment = {
 test("every alarm's runbook is a URL that leads to a section of its own", () => {
   const text = readFileSync(join(import.meta.dirname, "../../docs/alarms.md"), "utf8");
   for (const alarm of alarmNames) {
-    expect(runbookOf({ alarm }, deployment)).toBe(`https://git.example/docs/alarms.md#${alarm}`);
+    expect(runbookLink({ alarm }, deployment)).toBe(`https://git.example/docs/alarms.md#${alarm}`);
     expect(text).toContain(`\n## ${alarm}\n`);
   }
 });
 
 test("a deployment that knows no runbooks names none", () => {
-  expect(runbookOf({ alarm: "dead_letters" }, { ...deployment, runbookUrl: undefined })).toBeNull();
+  expect(runbookLink({ alarm: "dead_letters" }, { ...deployment, runbookUrl: undefined })).toBeNull();
 });

@@ -1,28 +1,28 @@
-// The hours in which a rule is watched, by the clock on the wall of a time zone.
+// The hours in which a rule is checked, in the local time of a time zone.
 
 export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 export type Weekday = (typeof weekdays)[number];
 
 export interface ActiveHours {
-  /** "08:00". From later than to: over midnight. */
+  /** Such as "08:00". If `from` is later than `to`, the hours pass midnight. */
   from: string;
   /** Exclusive; "24:00" is the end of the day. */
   to: string;
   timeZone: string;
-  /** The day on which the hours begin. */
+  /** The days on which the hours begin. */
   days: readonly Weekday[];
 }
 
 export function isActive(hours: ActiveHours | null, at: Date): boolean {
   if (!hours) return true;
-  const { time, day } = wallClock(at, hours.timeZone);
-  const isWanted = (weekday: Weekday | undefined) => weekday !== undefined && hours.days.includes(weekday);
-  if (hours.from <= hours.to) return isWanted(day) && time >= hours.from && time < hours.to;
-  if (time >= hours.from) return isWanted(day);
-  return time < hours.to && isWanted(dayBefore(day));
+  const { time, day } = toLocalTime(at, hours.timeZone);
+  const isActiveDay = (weekday: Weekday | undefined) => weekday !== undefined && hours.days.includes(weekday);
+  if (hours.from <= hours.to) return isActiveDay(day) && time >= hours.from && time < hours.to;
+  if (time >= hours.from) return isActiveDay(day);
+  return time < hours.to && isActiveDay(dayBefore(day));
 }
 
-function wallClock(at: Date, timeZone: string): { time: string; day: Weekday | undefined } {
+function toLocalTime(at: Date, timeZone: string): { time: string; day: Weekday | undefined } {
   const parts = new Intl.DateTimeFormat("en-GB", {
     timeZone,
     weekday: "short",

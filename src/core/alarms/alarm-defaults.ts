@@ -1,12 +1,12 @@
-// The rules that a new deployment starts with, and how a deployment's own are laid over them. A queue that is idle at
-// night must not page anyone and a stopped one must: so by default the completion rate is that of the canary.
+// The rules that a new deployment has, and how its own settings change them. By default the completion rate is that of
+// the canary: a queue that is idle at night must not page anyone, and a queue that has stopped must.
 import { type AlarmName, type AlarmRule, alarmNames, canary } from "./alarm.ts";
 
-/** What a deployment says of a rule; what it leaves out is as in the default. */
+/** A deployment's own settings for a rule. A field that is left out keeps its default. */
 export type AlarmOverride = Partial<Omit<AlarmRule, "alarm">>;
 export type AlarmOverrides = Partial<Record<AlarmName, readonly AlarmOverride[]>>;
 
-const common: Omit<AlarmRule, "alarm" | "threshold"> = {
+const everyRule: Omit<AlarmRule, "alarm" | "threshold"> = {
   queue: null,
   jobType: null,
   isEnabled: true,
@@ -22,13 +22,13 @@ const common: Omit<AlarmRule, "alarm" | "threshold"> = {
   activeHours: null,
 };
 
-/** The more urgent a job is, the sooner its waiting is trouble. */
+/** The higher the priority, the sooner a waiting job is a problem. */
 const oldestSecondsByPriority = Object.fromEntries(
   Array.from({ length: 10 }, (_, priority) => [priority, priority >= 7 ? 300 : priority >= 3 ? 900 : 3600]),
 );
 
 const defaults: Record<AlarmName, AlarmOverride & { threshold: number }> = {
-  // One in five minutes: watch rounds enqueue one every two, and a round may be skipped.
+  // One in five minutes is enough: watch rounds enqueue one every two minutes, and a round may be skipped.
   completion_rate_low: {
     queue: canary.queue,
     jobType: canary.type,
@@ -44,7 +44,7 @@ const defaults: Record<AlarmName, AlarmOverride & { threshold: number }> = {
   dead_letters: { threshold: 0 },
   breaker_open: { threshold: 0 },
   oldest_transaction: { threshold: 1800 },
-  // The limit of a drain. That of a reap is twice as long (policy/health.ts).
+  // This is the limit for drain rounds. The one for reap rounds is twice as long (policy/health.ts).
   round_overdue: { threshold: 180, forRounds: 2, severity: "critical" },
   enqueue_errors: { threshold: 10, windowMinutes: 5 },
   books_unbalanced: { threshold: 0, severity: "critical" },
@@ -52,28 +52,32 @@ const defaults: Record<AlarmName, AlarmOverride & { threshold: number }> = {
   jobs_unreachable: { threshold: 0 },
 };
 
-/** An override without a scope, or with the default's own, changes the default; any other is a rule beside it. */
+/** An override without a scope, or with the scope of the default rule, changes that rule. Any other adds a rule. */
 export function alarmRules(overrides: AlarmOverrides = {}): AlarmRule[] {
   return alarmNames.flatMap((alarm) => {
-    const base = { ...common, ...defaults[alarm], alarm };
-    const given = overrides[alarm] ?? [];
-    const ofDefault = given.find((override) => !hasScope(override) || isSameScope(override, base));
-    const others = given.filter((override) => override !== ofDefault);
-    const beside = others.map((override) => ruleOf({ ...base, queue: null, jobType: null }, override));
-    return [ruleOf(base, ofDefault ?? {}), ...beside];
+    const base = { ...everyRule, ...defaults[alarm], alarm };
+    const alarmOverrides = overrides[alarm] ?? [];
+    const baseOverride = alarmOverrides.find(
+      (override) => !hasScope(override) || isSameScope(override, base),
+    );
+    const others = alarmOverrides.filter((override) => override !== baseOverride);
+    const addedRules = others.map((override) =>
+      applyOverride({ ...base, queue: null, jobType: null }, override),
+    );
+    return [applyOverride(base, baseOverride ?? {}), ...addedRules];
   });
 }
 
-function ruleOf(base: AlarmRule, override: AlarmOverride): AlarmRule {
+function applyOverride(base: AlarmRule, override: AlarmOverride): AlarmRule {
   const rule = { ...base, ...override };
-  // A threshold for all priorities is meant for all of them.
+  // A threshold without a priority replaces the default thresholds of all priorities.
   const byPriority = override.threshold === undefined ? base.thresholdByPriority : {};
   return {
     ...rule,
     thresholdByPriority: { ...byPriority, ...override.thresholdByPriority },
     ofRounds: Math.max(override.ofRounds ?? rule.forRounds, rule.forRounds),
     clearRounds: override.clearRounds ?? rule.forRounds,
-    // Before a whole window has passed, its sum says nothing.
+    // The sum of a window means nothing before the whole window has passed.
     graceMinutes:
       override.graceMinutes ??
       (rule.alarm === "completion_rate_low" ? rule.windowMinutes : rule.graceMinutes),

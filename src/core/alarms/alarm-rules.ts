@@ -1,28 +1,27 @@
-// What a look at the queue means by the rules: one observation for each thing that a rule watches.
-
+// Applies the rules to a snapshot. The result is one observation for each subject of a rule, such as a queue or a type.
 import { within } from "../policy/scope.ts";
 import { isActive } from "./active-hours.ts";
 import type { AlarmKey, AlarmName, AlarmRule, Observation } from "./alarm.ts";
-import { type AlarmInput, expiredApartMinutes, readings } from "./alarm-readings.ts";
+import { type AlarmInput, expiredAlarmMinutes, readings } from "./alarm-readings.ts";
 
 export function observe(
-  seen: Pick<AlarmInput, "snapshot" | "targets">,
+  source: Pick<AlarmInput, "snapshot" | "targets">,
   rules: readonly AlarmRule[],
 ): Observation[] {
-  const { at, runningSince, groups, minutes } = seen.snapshot;
-  const input: AlarmInput = { ...seen, groups: within(groups), minutes: within(minutes) };
+  const { at, runningSince, groups, minutes } = source.snapshot;
+  const input: AlarmInput = { ...source, groups: within(groups), minutes: within(minutes) };
   return rules
     .filter((rule) => rule.isEnabled && isActive(rule.activeHours, at) && isPastGrace(rule, at, runningSince))
     .flatMap((rule) =>
-      subjectsOf(rule, input)
-        .filter((subject) => ownerOf(subject, rules) === rule)
+      listSubjects(rule, input)
+        .filter((subject) => findRule(subject, rules) === rule)
         .map((subject) => ({ ...subject, rule, ...readings[rule.alarm](input, { ...rule, ...subject }) })),
     );
 }
 
-/** Over how many minutes the rules sum up what happened. */
-export function windowsOf(rules: readonly AlarmRule[]): number[] {
-  return [...new Set([...rules.map(({ windowMinutes }) => windowMinutes), expiredApartMinutes])];
+/** The lengths in minutes of the windows that the rules need sums for. */
+export function listWindows(rules: readonly AlarmRule[]): number[] {
+  return [...new Set([...rules.map(({ windowMinutes }) => windowMinutes), expiredAlarmMinutes])];
 }
 
 function isPastGrace(rule: AlarmRule, at: Date, runningSince: Date | null): boolean {
@@ -30,7 +29,7 @@ function isPastGrace(rule: AlarmRule, at: Date, runningSince: Date | null): bool
   return runningSince !== null && at.getTime() - runningSince.getTime() >= rule.graceMinutes * 60_000;
 }
 
-/** What each alarm is about: a queue, a type, a type in a queue, what its rule names, or the whole place. */
+/** The subject of each alarm: a queue, a type, a type in a queue, the scope of its rule, or the whole deployment. */
 const subjects = {
   completion_rate_low: "rule",
   queue_length_high: "queue",
@@ -39,21 +38,21 @@ const subjects = {
   job_expired: "queue and type",
   dead_letters: "queue and type",
   breaker_open: "type",
-  oldest_transaction: "place",
-  round_overdue: "place",
-  enqueue_errors: "place",
-  books_unbalanced: "place",
-  target_failing: "place",
-  jobs_unreachable: "place",
+  oldest_transaction: "deployment",
+  round_overdue: "deployment",
+  enqueue_errors: "deployment",
+  books_unbalanced: "deployment",
+  target_failing: "deployment",
+  jobs_unreachable: "deployment",
 } as const satisfies Record<AlarmName, string>;
 
-function subjectsOf(rule: AlarmRule, { snapshot, groups }: AlarmInput): AlarmKey[] {
+function listSubjects(rule: AlarmRule, { snapshot, groups }: AlarmInput): AlarmKey[] {
   const { alarm, queue, jobType } = rule;
   const inScope = groups(rule);
   switch (subjects[alarm]) {
     case "rule":
       return [{ alarm, queue, jobType }];
-    case "place":
+    case "deployment":
       return [{ alarm, queue: null, jobType: null }];
     case "queue":
       return distinct(inScope.map((group) => ({ alarm, queue: group.queue, jobType })));
@@ -68,9 +67,9 @@ function subjectsOf(rule: AlarmRule, { snapshot, groups }: AlarmInput): AlarmKey
   }
 }
 
-/** Of several rules that fit a subject the one that names it most closely: a queue's own in place of the general one. */
-function ownerOf(subject: AlarmKey, rules: readonly AlarmRule[]): AlarmRule | undefined {
-  const closeness = (rule: AlarmRule) => Number(rule.queue !== null) + Number(rule.jobType !== null);
+/** If several rules fit a subject, the most specific one applies: a queue's own rule before the general one. */
+function findRule(subject: AlarmKey, rules: readonly AlarmRule[]): AlarmRule | undefined {
+  const specificity = (rule: AlarmRule) => Number(rule.queue !== null) + Number(rule.jobType !== null);
   return rules
     .filter(
       (rule) =>
@@ -81,7 +80,7 @@ function ownerOf(subject: AlarmKey, rules: readonly AlarmRule[]): AlarmRule | un
           : rule.jobType === subject.jobType),
     )
     .reduce<AlarmRule | undefined>(
-      (owner, rule) => (owner && closeness(owner) >= closeness(rule) ? owner : rule),
+      (best, rule) => (best && specificity(best) >= specificity(rule) ? best : rule),
       undefined,
     );
 }

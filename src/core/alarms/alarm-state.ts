@@ -1,29 +1,32 @@
-// The state machine of one alarm: ok, pending for some rounds, firing, ok again. Targets are told of a change once, of
-// one that lasts again after an interval, and of nothing during a silence: what they missed is made up for after it.
+// The state machine of one alarm: ok, pending for some rounds, firing, ok again. Targets are notified once of each change.
+// If an alarm keeps firing, the notice is repeated after an interval. During a silence nothing is sent: if the state still
+// differs from the last notice when the silence ends, a notice is sent then.
 import type { AlarmState, Notice, Observation } from "./alarm.ts";
 
 export interface Step {
   state: AlarmState;
-  /** The notice to the targets; null: none. */
+  /** The notice to the targets. Null if there is none. */
   notice: Notice | null;
 }
 
 export interface Round {
   at: Date;
-  /** Of this alarm. */
+  /** The end of the silence of this alarm. */
   silencedUntil: Date | null;
 }
 
-/** Null: there is nothing to keep. An alarm that is not observed any more has nothing to fire for. */
+/** Null if there is nothing to store. An alarm that is no longer observed ends. */
 export function advance(
-  known: AlarmState | undefined,
-  seen: Observation | undefined,
+  lastState: AlarmState | undefined,
+  observation: Observation | undefined,
   round: Round,
 ): Step | null {
-  const before = known ?? (seen && quiet(seen, round.at));
-  if (!before || isIdle(before, seen)) return null;
-  const next = seen ? observed(before, seen, round.at) : unobserved(before, round.at);
-  const kind = dueNotice(next, seen, round);
+  const before = lastState ?? (observation && initialState(observation, round.at));
+  if (!before || isIdle(before, observation)) return null;
+  const next = observation
+    ? applyObservation(before, observation, round.at)
+    : endUnobserved(before, round.at);
+  const kind = findDueNotice(next, observation, round);
   if (!kind) return { state: next, notice: null };
   const state: AlarmState = { ...next, notified: kind === "firing" ? "firing" : "ok", notifiedAt: round.at };
   const { alarm, queue, jobType, severity, value, threshold, since, summary } = state;
@@ -33,12 +36,14 @@ export function advance(
   };
 }
 
-function isIdle(before: AlarmState, seen: Observation | undefined): boolean {
-  return before.phase === "ok" && before.notified === "ok" && before.recent.length === 0 && !seen?.isBad;
+function isIdle(before: AlarmState, observation: Observation | undefined): boolean {
+  return (
+    before.phase === "ok" && before.notified === "ok" && before.recent.length === 0 && !observation?.isBad
+  );
 }
 
-function quiet(seen: Observation, at: Date): AlarmState {
-  const { alarm, queue, jobType, value, threshold, summary, rule } = seen;
+function initialState(observation: Observation, at: Date): AlarmState {
+  const { alarm, queue, jobType, value, threshold, summary, rule } = observation;
   return {
     ...{ alarm, queue, jobType, value, threshold, summary, severity: rule.severity },
     ...{
@@ -53,10 +58,12 @@ function quiet(seen: Observation, at: Date): AlarmState {
   };
 }
 
-function observed(before: AlarmState, seen: Observation, at: Date): AlarmState {
-  const { value, threshold, summary, rule } = seen;
+function applyObservation(before: AlarmState, observation: Observation, at: Date): AlarmState {
+  const { value, threshold, summary, rule } = observation;
   const latest = { ...before, value, threshold, summary, severity: rule.severity };
-  return before.phase === "firing" ? whileFiring(latest, seen, at) : beforeFiring(latest, seen, at);
+  return before.phase === "firing"
+    ? whileFiring(latest, observation, at)
+    : beforeFiring(latest, observation, at);
 }
 
 function beforeFiring(before: AlarmState, { isBad, rule }: Observation, at: Date): AlarmState {
@@ -75,27 +82,27 @@ function beforeFiring(before: AlarmState, { isBad, rule }: Observation, at: Date
 
 function whileFiring(before: AlarmState, { isClear, rule }: Observation, at: Date): AlarmState {
   const clearRounds = isClear ? before.clearRounds + 1 : 0;
-  return clearRounds >= rule.clearRounds ? ended(before, at) : { ...before, clearRounds };
+  return clearRounds >= rule.clearRounds ? endAlarm(before, at) : { ...before, clearRounds };
 }
 
-function unobserved(before: AlarmState, at: Date): AlarmState {
+function endUnobserved(before: AlarmState, at: Date): AlarmState {
   if (before.phase === "ok") return { ...before, recent: [] };
-  return { ...ended(before, at), value: null, summary: `over. Last seen: ${before.summary}` };
+  return { ...endAlarm(before, at), value: null, summary: `over. Last seen: ${before.summary}` };
 }
 
-function ended(before: AlarmState, at: Date): AlarmState {
+function endAlarm(before: AlarmState, at: Date): AlarmState {
   return { ...before, phase: "ok", changedAt: at, recent: [], clearRounds: 0 };
 }
 
-function dueNotice(
+function findDueNotice(
   state: AlarmState,
-  seen: Observation | undefined,
+  observation: Observation | undefined,
   { at, silencedUntil }: Round,
 ): "firing" | "resolved" | null {
   if (silencedUntil && at < silencedUntil) return null;
   if (state.phase !== "firing")
     return state.notified === "firing" && state.phase === "ok" ? "resolved" : null;
   if (state.notified === "ok") return "firing";
-  const repeatMs = (seen?.rule.repeatMinutes ?? Number.POSITIVE_INFINITY) * 60_000;
+  const repeatMs = (observation?.rule.repeatMinutes ?? Number.POSITIVE_INFINITY) * 60_000;
   return at.getTime() - (state.notifiedAt?.getTime() ?? 0) >= repeatMs ? "firing" : null;
 }

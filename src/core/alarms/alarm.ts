@@ -1,4 +1,4 @@
-// What an alarm is: its name, the rule that watches for it, what a round saw, and the state that is kept between rounds.
+// What an alarm is: its name, its rule, the observation of one round, and the state that is stored between rounds.
 import type { ActiveHours } from "./active-hours.ts";
 
 export const alarmNames = [
@@ -21,10 +21,10 @@ export type AlarmName = (typeof alarmNames)[number];
 export const severities = ["critical", "warning", "info"] as const;
 export type Severity = (typeof severities)[number];
 
-/** A job of our own, enqueued every watch round by the ordinary way: its completion proves the whole of it. */
+/** A job of Sluice's own. Each watch round enqueues one like any other job. When it completes, the queue works. */
 export const canary = { type: "sluice.canary", queue: "sluice" } as const;
 
-/** Sluice's own: lists and sums of the users' jobs leave it out. */
+/** Lists and sums of the users' jobs leave the canary out. */
 export function isCanary({ type }: { type: string }): boolean {
   return type === canary.type;
 }
@@ -34,7 +34,7 @@ export function isOwnType(type: string): boolean {
   return type.startsWith("sluice.");
 }
 
-/** Identifies an alarm: its name, and the queue and the type that it is about. Null: all of them. */
+/** Identifies an alarm: its name, and the queue and the type that it is about. Null means all of them. */
 export interface AlarmKey {
   alarm: AlarmName;
   queue: string | null;
@@ -48,18 +48,17 @@ export function alarmKey({ alarm, queue, jobType }: Pick<Notice, "alarm" | "queu
 
 export interface AlarmRule extends AlarmKey {
   isEnabled: boolean;
-  /** `above`; for completion_rate_low `per_minute_below`. In the alarm's own unit: jobs, seconds, errors. */
+  /** The setting `above`, or `per_minute_below` for completion_rate_low. The unit depends on the alarm: jobs, seconds, errors. */
   threshold: number;
-  /** In place of the threshold for jobs of that priority; oldest_pending_high alone has it. */
+  /** Replaces the threshold for jobs of that priority. Only oldest_pending_high uses it. */
   thresholdByPriority: Readonly<Record<number, number>>;
   windowMinutes: number;
-  /** Nothing is observed until the deployment has run for so long. */
+  /** The rule is not checked until the deployment has run for this long. */
   graceMinutes: number;
-  /** It fires when so many … */
+  /** The alarm fires when this many of the last `ofRounds` rounds were bad. */
   forRounds: number;
-  /** … of the last so many rounds were bad, */
   ofRounds: number;
-  /** and is resolved after so many rounds in a row that were clearly good. */
+  /** The alarm is resolved after this many clear rounds in a row. */
   clearRounds: number;
   severity: Severity;
   repeatMinutes: number;
@@ -67,7 +66,7 @@ export interface AlarmRule extends AlarmKey {
   activeHours: ActiveHours | null;
 }
 
-/** What one round saw. Between bad and clear there is a band, so that noise around a threshold changes nothing. */
+/** The reading of one round, with its rule. A value near the threshold is neither bad nor clear (reading.ts). */
 export interface Observation extends AlarmKey {
   rule: AlarmRule;
   value: number;
@@ -79,12 +78,12 @@ export interface Observation extends AlarmKey {
 
 export interface AlarmState extends AlarmKey {
   phase: "ok" | "pending" | "firing";
-  /** When the trouble was first seen. */
+  /** When the first bad round was. */
   since: Date;
   changedAt: Date;
-  /** The last rounds until it fires: which of them were bad. */
+  /** Before the alarm fires: which of the last rounds were bad. */
   recent: readonly boolean[];
-  /** Clearly good rounds in a row while it fires. */
+  /** While the alarm fires: the number of clear rounds in a row. */
   clearRounds: number;
   /** The phase that the targets were last notified of. During a silence it lags behind the phase. */
   notified: "ok" | "firing";
@@ -95,7 +94,7 @@ export interface AlarmState extends AlarmKey {
   summary: string;
 }
 
-/** What a target is notified of. */
+/** A message to the targets about one change of an alarm. */
 export interface Notice {
   kind: "firing" | "resolved" | "test";
   at: Date;
@@ -109,10 +108,10 @@ export interface Notice {
   summary: string;
 }
 
-/** How deliveries to a target go. */
+/** Whether deliveries to a target succeed. */
 export interface TargetHealth {
   name: string;
-  /** When it answered 410. It gets nothing more until its URL changes or a test notice succeeds. */
+  /** When it answered 410. Nothing more is sent to it until its URL changes or a test notice succeeds. */
   goneSince: Date | null;
   failingSince: Date | null;
 }

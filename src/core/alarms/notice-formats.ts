@@ -1,12 +1,12 @@
-// The bodies of a notice in each target's format. Only the generic one is signed; PagerDuty knows its sender by a key in
-// the body, Slack by the URL.
+// The body of a notice in each target format. Only the generic format is signed. PagerDuty recognizes the sender by a key
+// in the body, and Slack by the URL.
 import { alarmKey } from "./alarm.ts";
-import { curlOf, type NoticeBody } from "./notice.ts";
+import { curlCommand, type NoticeBody } from "./notice.ts";
 
 export const targetFormats = ["generic", "slack", "pagerduty"] as const;
 export type TargetFormat = (typeof targetFormats)[number];
 
-/** What PagerDuty takes at most. */
+/** The limits of PagerDuty. */
 const maxSummary = 1024;
 const maxDedupKey = 255;
 
@@ -18,9 +18,9 @@ export function formatNotice(
     case "generic":
       return notice;
     case "slack":
-      return slack(notice);
+      return toSlack(notice);
     case "pagerduty":
-      return pagerduty(notice, target.secrets[0] ?? "");
+      return toPagerDuty(notice, target.secrets[0] ?? "");
     default:
       return target.format satisfies never;
   }
@@ -28,14 +28,14 @@ export function formatNotice(
 
 const verbs = { "alarm.firing": "Firing", "alarm.resolved": "Resolved", "alarm.test": "Test" } as const;
 
-function slack({ type, data }: NoticeBody): object {
+function toSlack({ type, data }: NoticeBody): object {
   const title = `${verbs[type]}: ${data.alarm} (${data.severity}) in ${data.deployment}`;
   const numbers = data.value === null ? "" : `value ${data.value}, threshold ${data.threshold}, `;
   const lines = [
     `*${escapeSlack(title)}*`,
     escapeSlack(data.summary),
     escapeSlack(`${numbers}since ${data.since}`),
-    `\`${escapeSlack(curlOf(data.link))}\``,
+    `\`${escapeSlack(curlCommand(data.link))}\``,
     ...(data.runbook === null ? [] : [escapeSlack(`Runbook: ${data.runbook}`)]),
   ];
   return {
@@ -48,8 +48,8 @@ function escapeSlack(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** A resolution has the key of what it resolves, in the same deployment alone. */
-function pagerduty({ type, timestamp, data }: NoticeBody, routingKey: string): object {
+/** The notice that an alarm is resolved has the same key as the one that it fired. Deployments have different keys. */
+function toPagerDuty({ type, timestamp, data }: NoticeBody, routingKey: string): object {
   const key = alarmKey({ alarm: data.alarm, queue: data.queue, jobType: data.job_type });
   const links = [
     ...(/^https?:/.test(data.link) ? [{ href: data.link, text: "Look closer" }] : []),
@@ -66,7 +66,7 @@ function pagerduty({ type, timestamp, data }: NoticeBody, routingKey: string): o
       timestamp,
       component: data.queue ?? "sluice",
       class: data.alarm,
-      custom_details: { ...data, look: curlOf(data.link) },
+      custom_details: { ...data, look: curlCommand(data.link) },
     },
     links,
   };

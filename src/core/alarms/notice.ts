@@ -1,4 +1,4 @@
-// A notice as targets get it: what was seen, the threshold, since when, and where to look closer.
+// A notice as it is sent to targets: the value, the threshold, since when, and links to the details.
 import type { Notice } from "./alarm.ts";
 
 export interface NoticeBody {
@@ -13,20 +13,20 @@ export interface NoticeBody {
     threshold: number | null;
     since: string;
     summary: string;
-    /** Which one: staging and production may have the same target. */
+    /** The name of the deployment: staging and production may have the same target. */
     deployment: string;
     link: string;
-    /** Null: the deployment does not know where its runbooks are. */
+    /** Null if the settings have no URL of runbooks. */
     runbook: string | null;
   };
 }
 
-/** What a deployment knows of itself. */
+/** The deployment's name and addresses, from its settings. */
 export interface Deployment {
   name: string;
-  /** Where it answers. */
+  /** The URL of its API. */
   publicUrl: string | undefined;
-  /** A page with a section for each alarm, as docs/alarms.md is one. */
+  /** A page with a section for each alarm, like docs/alarms.md. */
   runbookUrl: string | undefined;
 }
 
@@ -47,27 +47,27 @@ export function noticeBody(notice: Notice, deployment: Deployment): NoticeBody {
         summary,
       },
       deployment: deployment.name,
-      link: linkOf(notice, deployment),
-      runbook: runbookOf(notice, deployment),
+      link: alarmLink(notice, deployment),
+      runbook: runbookLink(notice, deployment),
     },
   };
 }
 
 type Subject = Pick<Notice, "alarm" | "queue" | "jobType">;
 
-export function linkOf(subject: Subject, { publicUrl }: Deployment): string {
-  return `${publicUrl?.replace(/\/+$/, "") ?? ""}${pathOf(subject)}`;
+export function alarmLink(subject: Subject, { publicUrl }: Deployment): string {
+  return `${publicUrl?.replace(/\/+$/, "") ?? ""}${detailsPath(subject)}`;
 }
 
-export function runbookOf({ alarm }: Pick<Notice, "alarm">, { runbookUrl }: Deployment): string | null {
+export function runbookLink({ alarm }: Pick<Notice, "alarm">, { runbookUrl }: Deployment): string | null {
   return runbookUrl === undefined ? null : `${runbookUrl.replace(/#.*$/, "")}#${alarm}`;
 }
 
-export function curlOf(link: string): string {
+export function curlCommand(link: string): string {
   return `curl -H "authorization: Bearer $SLUICE_KEY" '${link}'`;
 }
 
-function pathOf({ alarm, queue, jobType }: Subject): string {
+function detailsPath({ alarm, queue, jobType }: Subject): string {
   const query = (fields: Record<string, string | null>) =>
     Object.entries(fields)
       .flatMap(([field, value]) => (value === null ? [] : [`${field}=${encodeURIComponent(value)}`]))

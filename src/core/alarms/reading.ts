@@ -1,5 +1,5 @@
-// A number against its threshold. It is bad past the threshold, and clearly good only a tenth on its other side: so a
-// number that wavers around the threshold neither fires nor resolves an alarm over and over.
+// Compares a value with its threshold. The value is bad beyond the threshold. It is clear only if it is better than the
+// threshold by a tenth. So a value that moves around the threshold does not fire and resolve an alarm again and again.
 
 export interface Reading {
   value: number;
@@ -11,7 +11,7 @@ export interface Reading {
 
 const band = 0.1;
 
-/** `summary` says what was seen; the limit is added in its unit, where there is one to speak of. */
+/** Adds the limit and its unit to the summary, unless the limit is 0. */
 export function tooHigh(
   value: number,
   threshold: number,
@@ -26,19 +26,24 @@ export function tooHigh(
   };
 }
 
-/** Whole things are counted, so the band is rounded: among a handful there is none. */
-export function tooLow(seen: {
+/** Counts are whole numbers, so the band is rounded. For small counts it is 0. */
+export function tooLow({
+  count,
+  perMinute,
+  minutes,
+  summary,
+}: {
   count: number;
   perMinute: number;
   minutes: number;
   summary: string;
 }): Reading {
-  const needed = Math.round(seen.perMinute * seen.minutes * 1e6) / 1e6; // 1.1 × 10 is a bit more than 11
+  const needed = Math.round(perMinute * minutes * 1e6) / 1e6; // 1.1 × 10 is a bit more than 11
   return {
-    value: seen.count / seen.minutes,
-    threshold: seen.perMinute,
-    isBad: seen.count < needed,
-    isClear: seen.count >= Math.max(needed, Math.round(needed * (1 + band))),
-    summary: `${seen.summary}; at least ${Math.ceil(needed)} should be`,
+    value: count / minutes,
+    threshold: perMinute,
+    isBad: count < needed,
+    isClear: count >= Math.max(needed, Math.round(needed * (1 + band))),
+    summary: `${summary}; expected at least ${Math.ceil(needed)}`,
   };
 }

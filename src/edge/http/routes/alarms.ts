@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import type { AlarmsResponse, TestNoticeResponse } from "../../../contract/alarms.ts";
 import type { AlarmRule, AlarmState } from "../../../core/alarms/alarm.ts";
-import { type Deployment, linkOf, noticeBody, runbookOf } from "../../../core/alarms/notice.ts";
+import { alarmLink, type Deployment, noticeBody, runbookLink } from "../../../core/alarms/notice.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import * as sql from "../../../core/sql/index.ts";
 import { type KeyedTarget, notify } from "../../../queue/alarms/notify.ts";
@@ -73,8 +73,8 @@ function alarmResponse(state: AlarmState, deployment: Deployment): AlarmsRespons
     ...{ alarm, queue, job_type: jobType, state: phase, severity, value, threshold, summary },
     since: since.toISOString(),
     changed_at: changedAt.toISOString(),
-    link: linkOf(state, deployment),
-    runbook: runbookOf(state, deployment),
+    link: alarmLink(state, deployment),
+    runbook: runbookLink(state, deployment),
   };
 }
 
