@@ -1,47 +1,46 @@
-// A look at the whole queue in one statement: all that alarms, /metrics, /health and /v1/stats are made from.
-
+// The state of all queues, read by one statement. Alarms, /metrics and /v1/stats are computed from it.
 import type { Json } from "./job.ts";
 
 export const roundKinds = ["drain", "nudge", "reap", "watch"] as const;
 export type RoundKind = (typeof roundKinds)[number];
 
 export interface Snapshot {
-  /** By the database's clock, as every time in here. */
+  /** When the snapshot was taken. All times here are by the database's clock. */
   at: Date;
   /** One for each queue, type and priority that ever had a job. */
   groups: readonly Group[];
   /**
-   * By queue and type, within the windows that were asked for: what lies between the starts of two of them is one sum,
-   * under the older start. So a window is the sum of all entries from its start on.
+   * What happened in the requested windows, by queue and type. Each entry is the sum from the start of one window to the
+   * start of the next shorter one. So the sum of a window is the sum of all entries from its start on.
    */
   minutes: readonly Minute[];
-  /** The newest of each kind; a kind that never ran is left out. */
+  /** The newest round of each kind. A kind that never ran is left out. */
   rounds: readonly LastRound[];
-  /** The latest few of each kind, newest first, with all that is known of them. */
+  /** The last few rounds of each kind, newest first, with all their fields. */
   recentRounds: readonly RecentRound[];
-  /** When the first round of any kind was recorded: what grace at the start is counted from. */
+  /** When the first round of any kind was recorded. The grace time of alarm rules starts then. */
   runningSince: Date | null;
   openBreakers: readonly { type: string; openedAt: Date }[];
   /** Drains and pullers that hold a live lease. */
   liveWorkers: number;
-  /** How long the longest expired lease has been waiting for the reaper; 0: none is. */
+  /** How long ago the oldest lease ran out that no reap round has ended yet. 0 if there is none. */
   expiredLeaseSeconds: number;
-  /** What keeps dead rows alive the longest; null: nothing does. */
+  /** What has kept Postgres from removing dead rows for the longest time. Null if there is nothing. */
   oldestTransaction: OldestTransaction | null;
   tables: readonly TableHealth[];
-  /** The median time of a claim, as the drains of the last minutes saw it; null: none claimed. */
+  /** The median time of a claim in the drains of the last minutes. Null if none claimed. */
   claimMs: number | null;
-  /** Enqueues over HTTP that were answered with a 5xx or refused for depth, in the last hour by minute. */
+  /** Enqueues over HTTP in the last hour, by minute, that got a 5xx or were refused because the queue was full. */
   enqueueErrors: readonly { minute: Date; errors: number }[];
-  /** What the reaper's inspection found and nobody has repaired yet. */
+  /** Wrong rows that the inspection of the reap rounds found and that nobody has repaired yet. */
   impossibleStates: ImpossibleStates;
 }
 
-/** How long jobs waited and were processed, as of the last fold of the ledger. */
+/** How long jobs waited and were processed, up to the last fold of the ledger. */
 export interface Durations {
-  /** Empty ones are left out. */
+  /** Empty buckets are left out. */
   buckets: readonly DurationBucket[];
-  /** Their upper ends in seconds, without the last one, which has none. */
+  /** The upper bounds of the buckets in seconds. The last bucket has none. */
   bounds: readonly number[];
 }
 
@@ -49,7 +48,7 @@ export interface Group extends Counts {
   queue: string;
   type: string;
   priority: number;
-  /** How long the oldest due job has been waiting; null: none is due. */
+  /** How long the oldest due job has been waiting. Null if no job is due. */
   oldestDueSeconds: number | null;
 }
 
@@ -57,16 +56,16 @@ export interface Group extends Counts {
 export interface Counts {
   enqueued: number;
   pending: number;
-  /** Those of the pending that were put off to a later time. */
+  /** The pending jobs that are not due yet. */
   scheduled: number;
   leased: number;
   completed: number;
   dead: number;
   discarded: number;
   cancelled: number;
-  /** Attempts, not jobs. */
+  /** Counts attempts, not jobs. */
   failed: number;
-  /** Jobs that were buried because their time had passed; they are among the dead until replayed or discarded. */
+  /** All jobs that ever expired. They also count as dead until they are replayed or discarded. */
   expired: number;
 }
 
@@ -78,18 +77,18 @@ export interface Minute {
   completed: number;
   failed: number;
   expired: number;
-  /** By how many more or fewer jobs were due and waiting after it than before. */
+  /** The change in the number of due jobs. */
   ready: number;
 }
 
 export interface DurationBucket {
   queue: string;
   type: string;
-  /** From when a job was due to its first claim; from the claim of the attempt that completed it to its settlement. */
+  /** Waiting is from when a job was due to its first claim. Processing is from the claim of its last attempt to its completion. */
   measure: "waiting" | "processing";
   bucket: number;
   jobs: number;
-  /** Of all of them together. */
+  /** The sum over these jobs. */
   seconds: number;
 }
 
@@ -111,28 +110,28 @@ export interface RecentRound {
   lost: number;
   reason: string;
   message: string | null;
-  /** Of a reap round: what each step did, and how long it took. */
+  /** Only for reap and watch rounds: what each step did, and how long it took. */
   steps: Record<string, Json> | null;
 }
 
 export interface OldestTransaction {
   seconds: number;
-  /** A session here, a prepared transaction, a replication slot, or a standby that feeds back. */
+  /** A session, a prepared transaction, a replication slot, or a standby with hot_standby_feedback. */
   source: "session" | "prepared" | "slot" | "standby";
 }
 
 export interface ImpossibleStates {
-  /** 100: maybe more. */
+  /** At most 100 are counted. */
   count: number;
-  /** The one that was found first; null: there is none. */
+  /** The first one that was found. Null if there is none. */
   example: ImpossibleState | null;
 }
 
 export interface ImpossibleState {
   kind: "job" | "lease" | "done";
-  /** Of the job; the key of the lease; the highest id of the row of `done`. */
+  /** The id of the job, the key of the lease, or the highest id in the row of `done`. */
   id: string;
-  /** As in "is in ready and lease at once". */
+  /** What is wrong, such as "is in ready and lease at once". */
   what: string;
 }
 

@@ -5,7 +5,7 @@ import { refusalOf } from "../core/policy/outgoing-target.ts";
 import { readAtMost, retryAfterSeconds } from "../queue/outgoing/answer.ts";
 import type { Sender } from "../queue/ports.ts";
 
-const maxSaidBytes = 500;
+const maxErrorBytes = 500;
 
 export function createSender({ allowPrivate }: { allowPrivate: boolean }): Sender {
   return {
@@ -27,15 +27,15 @@ export function createSender({ allowPrivate }: { allowPrivate: boolean }): Sende
 async function readAnswer(
   response: Response,
   { maxJsonBytes }: { maxJsonBytes: number },
-): Promise<{ said: string; json?: string }> {
+): Promise<{ errorText: string; json?: string }> {
   try {
-    if (!response.ok) return { said: await readAtMost(response, maxSaidBytes) };
+    if (!response.ok) return { errorText: await readAtMost(response, maxErrorBytes) };
     const isJson = response.headers.get("content-type")?.includes("json");
     const json = isJson && maxJsonBytes > 0 ? await readAtMost(response, maxJsonBytes + 1) : "";
-    if (json && json.length <= maxJsonBytes) return { said: "", json };
+    if (json && json.length <= maxJsonBytes) return { errorText: "", json };
     await response.body?.cancel();
   } catch {
     // The connection was cut.
   }
-  return { said: "" };
+  return { errorText: "" };
 }

@@ -63,11 +63,11 @@ async function push(
 
 /** A small JSON body is the job's output. Anything else is not kept. */
 function toOutput(
-  { status, said, retryInSeconds, json }: Answer,
+  { status, errorText, retryInSeconds, json }: Answer,
   { type, isFatal }: { type: string; isFatal(status: number): boolean },
 ): Json {
   if (status >= 200 && status < 300) return json === undefined ? null : parseOrNull(json);
-  const message = `the endpoint of "${type}" answered ${status}${said ? `: ${said}` : ""}`;
+  const message = `the endpoint of "${type}" answered ${status}${errorText ? `: ${errorText}` : ""}`;
   if (isFatal(status)) throw new FatalError(message);
   throw new RetryableError(message, retryInSeconds === undefined ? {} : { retryInSeconds });
 }

@@ -1,10 +1,10 @@
-// enqueue: checked requests become pending jobs, all or none, in one round trip.
+// enqueue: stores checked jobs as pending, all or none, in one round trip.
 import type { NewJob } from "../core/job.ts";
 import type { EnqueuedJob } from "../core/sql/enqueue.ts";
 import { enqueue as enqueueStatement } from "../core/sql/index.ts";
 import type { Ports } from "./ports.ts";
 
-/** One for each job, in the order of the jobs. */
+/** One answer for each job, in the order of the jobs. */
 export type Enqueued<Jobs extends readonly NewJob[]> = { [Index in keyof Jobs]: EnqueuedJob };
 
 export async function enqueueAll<const Jobs extends readonly NewJob[]>(

@@ -1,9 +1,9 @@
-// The dead man's switch: somebody outside hears of every round, and misses it when it does not come. Pings of one round
-// carry one id. They never delay or fail the round: they run beside it and after it, each for a short time at most.
+// The heartbeat: calls a URL outside for each round, so that somebody notices when rounds stop. The pings of one round have
+// the same id. They never delay or fail the round: they run beside it and after it, each with a short time-out.
 import type { Log, Sender } from "./ports.ts";
 
 export interface Heartbeat {
-  /** Undefined: nobody listens to this kind of round. */
+  /** Undefined if this kind of round has no heartbeat. */
   url: string | undefined;
   sender: Sender;
   log: Log;
@@ -17,7 +17,7 @@ export async function withHeartbeat<T>(heartbeat: Heartbeat, run: () => Promise<
   if (!url) return run();
   const id = crypto.randomUUID();
   const started = ping(heartbeat, pingUrl(url, "/start", id));
-  // In this order, or a late "start" would look like a round that never ended.
+  // The end follows the start, because a "start" that comes last would look like a round that never ended.
   const end = (suffix: string) => waitUntil(started.then(() => ping(heartbeat, pingUrl(url, suffix, id))));
   try {
     const result = await run();
@@ -39,7 +39,7 @@ function pingUrl(url: string, suffix: string, id: string): string {
 async function ping({ sender, log }: Heartbeat, url: string): Promise<void> {
   try {
     const { status } = await sender.send({ method: "GET", url, timeoutMs });
-    if (status >= 300) log.warn("heartbeat not taken", { status });
+    if (status >= 300) log.warn("heartbeat refused", { status });
   } catch (error) {
     log.warn("heartbeat failed", { message: (error as Error).message });
   }

@@ -1,12 +1,13 @@
-// The whole outside on one screen. All of queue/, and what Sluice itself does for a job, reaches the database, the clock
-// and the network through these. A handler of the user's own does what it likes.
+// The ports: everything that src/queue needs from outside. The code in src/queue and Sluice's own kinds of jobs use the
+// database, the clock and the network only through them. A user's handler is free to do anything.
 import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
 
 /**
- * Runs a statement and answers with what it decodes to. Over HTTP there are no sessions: a step is one statement. Rejects with a DatabaseErrorCode when
- * the database cannot be reached or cannot work now; with any other error it has refused the statement.
+ * Runs a statement and returns its decoded answer. Each statement is a transaction of its own, because there are no
+ * sessions over HTTP. Rejects with a DatabaseErrorCode if the database is unreachable or cannot work now. Any other error
+ * means that the database refused the statement.
  */
 export interface Database {
   run<T>(statement: Statement<T>): Promise<T>;
@@ -15,7 +16,7 @@ export interface Database {
 export interface Clock {
   nowMs(): number;
   sleep(ms: number): Promise<void>;
-  /** Calls `run` after that time, unless the returned function is called before. */
+  /** Calls `run` after that time. The returned function cancels the timer. */
   setTimer(ms: number, run: () => void): () => void;
 }
 
@@ -39,10 +40,10 @@ export type OutgoingRequest = {
 
 export interface Answer {
   status: number;
-  /** The time of its Retry-After. */
+  /** From its header Retry-After. */
   retryInSeconds: number | undefined;
-  /** The beginning of an answer that was no success. */
-  said: string;
+  /** The beginning of the text, if the answer was not a success. */
+  errorText: string;
   /** The text of a successful answer of JSON, if it was asked for. */
   json?: string;
 }
@@ -59,45 +60,45 @@ export interface HandlerContext<Env = unknown> {
   readonly jobId: string;
   readonly attempt: number;
   readonly maxAttempts: number;
-  /** Rises with every claim of the job: use it to fence your own writes. A bigint, as its text. */
+  /** Rises with every claim of the job. Use it to fence your own writes. It is a bigint as text. */
   readonly leaseGeneration: string;
-  /** Proves that you hold the job: `sluice.complete(job_id, lease_key)` asks for it. Keep it to yourself. */
+  /** The secret of the lease, for `sluice.complete(job_id, lease_key)`. Do not give it to others. */
   readonly leaseKey: string;
-  /** Aborted when the type's time-out has passed or the lease is lost. */
+  /** Aborted when the type's time-out has passed, or when the lease is lost. */
   readonly signal: AbortSignal;
   readonly traceparent: string | null;
   /** Adds the job's id, type and attempt to every line. */
   readonly log: Log;
-  /** The platform's bindings, as the Worker was given them. */
+  /** The Worker's bindings. */
   readonly env: Env;
-  /** Starts the type's time-out anew, as far as the invocation reaches. Its lease is kept up without asking. */
+  /** Restarts the type's time-out, within the limit of the invocation. The drain extends the lease by itself. */
   extend(): void;
 }
 
-/** A claimed job as its handler gets it. */
+/** A claimed job as it is passed to its handler. */
 export interface RunningJob {
   readonly payload: Payload;
-  /** Of earlier attempts, the oldest first. */
+  /** The errors of earlier attempts, oldest first. */
   readonly errors: readonly JobError[];
   readonly context: HandlerContext;
-  /** For Sluice's own kinds of jobs: a pushed job is sent through these. */
+  /** For Sluice's own kinds of jobs. A pushed job is sent with them. */
   readonly ports: Pick<Ports, "clock" | "sender">;
 }
 
-/** How a type's jobs are done: one by one, the whole batch at once, or by somebody else who pulls them. */
+/** How a type's jobs are run: one by one, as a whole batch, or by pullers. */
 export type Work =
   | { kind: "single"; run(job: RunningJob): Promise<Json> }
   | { kind: "batch"; run(jobs: readonly RunningJob[]): Promise<readonly Outcome[]> }
   | { kind: "pulled" };
 
 export interface TypeLimits {
-  /** Jobs of the type that are processed at one time, across all drains and pullers. */
+  /** The most jobs of the type that run at one time, across all drains and pullers. */
   concurrency?: number;
-  /** Jobs of the type that are started in any period of that length, across all of them. */
+  /** The most jobs of the type that start in any period of that length, across all drains and pullers. */
   rate?: { limit: number; perSeconds: number };
 }
 
-/** What the queue has to know of a job type. */
+/** What src/queue needs to know about a job type. */
 export interface JobType {
   readonly type: string;
   readonly queue: string;
@@ -106,7 +107,7 @@ export interface JobType {
   readonly timeoutSeconds: number;
   readonly leaseSeconds: number;
   readonly limits: TypeLimits;
-  /** Requests that one job sends: a drain counts them. */
+  /** How many requests one job sends. A drain counts them against its budget. */
   readonly subrequests: number;
   readonly work: Work;
 }

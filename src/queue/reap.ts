@@ -1,6 +1,6 @@
-// The reap round: brings back what dead drains held, buries what is past its time, and keeps the tables in shape. Each
-// step is bounded in rows and in time and stands alone: one that fails does not stop the others, and the round fails at
-// its end. What is left over is for the next round.
+// The reap round: makes abandoned jobs pending again, buries expired jobs, and does upkeep of the tables. Each step has a
+// limit of rows and of time, and the next round does the rest. A step that fails does not stop the others; the round fails
+// at its end.
 import {
   addPartitions,
   advanceCursors,
@@ -17,10 +17,10 @@ import type { Statement } from "../core/sql/statement.ts";
 import type { Ports } from "./ports.ts";
 import { runSteps, type StepReports } from "./rounds.ts";
 
-/** Of one statement: it holds its locks for some hundred milliseconds at most. */
+/** The limit of one statement, so that it holds its locks for a few hundred milliseconds at most. */
 const rowsPerCall = 2000;
 const ledgerRowsPerCall = 100_000;
-/** A step goes on while there is more, up to these. All steps together stay within the free plan's subrequests. */
+/** A step is repeated while there is more to do, within these limits. All steps together fit into the free plan's subrequests. */
 const callsPerStep = 10;
 const stepMs = 5_000;
 
@@ -28,7 +28,7 @@ export function reap(ports: Ports): Promise<{ steps: StepReports }> {
   return runSteps(ports, "reap", listSteps(ports));
 }
 
-/** In this order: jobs first, then what only keeps the tables small, then what only looks. */
+/** The order is: jobs first, then upkeep of the tables, then checks that only read. */
 function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
   const backoffs = Object.fromEntries(ports.registry.all().map(({ type, backoff }) => [type, backoff]));
   const limit = rowsPerCall;
@@ -41,7 +41,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
     leases: step(reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
     expired: step(reapExpired({ limit }), isFull),
     unreachable: step(checkReach()),
-    cursors: step(advanceCursors()), // after the check: it closes the gaps that this leaves
+    cursors: step(advanceCursors()), // must follow the check, which closes the gaps that this leaves
     stamps: step(mendStamps()),
     ledger: step(foldLedger({ limit: ledgerRowsPerCall }), (rows) => rows >= ledgerRowsPerCall),
     partitions: step(addPartitions()),
@@ -51,7 +51,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
   };
 }
 
-/** `did` gets what each call answered. */
+/** Adds the answer of each call to `did`. */
 async function runStep<T>(
   ports: Ports,
   { statement, hasMore, did }: { statement: Statement<T>; hasMore(answer: T): boolean; did: unknown[] },

@@ -18,7 +18,7 @@ export interface DrainRoundOptions {
   drainElsewhere?: DrainElsewhere | undefined;
 }
 
-/** The cron's drain round: as many drains for each queue as its backlog is worth. A slow queue delays no other. */
+/** The cron's drain round. A queue with a larger backlog gets more drains. A slow queue does not delay the others. */
 export async function runDrainRound(
   ports: Ports,
   { plan, fanOut, drainElsewhere }: DrainRoundOptions,
@@ -26,16 +26,16 @@ export async function runDrainRound(
   const queues = await chooseQueues(ports, { plan, fanOut, drainElsewhere });
   const budget = shareOf(cronBudget(plan), { drains: queues.length });
   const drainHere = (queue: string) => drainAndRecord(ports, { kind: "drain", queue, budget });
-  const ended = await Promise.allSettled(queues.map(drainElsewhere ?? drainHere));
-  const failed = ended.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+  const results = await Promise.allSettled(queues.map(drainElsewhere ?? drainHere));
+  const errors = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
   if (queues.length === 0)
     await runAndRecord(ports, { kind: "drain" }, async () => ({ claimed: 0, end: "empty" }));
-  if (failed.length > 0)
-    throw new AggregateError(failed, `${failed.length} of ${queues.length} drains failed`);
+  if (errors.length > 0)
+    throw new AggregateError(errors, `${errors.length} of ${queues.length} drains failed`);
   return { drains: queues.length };
 }
 
-/** The queue of each drain of the round, in random order, so that no queue is always the one that is left out. */
+/** The queue of each drain of the round. The order is random, so that no queue is always left out. */
 async function chooseQueues(
   ports: Ports,
   { plan, fanOut, drainElsewhere }: DrainRoundOptions,
@@ -51,7 +51,7 @@ async function chooseQueues(
     : drainsOfRound(shuffled, { ...fanOut, maxDrains: 1 }, { limit: drainsThatFit(cronBudget(plan)) });
 }
 
-/** A nudge that claimed nothing is not recorded. */
+/** Runs a drain and records it. A nudge that claimed nothing is not recorded. */
 export function drainAndRecord(
   ports: Ports,
   { kind, ...options }: { kind: "drain" | "nudge" } & Omit<DrainOptions, "worker">,

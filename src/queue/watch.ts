@@ -1,6 +1,5 @@
-// The watch round: looks at the queue from outside the drain, changes the alarms by what it saw, sends a canary on its
-// way, and delivers notices. Each step stands alone: one that fails does not stop the others, and the round fails at its end.
-
+// The watch round: takes a snapshot, updates the alarms, enqueues a canary, and delivers notices. A step that fails does
+// not stop the others; the round fails at its end.
 import { type AlarmRule, canary } from "../core/alarms/alarm.ts";
 import { listWindows } from "../core/alarms/alarm-rules.ts";
 import type { Deployment } from "../core/alarms/notice.ts";
@@ -22,25 +21,21 @@ export interface WatchOptions {
   plan: Plan;
 }
 
-/** Three passes of it, and the statements of the round, fit into a plan's subrequests. */
+/** Three passes of this many deliveries, and the statements of the round, fit into the plan's subrequests. */
 const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
-/** Enough that one that is held up does not stop the beat, and few enough that a stopped drain leaves no heap. */
+/** One late canary must not stop the next ones. Without drains, no more than this many may pile up. */
 const maxCanaries = 3;
 
 export async function watch(ports: Ports, options: WatchOptions): Promise<{ steps: StepReports }> {
   const { rules, targets, sender, deployment, plan } = options;
-  const look = async () => {
-    const windows = listWindows(rules);
-    const [seen, known] = await Promise.all([
-      ports.db.run(snapshot({ windows })),
-      ports.db.run(readAlarms()),
-    ]);
-    return { seen, known };
-  };
-  const looked = look();
+  const windows = listWindows(rules);
+  const reads = Promise.all([ports.db.run(snapshot({ windows })), ports.db.run(readAlarms())]);
   return runSteps(ports, "watch", {
-    alarms: async () => updateAlarms(ports, { ...(await looked), rules, targets, deployment }),
-    canary: async () => sendCanary(ports, (await looked).seen, rules),
+    alarms: async () => {
+      const [current, storedAlarms] = await reads;
+      await updateAlarms(ports, { snapshot: current, storedAlarms, rules, targets, deployment });
+    },
+    canary: async () => sendCanary(ports, (await reads)[0], rules),
     deliver: () => deliver(ports, { targets, sender, batch: deliveriesAtOnce[plan] }),
   });
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Heartbeat, withHeartbeat } from "../../src/queue/heartbeat.ts";
 import type { Answer, Sender } from "../../src/queue/ports.ts";
 
-const ok: Answer = { status: 200, retryInSeconds: undefined, said: "" };
+const ok: Answer = { status: 200, retryInSeconds: undefined, errorText: "" };
 
 function heartbeatBy(send: Sender["send"]) {
   const warnings: string[] = [];

@@ -16,7 +16,7 @@ async function push(answer: Partial<Answer>) {
   const sent: OutgoingRequest[] = [];
   const send = async (request: OutgoingRequest) => {
     sent.push(request);
-    return { status: 200, retryInSeconds: undefined, said: "", ...answer };
+    return { status: 200, retryInSeconds: undefined, errorText: "", ...answer };
   };
   if (work.kind !== "single") throw new Error("a pushed job runs one by one");
   const ports = { clock: createManualClock(), sender: { send } };
@@ -32,7 +32,7 @@ test("a pushed job is sent through the sender and the clock of its drain", async
 });
 
 test("a pushed job fails by the status of its answer, and waits as long as that says", async () => {
-  const busy = { status: 503, said: "later", retryInSeconds: 9 };
+  const busy = { status: 503, errorText: "later", retryInSeconds: 9 };
   await expect(push(busy)).rejects.toMatchObject({
     message: 'the endpoint of "mail" answered 503: later',
     retryInSeconds: 9,

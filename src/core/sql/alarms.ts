@@ -10,25 +10,25 @@ import {
 } from "../alarms/alarm.ts";
 import { many, one, type Statement } from "./statement.ts";
 
-/** An alarm as it was read: a change applies to this version alone. */
-export interface KnownAlarm {
+/** An alarm as it was read. A change applies only to this version. */
+export interface StoredAlarm {
   state: AlarmState;
   version: number;
 }
 
-export interface KnownTarget extends TargetHealth {
-  /** Null: nothing was ever sent to it. */
+export interface StoredTarget extends TargetHealth {
+  /** Null if nothing was ever sent to the target. */
   urlHash: string | null;
   deliveredAt: Date | null;
-  /** Of its last answer. */
+  /** The status of its last answer. */
   status: number | null;
   error: string | null;
   pending: number;
 }
 
 export interface Alarms {
-  alarms: KnownAlarm[];
-  targets: KnownTarget[];
+  alarms: StoredAlarm[];
+  targets: StoredTarget[];
   silences: { alarm: string; until: Date }[];
 }
 
@@ -38,9 +38,12 @@ export function readAlarms(): Statement<Alarms> {
     isRepeatable: true,
     build: (schema) => sql`select alarms, targets, silences from ${schema}.read_alarms()`,
     decode: one((row) => ({
-      alarms: rowsOf(row.alarms).map((alarm) => ({ state: stateOf(alarm), version: Number(alarm.version) })),
-      targets: rowsOf(row.targets).map(targetOf),
-      silences: rowsOf(row.silences).map((silence) => ({
+      alarms: toRows(row.alarms).map((alarm) => ({
+        state: decodeState(alarm),
+        version: Number(alarm.version),
+      })),
+      targets: toRows(row.targets).map(decodeTarget),
+      silences: toRows(row.silences).map((silence) => ({
         alarm: String(silence.alarm),
         until: new Date(String(silence.until)),
       })),
@@ -50,9 +53,9 @@ export function readAlarms(): Statement<Alarms> {
 
 export interface AlarmChange {
   state: AlarmState;
-  /** Undefined: there was none. */
+  /** Undefined if the alarm is new. */
   version: number | undefined;
-  /** The notice to every target; null: none. */
+  /** The notice to every target. Null if there is none. */
   notice: object | null;
 }
 
@@ -61,18 +64,18 @@ export interface TargetKey {
   urlHash: string;
 }
 
-/** The keys of those that applied: the others were changed by somebody else since they were read. */
+/** Answers the keys of the changes that applied. The other alarms were changed by somebody else since they were read. */
 export function changeAlarms(
   changes: readonly AlarmChange[],
   targets: readonly TargetKey[],
 ): Statement<AlarmKey[]> {
   return {
     name: "change alarms",
-    isRepeatable: true, // the second time the versions are no longer those
+    isRepeatable: true, // the versions no longer match the second time
     build: (schema) => sql`
       select alarm, queue, job_type
       from ${schema}.change_alarms(
-        ${JSON.stringify(changes.map(rowOf))}::jsonb,
+        ${JSON.stringify(changes.map(encodeChange))}::jsonb,
         ${JSON.stringify(targets.map(({ name, urlHash }) => ({ name, url_hash: urlHash })))}::jsonb
       )`,
     decode: many((row) => ({
@@ -96,7 +99,7 @@ export function silenceAlarm(
   };
 }
 
-/** Who sent a test notice to whom, and how that went. */
+/** Records who sent a test notice, and what the targets answered. */
 export function auditTestNotice(actor: string, results: readonly object[]): Statement<void> {
   return {
     name: "audit test notice",
@@ -109,11 +112,11 @@ export function auditTestNotice(actor: string, results: readonly object[]): Stat
 
 type JsonRow = Record<string, unknown>;
 
-function rowsOf(value: unknown): JsonRow[] {
+function toRows(value: unknown): JsonRow[] {
   return (value ?? []) as JsonRow[];
 }
 
-function stateOf(row: JsonRow): AlarmState {
+function decodeState(row: JsonRow): AlarmState {
   return {
     alarm: row.alarm as AlarmName,
     queue: row.queue as string | null,
@@ -124,7 +127,7 @@ function stateOf(row: JsonRow): AlarmState {
     recent: row.recent as boolean[],
     clearRounds: Number(row.clear_rounds),
     notified: row.notified as AlarmState["notified"],
-    notifiedAt: dateOf(row.notified_at),
+    notifiedAt: decodeDate(row.notified_at),
     severity: row.severity as Severity,
     value: row.value as number | null,
     threshold: Number(row.threshold),
@@ -132,20 +135,20 @@ function stateOf(row: JsonRow): AlarmState {
   };
 }
 
-function targetOf(row: JsonRow): KnownTarget {
+function decodeTarget(row: JsonRow): StoredTarget {
   return {
     name: String(row.name),
     urlHash: row.url_hash as string | null,
-    goneSince: dateOf(row.gone_since),
-    failingSince: dateOf(row.failing_since),
-    deliveredAt: dateOf(row.delivered_at),
+    goneSince: decodeDate(row.gone_since),
+    failingSince: decodeDate(row.failing_since),
+    deliveredAt: decodeDate(row.delivered_at),
     status: row.status as number | null,
     error: row.error as string | null,
     pending: Number(row.pending),
   };
 }
 
-function rowOf({ state, version, notice }: AlarmChange): JsonRow {
+function encodeChange({ state, version, notice }: AlarmChange): JsonRow {
   const { jobType, changedAt, clearRounds, notifiedAt, ...rest } = state;
   return {
     ...rest,
@@ -159,6 +162,6 @@ function rowOf({ state, version, notice }: AlarmChange): JsonRow {
   };
 }
 
-function dateOf(value: unknown): Date | null {
+function decodeDate(value: unknown): Date | null {
   return value ? new Date(String(value)) : null;
 }

@@ -1,5 +1,5 @@
-// deliver: takes the notices that are due to their targets. What fails is tried again in later rounds, ever more seldom,
-// under the same id. A target that is gone (410) is left alone until its URL changes or a test notice gets through.
+// deliver: sends the notices that are due to their targets. A delivery that fails is tried again in later rounds with the
+// same id, after ever longer waits. A target that answered 410 gets nothing until its URL changes or a test notice succeeds.
 import type { NoticeBody } from "../../core/alarms/notice.ts";
 import { backoffSeconds } from "../../core/policy/backoff.ts";
 import type { ClaimedDelivery, DeliveryResult } from "../../core/sql/deliver.ts";
@@ -10,24 +10,24 @@ import { type KeyedTarget, type NoticeResult, notify } from "./notify.ts";
 export interface DeliverOptions {
   targets: readonly KeyedTarget[];
   sender: Sender;
-  /** At one time: every one is a subrequest. */
+  /** The most deliveries in one pass. Each is a subrequest. */
   batch: number;
 }
 
-/** Notices about one thing go one after the other, each in a pass of its own. */
+/** Notices about one alarm are sent in order, each in a pass of its own. */
 const maxPasses = 3;
-/** Longer than a pass can take: at most three turns of targets, each until its first time-out. */
+/** Longer than a pass takes: a few groups of targets, and each group ends with the first time-out of its targets. */
 const leaseSeconds = 120;
-/** Of the six connections that an invocation may have. */
+/** An invocation may have six connections. The others are left for the database. */
 const targetsAtOnce = 4;
 const backoff = { baseSeconds: 5, maxSeconds: 900, jitterSeconds: 5 };
 const giveUpDays = 3;
 const keepDays = 30;
-const prunedAtOnce = 1000;
+const pruneLimit = 1000;
 
 export async function deliver(ports: Ports, options: DeliverOptions): Promise<{ sent: number }> {
   const { targets, batch } = options;
-  await ports.db.run(pruneDeliveries({ giveUpDays, keepDays, limit: prunedAtOnce }));
+  await ports.db.run(pruneDeliveries({ giveUpDays, keepDays, limit: pruneLimit }));
   let sent = 0;
   for (let pass = 0; pass < maxPasses && targets.length > 0; pass++) {
     const claimed = await ports.db.run(claimDeliveries({ targets, limit: batch, leaseSeconds }));
@@ -48,29 +48,29 @@ async function sendAll(
 ): Promise<DeliveryResult[]> {
   const results: DeliveryResult[] = [];
   for (let turn = 0; turn < targets.length; turn += targetsAtOnce) {
-    const sending = targets.slice(turn, turn + targetsAtOnce).map((target) =>
+    const groupResults = targets.slice(turn, turn + targetsAtOnce).map((target) =>
       sendInTurn(ports, target, {
         sender,
         deliveries: claimed.filter((delivery) => delivery.target === target.name),
       }),
     );
-    results.push(...(await Promise.all(sending)).flat());
+    results.push(...(await Promise.all(groupResults)).flat());
   }
   return results;
 }
 
-/** One after the other. A target that does not answer, or not now, is not asked again in this pass. */
+/** Sends one after the other. A target that is downResult gets no further requests in this pass: the rest share its result. */
 async function sendInTurn(
   ports: Ports,
   target: KeyedTarget,
   { deliveries, sender }: { deliveries: readonly ClaimedDelivery[]; sender: Sender },
 ): Promise<DeliveryResult[]> {
   const results: DeliveryResult[] = [];
-  let down: NoticeResult | undefined;
+  let downResult: NoticeResult | undefined;
   for (const { id, notice, tries } of deliveries) {
     const result =
-      down ?? (await notify(ports, target, { id, notice: notice as unknown as NoticeBody, sender }));
-    if (isDown(result)) down = result;
+      downResult ?? (await notify(ports, target, { id, notice: notice as unknown as NoticeBody, sender }));
+    if (isDown(result)) downResult = result;
     results.push(deliveryResult(ports, target, { id, tries, result }));
   }
   return results;

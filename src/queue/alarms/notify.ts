@@ -1,4 +1,4 @@
-// One notice to one target, in its format: what became of it. Never throws: no answer is an answer too.
+// Sends one notice to one target in its format. It never throws: a request without an answer is a result too.
 import type { NoticeBody } from "../../core/alarms/notice.ts";
 import { formatNotice, type TargetFormat } from "../../core/alarms/notice-formats.ts";
 import { signWebhook } from "../outgoing/sign-webhook.ts";
@@ -8,11 +8,11 @@ export interface AlarmTarget {
   name: string;
   url: string;
   format: TargetFormat;
-  /** Generic: `whsec_…`, two while it is rotated. PagerDuty: the routing key. */
+  /** For the generic format `whsec_…`, two of them while the secret is rotated. For PagerDuty the routing key. */
   secrets: readonly string[];
 }
 
-/** A target with what it is known by in the database, where its URL is not kept. */
+/** A target with the hash of its URL. The database stores the hash only, because the URL may contain a secret. */
 export interface KeyedTarget extends AlarmTarget {
   urlHash: string;
 }
@@ -21,7 +21,7 @@ export interface NoticeResult {
   outcome: "delivered" | "retry" | "gone";
   status: number | null;
   error: string | null;
-  /** When the target wants to be asked again. */
+  /** The wait that the target asked for. */
   retryInSeconds: number | undefined;
 }
 
@@ -41,13 +41,13 @@ export async function notify(
         ? await signWebhook({ id, timestampSeconds, body, secrets: target.secrets })
         : {};
     const headers = { ...signature, "content-type": "application/json" };
-    const { status, retryInSeconds, said } = await sender.send({
+    const { status, retryInSeconds, errorText } = await sender.send({
       ...{ method: "POST", url: target.url, headers, body, timeoutMs },
     });
     if (status >= 200 && status < 300) {
       return { outcome: "delivered", status, error: null, retryInSeconds: undefined };
     }
-    const error = `answered ${status}${said ? `: ${said}` : ""}`;
+    const error = `answered ${status}${errorText ? `: ${errorText}` : ""}`;
     return { outcome: status === goneStatus ? "gone" : "retry", status, error, retryInSeconds };
   } catch (error) {
     return { outcome: "retry", status: null, error: (error as Error).message, retryInSeconds: undefined };

@@ -1,15 +1,18 @@
-// The targets of alarms as the settings have them, with what is known of each. What was seen of another URL does not count.
-import type { KnownTarget } from "../../core/sql/alarms.ts";
+// The alarm targets of the settings, each with its health as the database has it. The health of a former URL does not count.
+import type { StoredTarget } from "../../core/sql/alarms.ts";
 import type { KeyedTarget } from "./notify.ts";
 
-export interface TargetState extends KeyedTarget, Omit<KnownTarget, "urlHash"> {}
+export interface TargetState extends KeyedTarget, Omit<StoredTarget, "urlHash"> {}
 
-export function targetStates(targets: readonly KeyedTarget[], known: readonly KnownTarget[]): TargetState[] {
-  return targets.map((target) => stateOf(target, known));
+export function targetStates(
+  targets: readonly KeyedTarget[],
+  storedTargets: readonly StoredTarget[],
+): TargetState[] {
+  return targets.map((target) => toTargetState(target, storedTargets));
 }
 
-function stateOf(target: KeyedTarget, known: readonly KnownTarget[]): TargetState {
-  const sameName = known.find(({ name }) => name === target.name);
+function toTargetState(target: KeyedTarget, storedTargets: readonly StoredTarget[]): TargetState {
+  const sameName = storedTargets.find(({ name }) => name === target.name);
   const current = sameName?.urlHash === target.urlHash ? sameName : undefined;
   return {
     ...target,
@@ -18,7 +21,7 @@ function stateOf(target: KeyedTarget, known: readonly KnownTarget[]): TargetStat
     deliveredAt: current?.deliveredAt ?? null,
     status: current?.status ?? null,
     error: current?.error ?? null,
-    // They wait for the target, whatever its URL is.
+    // Deliveries belong to the name, so they wait for the new URL.
     pending: sameName?.pending ?? 0,
   };
 }

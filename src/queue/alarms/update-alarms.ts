@@ -1,4 +1,4 @@
-// Updates the alarms by what a round saw, and writes the notices about their changes. If another watcher changed an alarm
+// Updates the alarms from a snapshot, and writes the notices about their changes. If another watch round changed an alarm
 // since it was read, that change stays and this one is dropped.
 import { type AlarmRule, type AlarmState, alarmKey, type Notice } from "../../core/alarms/alarm.ts";
 import { observe } from "../../core/alarms/alarm-rules.ts";
@@ -12,8 +12,8 @@ import type { KeyedTarget } from "./notify.ts";
 import { targetStates } from "./targets.ts";
 
 export interface AlarmUpdate {
-  seen: Snapshot;
-  known: Alarms;
+  snapshot: Snapshot;
+  storedAlarms: Alarms;
   rules: readonly AlarmRule[];
   targets: readonly KeyedTarget[];
   deployment: Deployment;
@@ -45,27 +45,35 @@ export async function updateAlarms(ports: Ports, update: AlarmUpdate): Promise<N
   return notices;
 }
 
-function findChanges({ seen, known, rules, targets }: AlarmUpdate): Change[] {
+function findChanges({ snapshot, storedAlarms, rules, targets }: AlarmUpdate): Change[] {
   const observations = new Map(
-    observe({ snapshot: seen, targets: targetStates(targets, known.targets) }, rules).map((observation) => [
+    observe({ snapshot, targets: targetStates(targets, storedAlarms.targets) }, rules).map((observation) => [
       alarmKey(observation),
       observation,
     ]),
   );
-  const alarms = new Map(known.alarms.map((alarm) => [alarmKey(alarm.state), alarm]));
+  const alarms = new Map(storedAlarms.alarms.map((alarm) => [alarmKey(alarm.state), alarm]));
   return [...new Set([...alarms.keys(), ...observations.keys()])].flatMap((key) => {
     const alarm = alarms.get(key);
     const observation = observations.get(key);
-    const silencedUntil = findSilence(known, (observation ?? alarm?.state)?.alarm, observation?.rule);
-    const step = advance(alarm?.state, observation, { at: seen.at, silencedUntil });
-    const isNews = step && (step.notice || JSON.stringify(step.state) !== JSON.stringify(alarm?.state));
-    return isNews ? [{ ...step, version: alarm?.version }] : [];
+    const silencedUntil = findSilence(storedAlarms, (observation ?? alarm?.state)?.alarm, observation?.rule);
+    const step = advance(alarm?.state, observation, { at: snapshot.at, silencedUntil });
+    const isChanged = step && (step.notice || JSON.stringify(step.state) !== JSON.stringify(alarm?.state));
+    return isChanged ? [{ ...step, version: alarm?.version }] : [];
   });
 }
 
-/** The later one of the rule's own silence and the one that an admin has set. */
-function findSilence(known: Alarms, name: string | undefined, rule: AlarmRule | undefined): Date | null {
-  const byHand = known.silences.find(({ alarm }) => alarm === name)?.until ?? null;
-  const byRule = rule?.silencedUntil ?? null;
-  return byHand && byRule ? (byHand > byRule ? byHand : byRule) : (byHand ?? byRule);
+/** The end of the rule's own silence or of the one that an admin has set, whichever is later. */
+function findSilence(
+  storedAlarms: Alarms,
+  name: string | undefined,
+  rule: AlarmRule | undefined,
+): Date | null {
+  const adminUntil = storedAlarms.silences.find(({ alarm }) => alarm === name)?.until ?? null;
+  const ruleUntil = rule?.silencedUntil ?? null;
+  return adminUntil && ruleUntil
+    ? adminUntil > ruleUntil
+      ? adminUntil
+      : ruleUntil
+    : (adminUntil ?? ruleUntil);
 }

@@ -1,8 +1,8 @@
-// What may be taken from the answer of somebody else's endpoint: so much of its text, and when it wants to be asked again.
+// Reads the answer of an endpoint that is not ours: a limited part of its text, and its Retry-After.
 
 const maxRetrySeconds = 86_400;
 
-/** An endpoint may answer without end: what is past the limit is not read. */
+/** Reads no further than the limit, since an endpoint may answer without end. */
 export async function readAtMost(response: Response, bytes: number): Promise<string> {
   const reader = response.body?.getReader();
   if (!reader) return "";
@@ -18,7 +18,7 @@ export async function readAtMost(response: Response, bytes: number): Promise<str
   return text.slice(0, bytes);
 }
 
-/** Seconds, or a date. */
+/** The header is a number of seconds or a date. */
 export function retryAfterSeconds(header: string | null, nowMs: number): number | undefined {
   if (!header) return undefined;
   const seconds = /^\d+$/.test(header.trim()) ? Number(header) : (Date.parse(header) - nowMs) / 1000;

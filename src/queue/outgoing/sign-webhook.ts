@@ -1,6 +1,6 @@
-// Standard Webhooks: the headers that let a receiver check who sent a request and that it is fresh.
+// Signs a request as Standard Webhooks specifies, so that a receiver can check who sent it and when.
 
-/** `whsec_` and the key in base64. More than one while a secret is rotated: the receiver may know either. */
+/** `whsec_` and the key in base64. While a secret is rotated there are two, since the receiver may have either. */
 export type WebhookSecret = string;
 
 export async function signWebhook(message: {
@@ -10,9 +10,9 @@ export async function signWebhook(message: {
   secrets: readonly WebhookSecret[];
 }): Promise<Record<string, string>> {
   const timestamp = String(Math.floor(message.timestampSeconds));
-  const signed = `${message.id}.${timestamp}.${message.body}`;
+  const signedText = `${message.id}.${timestamp}.${message.body}`;
   const signatures = await Promise.all(
-    message.secrets.map(async (secret) => `v1,${await hmac(secret, signed)}`),
+    message.secrets.map(async (secret) => `v1,${await hmac(secret, signedText)}`),
   );
   return {
     "webhook-id": message.id,
