@@ -1,3 +1,4 @@
+// advance_cursors: cursors move past claimed jobs, and no job is lost, whatever transactions are open meanwhile.
 import type pg from "pg";
 import { beforeEach, describe, expect, test } from "vitest";
 import { advanceCursors } from "../../src/core/sql/index.ts";
@@ -21,7 +22,7 @@ async function commit({ client }: { client: pg.PoolClient }): Promise<void> {
   client.release();
 }
 
-/** How many seqs were given out that the cursor of the one lane in use has not passed yet. */
+/** The number of seqs handed out that the cursor of the one lane in use has not passed. */
 async function lag(): Promise<number> {
   const rows = await queue.query<{ lag: number }>(`
     select min((select last_value from sluice.ready_seq) - cursor_seqs[lane])::int as lag
@@ -35,8 +36,8 @@ const churn = async () => {
 };
 
 describe("the cursors", () => {
-  test("keep up although there is always some transaction open, and none of their jobs is lost", async () => {
-    await queue.enqueueOne(); // the lane is there before all of them
+  test("keep up while some transaction is always open, and no job of those transactions is lost", async () => {
+    await queue.enqueueOne(); // the lane exists before they begin
     const open: Awaited<ReturnType<typeof openWithJob>>[] = [];
     const late: string[] = [];
     for (let round = 0; round < 12; round++) {
@@ -45,7 +46,7 @@ describe("the cursors", () => {
       late.push(opened.id);
       await churn();
       await db.run(advanceCursors());
-      // Each stays open over two advances, so that none finds the lane without a holder.
+      // Each stays open for two advances, so every advance meets an open transaction.
       if (open.length > 2) await commit(open.shift() as (typeof open)[number]);
     }
     expect(await lag()).toBeLessThanOrEqual(2 * 51);
@@ -54,16 +55,16 @@ describe("the cursors", () => {
     await db.run(advanceCursors());
     await db.run(advanceCursors());
     for (const job of await queue.claim()) claimed.add(job.id);
-    const seen = late.filter((id) => claimed.has(id));
+    const lateClaims = late.filter((id) => claimed.has(id));
     const done = await Promise.all(late.map(async (id) => (await queue.find(id)).status));
-    expect(late.length - seen.length).toBe(done.filter((status) => status === "completed").length);
+    expect(late.length - lateClaims.length).toBe(done.filter((status) => status === "completed").length);
   });
 
-  test("go back with an advance that is rolled back, and nothing is lost by it", async () => {
+  test("move back when their advance is rolled back, and no job is lost", async () => {
     await queue.enqueueOne();
     const holder = await openWithJob();
     await churn();
-    await db.run(advanceCursors()); // sights the holder
+    await db.run(advanceCursors()); // records the open transaction
     await churn();
     const before = await lag();
     const undone = await db.pool.connect();
@@ -77,7 +78,7 @@ describe("the cursors", () => {
     expect((await queue.claim()).map((job) => job.id)).toContain(holder.id);
   });
 
-  test("give the jobs of a transaction that they have passed a new place, some at a time", async () => {
+  test("give new seqs to the jobs of a transaction that they have passed, a bounded number at a time", async () => {
     await queue.enqueueOne();
     const holder = await openWithJob();
     await holder.client.query("select sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[25]))");
@@ -97,7 +98,7 @@ describe("the cursors", () => {
     expect(await queue.count("cursor_gap")).toBe(0);
   });
 
-  test("do not move in a transaction that has written, and refuse one that keeps its snapshot", async () => {
+  test("do not move in a transaction that has written, and refuse one with a fixed snapshot", async () => {
     await churn();
     await db.run(advanceCursors());
     const before = await lag();
@@ -116,7 +117,7 @@ describe("the cursors", () => {
     expect(await lag()).toBeGreaterThan(before);
   });
 
-  test("are put back to the left after rows were changed by hand", async () => {
+  test("move back on reset_cursors() after somebody changed rows by hand", async () => {
     await churn();
     await db.run(advanceCursors());
     await db.run(advanceCursors());

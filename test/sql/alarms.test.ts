@@ -1,4 +1,4 @@
-// Alarms and their deliveries in Postgres: what holds when two watchers or two deliverers meet.
+// Alarms and their deliveries in Postgres: each change and each delivery happens once, also when rounds run concurrently.
 import type pg from "pg";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { AlarmState } from "../../src/core/alarms/alarm.ts";
@@ -24,8 +24,8 @@ beforeEach(() => emptyQueue(db.pool));
 const ops = { name: "ops", urlHash: "1" };
 const chat = { name: "chat", urlHash: "2" };
 
-const known = async () => await db.run(readAlarms());
-/** As one watcher does it who read that version. */
+const readState = async () => await db.run(readAlarms());
+/** Changes an alarm as a watcher does that has read this version of it. */
 const change = (
   fields: Partial<AlarmState>,
   { version, targets = [ops] }: { version?: number; targets?: (typeof ops)[] } = {},
@@ -61,15 +61,15 @@ const age = (column: string, interval: string) =>
   db.pool.query(`update sluice.delivery set ${column} = ${column} - $1::interval`, [interval]);
 
 describe("changing alarms", () => {
-  test("a new one is kept as it is, with a delivery for each target", async () => {
+  test("a new alarm is stored as given, with a delivery for each target", async () => {
     expect(await change({}, { targets: [ops, chat] })).toEqual([
       { alarm: "dead_letters", queue: "default", jobType: "echo" },
     ]);
-    expect((await known()).alarms).toEqual([{ state: firing, version: 1 }]);
+    expect((await readState()).alarms).toEqual([{ state: firing, version: 1 }]);
     expect(await deliveries()).toMatchObject([{ target: "ops" }, { target: "chat" }]);
   });
 
-  test("of many watchers who saw nothing one raises it, and of many who saw it one ends it", async () => {
+  test("when 20 watchers raise an alarm concurrently, one succeeds; the same holds when they resolve it", async () => {
     const raised = await Promise.all(Array.from({ length: 20 }, () => change({})));
     expect(raised.flat()).toHaveLength(1);
     const ended = await Promise.all(
@@ -79,7 +79,7 @@ describe("changing alarms", () => {
     expect(await deliveries()).toMatchObject([{ of: "firing" }, { of: "ok" }]);
   });
 
-  test("watchers that change the same alarms in another order do not lock each other out", async () => {
+  test("watchers that change the same alarms in opposite orders do not deadlock", async () => {
     const names = Array.from({ length: 30 }, (_, n) => `type-${n}`);
     const changes = (types: string[], version?: number) =>
       types.map((jobType) => ({ state: { ...firing, jobType }, version, notice: { of: jobType } }));
@@ -93,8 +93,8 @@ describe("changing alarms", () => {
     expect(await deliveries()).toHaveLength(2 * names.length);
   });
 
-  test("a watcher waits for one that is changing alarms before it holds any itself", async () => {
-    // Without the lock each would hold the alarm that the other wants next.
+  test("a watcher waits for another's changes before it locks any alarm itself", async () => {
+    // Without that lock each would hold the alarm that the other needs next.
     const raiseBy = (client: pg.PoolClient, jobType: string) => {
       const { text, values } = compile(
         changeAlarms([{ state: { ...firing, jobType }, version: undefined, notice: null }], [ops]),
@@ -114,34 +114,34 @@ describe("changing alarms", () => {
       }),
     );
     expect(second).toBe("none");
-    expect((await known()).alarms).toHaveLength(2);
+    expect((await readState()).alarms).toHaveLength(2);
   });
 
-  test("an alarm of a queue is another than that of all queues, and there is one of each", async () => {
+  test("an alarm for one queue and the same alarm for all queues are two alarms", async () => {
     await change({});
     await change({ queue: null, jobType: null });
     expect(await change({ queue: null, jobType: null })).toEqual([]);
-    expect((await known()).alarms).toHaveLength(2);
+    expect((await readState()).alarms).toHaveLength(2);
   });
 
-  test("what did not apply tells nobody, and a change without a notice neither", async () => {
+  test("a change that is not applied makes no delivery, nor does a change without a notice", async () => {
     await change({});
     await change({ phase: "ok" }, { version: 7 });
     await db.run(changeAlarms([{ state: { ...firing, value: 2 }, version: 1, notice: null }], [ops]));
-    expect((await known()).alarms).toMatchObject([{ state: { phase: "firing", value: 2 }, version: 2 }]);
+    expect((await readState()).alarms).toMatchObject([{ state: { phase: "firing", value: 2 }, version: 2 }]);
     expect(await deliveries()).toHaveLength(1);
   });
 });
 
 describe("deliveries", () => {
-  test("are claimed by one deliverer each, and by nobody else while it lives", async () => {
+  test("are each claimed by one deliverer, and by no other while its claim lasts", async () => {
     await Promise.all(["a", "b", "c"].map((jobType) => change({ jobType })));
     const claimed = await Promise.all(Array.from({ length: 10 }, () => claim()));
     expect(claimed.flat()).toHaveLength(3);
     expect(await claim()).toEqual([]);
   });
 
-  test("come back with their id when the deliverer died, and its late word counts for nothing", async () => {
+  test("become claimable again under the same id when a deliverer dies, and its late result is ignored", async () => {
     await change({});
     const first = only(await claim());
     await age("next_try_at", "61 s");
@@ -153,7 +153,7 @@ describe("deliveries", () => {
     expect(await deliveries()).toMatchObject([{ state: "delivered", tries: 2, status: 200 }]);
   });
 
-  test("about one thing reach a target in order: a resolution never overtakes", async () => {
+  test("about one alarm reach a target in order: the resolution never comes first", async () => {
     await change({}, { targets: [ops, chat] });
     await change({ phase: "ok" }, { version: 1, targets: [ops, chat] });
     const [toOps, toChat] = (await claim()).toSorted((a, b) => (a.target < b.target ? 1 : -1));
@@ -166,13 +166,13 @@ describe("deliveries", () => {
     expect(await claim()).toMatchObject([{ target: "ops", notice: { of: "ok" } }]);
   });
 
-  test("that failed wait as long as they were told, and their target is failing since the first failure", async () => {
+  test("that failed wait for their retry time, and the target counts as failing since the first failure", async () => {
     await change({});
     await settle(
       resultOf(only(await claim()), { outcome: "retry", status: 500, error: "no", retryInSeconds: 90 }),
     );
     expect(await claim()).toEqual([]);
-    const [before] = (await known()).targets;
+    const [before] = (await readState()).targets;
     expect(before).toMatchObject({
       name: "ops",
       failingSince: expect.any(Date),
@@ -184,17 +184,17 @@ describe("deliveries", () => {
     expect(await claim()).toEqual([]);
     await age("next_try_at", "2 s");
     await settle(resultOf(only(await claim()), { outcome: "retry", status: 502, retryInSeconds: 0 }));
-    expect((await known()).targets).toMatchObject([{ failingSince: before?.failingSince, status: 502 }]);
+    expect((await readState()).targets).toMatchObject([{ failingSince: before?.failingSince, status: 502 }]);
     await settle(resultOf(only(await claim())));
-    expect((await known()).targets).toMatchObject([
+    expect((await readState()).targets).toMatchObject([
       { failingSince: null, deliveredAt: expect.any(Date), pending: 0 },
     ]);
   });
 
-  test("to a target that is gone wait, and no new ones are made for it, until it has another URL", async () => {
+  test("to a target that is gone wait, and no new ones are made, until it has another URL", async () => {
     await change({});
     await settle(resultOf(only(await claim()), { outcome: "gone", status: 410 }));
-    expect((await known()).targets).toMatchObject([{ goneSince: expect.any(Date), status: 410 }]);
+    expect((await readState()).targets).toMatchObject([{ goneSince: expect.any(Date), status: 410 }]);
     expect(await claim([ops])).toEqual([]);
     await change({ jobType: "another" });
     expect(await deliveries()).toHaveLength(1);
@@ -203,18 +203,20 @@ describe("deliveries", () => {
     const claimed = await claim([moved]);
     expect(claimed).toHaveLength(2);
     await settle(...claimed.map((one) => resultOf(one, { urlHash: "new" })));
-    expect((await known()).targets).toMatchObject([{ goneSince: null, failingSince: null, urlHash: "new" }]);
+    expect((await readState()).targets).toMatchObject([
+      { goneSince: null, failingSince: null, urlHash: "new" },
+    ]);
   });
 
-  test("a test notice that gets through switches its target on again", async () => {
+  test("of test notices switch a target on again when they succeed", async () => {
     const test = { delivery: null, target: "ops", urlHash: "1", error: null, retryInSeconds: null };
     await settle({ ...test, outcome: "gone", status: 410 });
-    expect((await known()).targets).toMatchObject([{ goneSince: expect.any(Date) }]);
+    expect((await readState()).targets).toMatchObject([{ goneSince: expect.any(Date) }]);
     await settle({ ...test, outcome: "delivered", status: 200 });
-    expect((await known()).targets).toMatchObject([{ goneSince: null }]);
+    expect((await readState()).targets).toMatchObject([{ goneSince: null }]);
   });
 
-  test("are given up after some days, and forgotten after more", async () => {
+  test("are given up after 3 days, and pruned 30 days later", async () => {
     const prune = () => db.run(pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 10 }));
     await change({});
     expect(await prune()).toEqual({ givenUp: 0, pruned: 0 });
@@ -227,15 +229,15 @@ describe("deliveries", () => {
   });
 });
 
-test("a silence lasts until its time, can be ended, and is audited", async () => {
+test("a silence lasts until its end, can be ended early, and is audited", async () => {
   const until = new Date(Date.now() + 3_600_000);
   await db.run(silenceAlarm("me", { alarm: "dead_letters", until }));
-  expect((await known()).silences).toEqual([{ alarm: "dead_letters", until }]);
+  expect((await readState()).silences).toEqual([{ alarm: "dead_letters", until }]);
   expect(await newestAudit(db)).toMatchObject({
     actor: "me",
     action: "silence",
     target: "alarm dead_letters",
   });
   await db.run(silenceAlarm("me", { alarm: "dead_letters", until: new Date() }));
-  expect((await known()).silences).toEqual([]);
+  expect((await readState()).silences).toEqual([]);
 });

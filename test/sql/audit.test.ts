@@ -1,4 +1,4 @@
-// The audit: every admin operation leaves an entry with what was before and after, and no entry ever changes.
+// The audit: every admin operation writes an entry with the state before and after, and no entry ever changes.
 import { beforeEach, describe, expect, test } from "vitest";
 import { listAudit, pause, replay, resume } from "../../src/core/sql/index.ts";
 import { newestAudit } from "../support/audit.ts";
@@ -10,9 +10,9 @@ const db = useTestDatabase();
 const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
-describe("an entry", () => {
+describe("an audit entry", () => {
   test.each([{ queue: "default" }, { type: "echo" }])(
-    "is left by a pause and a resume of %o",
+    "is written by a pause and a resume of %o",
     async (target) => {
       const name = Object.entries(target).flat().join(" ");
       expect(await db.run(pause("ann", target))).toBe(true);
@@ -34,13 +34,13 @@ describe("an entry", () => {
     },
   );
 
-  test("is left by a pause that changed nothing, and says so", async () => {
+  test("is written by a pause that changes nothing, and says so", async () => {
     await db.run(pause("ann", { type: "echo" }));
     expect(await db.run(pause("bob", { type: "echo" }))).toBe(false);
     expect(await newestAudit(db)).toMatchObject({ actor: "bob", before: { paused: true } });
   });
 
-  test("has the time of the database", async () => {
+  test("has the database's time", async () => {
     await db.run(pause("ann", { type: "echo" }));
     const { at } = await newestAudit(db);
     const row = only(
@@ -53,7 +53,7 @@ describe("an entry", () => {
     expect(row.late).toBeLessThan(10);
   });
 
-  test("is not left by an operation that is rolled back, nor is the operation without it", async () => {
+  test("and its operation are committed together or not at all", async () => {
     const before = await queue.count("audit");
     await inSession(db.pool, async (client) => {
       await client.query("begin");
@@ -73,7 +73,7 @@ describe("an entry", () => {
   });
 });
 
-describe("no entry is ever changed or removed", () => {
+describe("an audit entry cannot be changed or removed", () => {
   test.each([
     "update sluice.audit set actor = 'another'",
     "update sluice.audit set actor = 'another' where false",
@@ -91,7 +91,7 @@ describe("no entry is ever changed or removed", () => {
     expect(await db.run(listAudit({ limit: 1000 }))).toEqual(entries);
   });
 
-  test("by a session that plays a replica, which skips ordinary triggers", async () => {
+  test("by a session with session_replication_role = replica, which skips ordinary triggers", async () => {
     await inSession(db.pool, async (client) => {
       await client.query("set session_replication_role = replica");
       for (const text of [
@@ -104,7 +104,7 @@ describe("no entry is ever changed or removed", () => {
   });
 });
 
-test("the audit is read newest first, in pages that meet without a gap", async () => {
+test("the audit is read newest first, in pages without gaps", async () => {
   for (const n of times(7, (index) => index)) await db.run(pause(`actor ${n}`, { type: "echo" }));
   const first = await db.run(listAudit({ limit: 3 }));
   const second = await db.run(listAudit({ before: first.at(-1)?.id, limit: 3 }));

@@ -30,7 +30,7 @@ const outcomes: Outcome[] = [
   { kind: "release" },
 ];
 
-/** Every verb once, each with jobs of two types; after each one the given look is taken. */
+/** Runs every verb once with jobs of two types, and calls `look` after each. */
 async function runEveryVerb(look: (verb: string) => Promise<void>) {
   const some = (count: number, fields = {}) =>
     queue.enqueue(...times(count, (n) => ({ type: types[n % 2] ?? "a", ...fields })));
@@ -62,7 +62,7 @@ async function runEveryVerb(look: (verb: string) => Promise<void>) {
   await then("reap expired", db.run(reapExpired({ limit: 10 })));
 }
 
-test("they balance for each type after every verb, and say what the tables say", async () => {
+test("the books balance for each type after every verb, and match the tables", async () => {
   await runEveryVerb(async (verb) => expect([verb, await differences(queue)]).toEqual([verb, []]));
   const totals = await db.run(books());
   expect(totals.map((row) => row.type).toSorted()).toEqual(types);
@@ -73,7 +73,7 @@ test("they balance for each type after every verb, and say what the tables say",
   }
 });
 
-test("folding the entries, and forgetting minutes past a day, changes no total", async () => {
+test("folding entries, and dropping minutes older than a day, changes no total", async () => {
   await runEveryVerb(async () => {});
   const totals = (await db.run(books())).toSorted((a, b) => a.type.localeCompare(b.type));
   const unchanged = async () =>
@@ -103,14 +103,14 @@ test("folding the entries, and forgetting minutes past a day, changes no total",
   expect(await differences(queue)).toEqual([]);
 });
 
-test("folders at once count every entry once", async () => {
+test("concurrent folds count every entry once", async () => {
   await Promise.all(times(200, () => queue.enqueueOne()));
   const folded = await Promise.all(times(8, () => db.run(foldLedger({ limit: 50 }))));
   expect(folded.reduce((sum, count) => sum + count, 0)).toBe(200 - (await queue.count("ledger")));
   expect(await db.run(books())).toMatchObject([{ enqueued: 200, pending: 200 }]);
 });
 
-test("they balance in every snapshot that a reader takes while four writers run", async () => {
+test("the books balance in every snapshot while four writers run", async () => {
   let isRunning = true;
   let rounds = 0;
   const write = async (writer: number) => {

@@ -20,7 +20,7 @@ test.each([{}, { delaySeconds: 60 }])("a pending job (%o) is cancelled and never
   expect(await isCancelled(id)).toBe(false);
 });
 
-test("a job that waits for its next attempt is cancelled, and its errors stay", async () => {
+test("a job that waits for its next attempt is cancelled and keeps its errors", async () => {
   const id = await queue.enqueueOne();
   await queue.settle([await queue.claimOne()], { kind: "retry", message: "busy", retryInSeconds: 60 });
   expect(await isCancelled(id)).toBe(true);
@@ -38,7 +38,9 @@ test("only a pending job can be cancelled", async () => {
   expect(Object.keys(answers).filter((state) => answers[state])).toEqual(["ready", "scheduled"]);
 });
 
-test("of a claim and a cancel at the same time, one gets the job", { timeout: 20_000 }, async () => {
+test("when a claim and a cancel run concurrently, exactly one gets the job", {
+  timeout: 20_000,
+}, async () => {
   for (let round = 0; round < 30; round++) {
     const id = await queue.enqueueOne();
     const [claimed, cancelled] = await Promise.all([queue.claim(), isCancelled(id)]);
@@ -48,21 +50,21 @@ test("of a claim and a cancel at the same time, one gets the job", { timeout: 20
 });
 
 describe("the answer", () => {
-  test("is the job as a look at it shows it, whether it was cancelled or not", async () => {
+  test("is the job as find shows it, whether it was cancelled or not", async () => {
     const { unknown, ...jobs } = await oneOfEach(db, queue, { tags: ["x"], payload: { a: [1.5, "ä"] } });
     for (const id of Object.values(jobs))
       expect((await db.run(cancel(id)))?.job).toEqual(await queue.find(id));
     expect(await db.run(cancel(unknown))).toBe(null);
   });
 
-  test("is null for a job that is not of the caller's types, and the job stays pending", async () => {
+  test("is null when the caller may not use the job's type, and the job stays pending", async () => {
     const id = await queue.enqueueOne();
     expect(await db.run(cancel(id, { types: ["other"] }))).toBe(null);
     expect(await queue.find(id)).toMatchObject({ status: "pending" });
     expect(await queue.isApplied(cancel(id, { types: ["other", "echo"] }))).toBe(true);
   });
 
-  test("is that it was not applied, for a job of Sluice's own", async () => {
+  test("says that a job of Sluice's own was not cancelled", async () => {
     const id = await queue.enqueueOne({ type: "sluice.canary" });
     expect(await isCancelled(id)).toBe(false);
     expect(await queue.find(id)).toMatchObject({ status: "pending" });

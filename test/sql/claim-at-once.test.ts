@@ -1,4 +1,4 @@
-// Claimers at once: each job once, and nobody is given a worse job while a better one is free.
+// Concurrent claims: each job is claimed once, and no claim takes a lower priority while a higher one is free.
 import { beforeEach, describe, expect, test } from "vitest";
 import { type PlanNode, watchStatements } from "../support/explain.ts";
 import { inSession } from "../support/sessions.ts";
@@ -13,9 +13,9 @@ const claimers = 16;
 const jobs = 10_000;
 
 describe.each([["one type", ["echo"]] as const, ["four types", ["a", "b", "c", "d"]] as const])(
-  "16 claimers over 10,000 jobs of %s",
+  "16 concurrent claimers of 10,000 jobs of %s",
   (_, types) => {
-    test("claim each job once, best priority first, and stop only when all is claimed", {
+    test("claim each job once, highest priority first, and stop only when all are claimed", {
       timeout: 60_000,
     }, async () => {
       await queue.enqueue(
@@ -31,7 +31,7 @@ describe.each([["one type", ["echo"]] as const, ["four types", ["a", "b", "c", "
       }
     });
 
-    /** As a drain does: again while there is more. */
+    /** Claims as a drain does: again while there is more. */
     async function claimAll() {
       const claimed = [];
       for (;;) {
@@ -43,7 +43,7 @@ describe.each([["one type", ["echo"]] as const, ["four types", ["a", "b", "c", "
   },
 );
 
-test("each claim has a key of its own", async () => {
+test("each claim has its own lease key", async () => {
   await queue.enqueue(...times(640, () => ({})));
   const claims = await Promise.all(times(64, () => queue.claim({ limit: 10 })));
   const keys = claims.map((batch) => new Set(batch.map((job) => job.leaseKey)));
@@ -51,7 +51,7 @@ test("each claim has a key of its own", async () => {
   expect(new Set(keys.flatMap((batch) => [...batch])).size).toBe(64);
 });
 
-test("what another claim has let go again is the oldest still, and is not passed over", async () => {
+test("jobs of a claim that is rolled back are still the oldest, and the next claim takes them", async () => {
   const ids = (await queue.enqueue(...times(300, () => ({})))).map((job) => job.id);
   await inSession(db.pool, async (other) => {
     await other.query("begin");
@@ -64,7 +64,7 @@ test("what another claim has let go again is the oldest still, and is not passed
   expect((await queue.claim({ limit: 200 })).map((job) => job.id)).toEqual(ids.slice(150));
 });
 
-test("a claim of 100 asks for the locks of 100 rows, though others hold the first 200", async () => {
+test("a claim of 100 locks 100 rows, though another claim holds the first 200", async () => {
   await queue.enqueue(...times(400, () => ({})));
   await inSession(db.pool, async (other) => {
     await other.query("begin");
@@ -72,8 +72,8 @@ test("a claim of 100 asks for the locks of 100 rows, though others hold the firs
     await inSession(db.pool, async (client) => {
       const watch = await watchStatements(client);
       await client.query("select sluice.claim('default', '{echo}', 100, 60)");
-      const asked = watch.take().flatMap(({ plan }) => rowsAskedFor(plan));
-      expect(asked).toEqual([100, 1]); // and of the oldest, whether it is really held
+      const lockedRows = watch.take().flatMap(({ plan }) => rowsAskedFor(plan));
+      expect(lockedRows).toEqual([100, 1]); // the 1: is the oldest row really locked?
     });
   });
 });

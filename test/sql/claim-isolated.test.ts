@@ -1,5 +1,4 @@
-// A job whose lease ran out may have killed its worker: it is isolated, and goes on in a small group at first and
-// then alone.
+// An abandoned job may have killed its worker. It is isolated: claimed in a small group at first, and then alone.
 import { beforeEach, describe, expect, test } from "vitest";
 import { reapLeases, replay } from "../../src/core/sql/index.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -9,7 +8,7 @@ const db = useTestDatabase();
 const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
-/** Jobs that were abandoned once and are ready again. */
+/** Enqueues jobs, abandons them once, and makes them ready again. */
 async function abandon(count: number, fields = {}): Promise<string[]> {
   const jobs = await queue.enqueue(...times(count, () => fields));
   await abandonClaimed({ limit: count });
@@ -29,7 +28,7 @@ async function makeReady() {
   await queue.query("select sluice.promote_due(1000, null)");
 }
 
-/** The size of each claim and its jobs' abandonments; each is settled before the next. */
+/** Claims and completes until nothing is left. Answers with the size of each claim and its jobs' abandonments. */
 async function batches(options: { takeIsolated?: boolean } = {}) {
   const found: [size: number, abandonments: number][] = [];
   for (;;) {
@@ -40,8 +39,8 @@ async function batches(options: { takeIsolated?: boolean } = {}) {
   }
 }
 
-describe("jobs that were abandoned once", () => {
-  test("are claimed in groups, and nothing else with them", async () => {
+describe("jobs that are abandoned once", () => {
+  test("are claimed in groups of their own", async () => {
     await queue.enqueue(...times(3, () => ({ priority: 5, type: "other" })));
     await abandon(70);
     await queue.enqueue(...times(4, () => ({})));
@@ -53,7 +52,7 @@ describe("jobs that were abandoned once", () => {
     ]);
   });
 
-  test("are not claimed together with older ones", async () => {
+  test("are not claimed together with older jobs", async () => {
     await queue.enqueue(...times(4, () => ({})));
     const id = await queue.enqueueOne();
     const claimed = await queue.claim({ leaseSeconds: -1 });
@@ -69,7 +68,7 @@ describe("jobs that were abandoned once", () => {
     ]);
   });
 
-  test("of lower priority are not claimed together with better ones, nor forgotten", async () => {
+  test("are not claimed together with jobs of a higher or lower priority", async () => {
     await abandon(2, { priority: 1 });
     await queue.enqueue(...times(4, () => ({ priority: 9 })), { priority: 0 });
     expect(await batches()).toEqual([
@@ -79,7 +78,7 @@ describe("jobs that were abandoned once", () => {
     ]);
   });
 
-  test("stay isolated when they are released or tried again", async () => {
+  test("stay isolated when they are released", async () => {
     await abandon(2);
     await queue.settle(await queue.claim(), { kind: "release" });
     await queue.enqueue({}, {});
@@ -89,14 +88,14 @@ describe("jobs that were abandoned once", () => {
     ]);
   });
 
-  test("are left to others by a claimer that has more in flight, who takes the rest", async () => {
+  test("are left alone by a claim that asks for no isolated jobs", async () => {
     await abandon(5);
     await queue.enqueue(...times(3, () => ({})));
     expect(await batches({ takeIsolated: false })).toEqual([[3, 0]]);
     expect(await batches()).toEqual([[5, 1]]);
   });
 
-  test("are in one hand at a time, and the others of the queue are claimed meanwhile", async () => {
+  test("are leased one group at a time, while the queue's other jobs are claimed as usual", async () => {
     await abandon(64);
     await queue.enqueue(...times(10, () => ({})));
     const claims = await Promise.all(times(6, () => queue.claimBatch({ limit: 100 })));
@@ -107,15 +106,15 @@ describe("jobs that were abandoned once", () => {
     expect(sizes.filter(([, abandonments]) => abandonments === 0)).toEqual([[10, 0]]);
   });
 
-  test("can be claimed again when the holder of a group has died", async () => {
+  test("can be claimed when the lease of the group before them has run out", async () => {
     await abandon(40);
     await queue.claim({ leaseSeconds: -1, limit: 100 });
     expect(await queue.claim({ limit: 100 })).toHaveLength(8);
   });
 });
 
-describe("jobs that were abandoned again", () => {
-  test("are claimed in smaller groups, and the third time alone", async () => {
+describe("isolated jobs", () => {
+  test("are claimed in smaller groups after a second abandonment, and alone after a third", async () => {
     await abandon(8);
     await abandonClaimed({ limit: 10 });
     await abandonClaimed({ limit: 2 }); // two of a group of six
@@ -126,7 +125,7 @@ describe("jobs that were abandoned again", () => {
     ]);
   });
 
-  test("and so are those whose next attempt but one would be one too many", async () => {
+  test("are claimed alone when their next attempt is the last", async () => {
     await queue.enqueue(...times(4, (n) => ({ maxAttempts: n < 2 ? 2 : 3 })));
     await abandonClaimed({ limit: 4 });
     expect((await batches()).toSorted()).toEqual([
@@ -136,7 +135,7 @@ describe("jobs that were abandoned again", () => {
     ]);
   });
 
-  test("never die for what another did: two times with others still leave an attempt alone", async () => {
+  test("get at least one attempt alone before they die", async () => {
     await abandon(4, { maxAttempts: 3 });
     const group = await abandonClaimed({ limit: 10 });
     expect(group.map((job) => job.attempt)).toEqual([2, 2, 2, 2]);
@@ -144,7 +143,7 @@ describe("jobs that were abandoned again", () => {
     expect(alone.map((job) => job.attempt)).toEqual([3]);
   });
 
-  test("run with all others again once they were replayed", async () => {
+  test("run together with other jobs again once they are replayed", async () => {
     const [id] = await abandon(1, { maxAttempts: 2 });
     await queue.settle([await queue.claimOne()], { kind: "retry", message: "", retryInSeconds: 0 });
     await db.run(replay("ann", { id: id ?? "" }));

@@ -1,4 +1,4 @@
-// claim: which jobs, in which order, how many. Claims at once have a file of their own.
+// claim: which jobs it takes, in which order, and how many. claim-at-once.test.ts tests concurrent claims.
 import { beforeEach, describe, expect, test } from "vitest";
 import { generationOf } from "../../src/core/job.ts";
 import type { Claim } from "../../src/core/sql/claim.ts";
@@ -13,8 +13,8 @@ beforeEach(() => emptyQueue(db.pool));
 const names = async (options: Partial<Claim>) => (await queue.claim(options)).map((job) => job.payload.name);
 const named = (name: string, fields = {}) => ({ payload: { name }, ...fields });
 
-describe("order", () => {
-  test("best priority first, then oldest first", async () => {
+describe("a claim takes", () => {
+  test("the highest priority first, then the oldest job", async () => {
     await queue.enqueue(
       named("normal 1"),
       named("low", { priority: 0 }),
@@ -26,7 +26,7 @@ describe("order", () => {
     expect(await names({ limit: 3 })).toEqual(["normal 2", "low"]);
   });
 
-  test("oldest first also across the types of one priority", async () => {
+  test("the oldest job first across the types of one priority", async () => {
     const types = ["a", "b", "c"];
     await queue.enqueue(...times(60, (n) => named(`${n}`, { type: types[(n * n) % 3] })));
     const claimed = [
@@ -37,7 +37,7 @@ describe("order", () => {
     expect(claimed).toEqual(times(60, String));
   });
 
-  test("oldest first also where one of many types has nearly all of the work", async () => {
+  test("the oldest job first when one of many types has nearly all the jobs", async () => {
     const types = times(10, (n) => `type-${n}`);
     await queue.enqueue(...times(100, (n) => named(`${n}`, { type: "type-0" })));
     await queue.enqueue(...types.slice(1).map((type) => named(type, { type })));
@@ -47,7 +47,7 @@ describe("order", () => {
     expect(await names({ types, limit: 50 })).toEqual([...types.slice(1), "low"]);
   });
 
-  test("only the types and the queue asked for", async () => {
+  test("only the types and the queue that it names", async () => {
     await queue.enqueue(
       named("mine"),
       named("other type", { type: "other" }),
@@ -57,22 +57,22 @@ describe("order", () => {
   });
 });
 
-describe("what is due", () => {
-  test("a job that is due later is claimed when its time has come, not before", async () => {
+describe("due jobs", () => {
+  test("a scheduled job is claimed when it is due, not before", async () => {
     const id = await queue.enqueueOne({ delaySeconds: 60 });
     expect(await queue.claim()).toEqual([]);
     await makeDue();
     expect(await queue.claim()).toMatchObject([{ id }]);
   });
 
-  test("what was due first comes first, and after what was ready before", async () => {
+  test("scheduled jobs are claimed in the order of their times, after jobs that were ready before", async () => {
     await queue.enqueue(named("third", { delaySeconds: 30 }), named("second", { delaySeconds: 20 }));
     await queue.enqueue(named("first"));
     await makeDue();
     expect(await names({})).toEqual(["first", "second", "third"]);
   });
 
-  test("a claim moves a bounded number of due jobs, and the next ones move the rest", async () => {
+  test("a claim makes a bounded number of due jobs ready, and later claims the rest", async () => {
     await queue.enqueue(...times(250, () => ({ delaySeconds: 60 })));
     await makeDue();
     expect(await queue.claim({ limit: 1 })).toHaveLength(1);
@@ -87,10 +87,10 @@ describe("what is due", () => {
   }
 });
 
-describe("a job past its expiry", () => {
+describe("an expired job", () => {
   const expire = () => queue.query("update sluice.job set expires_at = now() where payload ? 'old'");
 
-  test("is buried by the claim that meets it, not run", async () => {
+  test("is buried by the claim that finds it, and never runs", async () => {
     const [old, good] = await queue.enqueue({ payload: { old: true } }, {});
     await expire();
     expect(await queue.claim()).toMatchObject([{ id: good?.id }]);
@@ -102,13 +102,13 @@ describe("a job past its expiry", () => {
   });
 });
 
-describe("how many", () => {
+describe("the size of a claim", () => {
   test.each([
     [9, 10, 9, false],
     [10, 10, 10, false],
     [11, 10, 10, true],
   ])(
-    "of %i waiting a claim of %i takes %i, and says whether there are more",
+    "with %i waiting jobs, a claim of %i takes %i, and says whether there are more",
     async (waiting, limit, taken, more) => {
       await queue.enqueue(...times(waiting, (n) => ({ priority: n % 2, type: n % 3 === 0 ? "a" : "b" })));
       const { jobs, hasMore } = await queue.claimBatch({ types: ["a", "b"], limit });
@@ -116,7 +116,7 @@ describe("how many", () => {
     },
   );
 
-  test("payloads of more than 4 MiB are left for the next claim", async () => {
+  test("payloads beyond 4 MiB are left for the next claim", async () => {
     await queue.enqueue(...times(100, () => ({ payload: { text: "x".repeat(60_000) } })));
     const { jobs, hasMore } = await queue.claimBatch();
     expect([jobs.length, hasMore]).toEqual([Math.floor(4_194_304 / 60_012), true]);
@@ -124,19 +124,19 @@ describe("how many", () => {
     expect([rest.jobs.length, rest.hasMore]).toEqual([31, false]);
   });
 
-  test("a job that is larger than all that a claim may carry is claimed alone", async () => {
+  test("a job that is larger than a claim may be is claimed alone", async () => {
     await queue.enqueue({ payload: { text: "x".repeat(5000) } }, {});
     expect(await queue.claim({ maxBytes: 1000 })).toHaveLength(1);
     expect(await queue.claim({ maxBytes: 1000 })).toHaveLength(1);
   });
 
-  test("an empty queue gives nothing and writes nothing", async () => {
+  test("a claim of an empty queue takes nothing and writes nothing", async () => {
     expect(await queue.claim()).toEqual([]);
     expect(await queue.count("ledger")).toBe(0);
   });
 });
 
-describe("what comes with a job", () => {
+describe("a claimed job has", () => {
   test("its fields, its lease and the worker's name", async () => {
     const fields = {
       payload: { a: 1 },
@@ -175,7 +175,7 @@ describe("what comes with a job", () => {
     });
   });
 
-  test("a generation that rises with every claim, through release, retry and replay", async () => {
+  test("a generation that rises with every claim, also after a release, a retry and a replay", async () => {
     const id = await queue.enqueueOne();
     const generations: bigint[] = [];
     const next = async () => {
@@ -195,7 +195,7 @@ describe("what comes with a job", () => {
   });
 });
 
-test("what was cancelled is not claimed", async () => {
+test("a cancelled job is not claimed", async () => {
   const [first, second] = await queue.enqueue({}, {});
   expect(await queue.isApplied(cancel(first?.id ?? ""))).toBe(true);
   expect(await queue.claim()).toMatchObject([{ id: second?.id }]);

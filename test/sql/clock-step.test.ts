@@ -1,5 +1,5 @@
-// The database's clock steps. A test cannot move the clock, so it moves what the clock has written: cursors that are ahead
-// by ten seconds are what a step back by ten seconds leaves behind. test/clock/ has the same with a real clock.
+// The database's clock steps back, and no job is lost. A test cannot move the clock, so it moves the cursors ahead, which is
+// what a step back leaves behind. test/clock/ does the same with a real clock.
 import type pg from "pg";
 import { beforeEach, describe, expect, test } from "vitest";
 import { advanceCursors, backlog, replayMany, snapshot } from "../../src/core/sql/index.ts";
@@ -14,7 +14,7 @@ beforeEach(() => emptyQueue(db.pool));
 
 const advance = () => db.run(advanceCursors());
 
-/** A queue that was in use until a moment ago, whose cursors have come up to the clock. Then the clock steps back. */
+/** Uses the queue until its cursors have reached the clock. Then the clock steps back. */
 async function stepBack(seconds: number): Promise<void> {
   await queue.enqueue({}, { delaySeconds: 0.001 });
   await untilDue();
@@ -48,7 +48,7 @@ describe("after the clock has stepped back", () => {
     },
   );
 
-  test("they are claimed too when the clock has caught up before anybody looked", async () => {
+  test("they are also claimed when the clock has caught up before the next claim", async () => {
     await stepBack(10);
     const id = await queue.enqueueOne({ delaySeconds: 0.001 });
     await untilDue();
@@ -59,7 +59,7 @@ describe("after the clock has stepped back", () => {
     expect(await differences(queue)).toEqual([]);
   });
 
-  test("what is not due yet waits for its time, and the cursor goes back to it", async () => {
+  test("a job that is not due yet waits for its time, and the cursor moves back to it", async () => {
     await stepBack(3600);
     const soon = await queue.enqueueOne({ delaySeconds: 60 });
     await advance();
@@ -71,7 +71,7 @@ describe("after the clock has stepped back", () => {
     expect(await queue.claim()).toMatchObject([{ id: soon }]);
   });
 
-  test("a replay with some time between the jobs reaches all of them", async () => {
+  test("all jobs of a replay that spreads them over time are claimed", async () => {
     const ids = [await queue.buryOne(), await queue.buryOne()];
     await stepBack(10);
     await db.run(replayMany("ann", { type: "echo", count: 2, perMinute: 60_000 }));
@@ -79,7 +79,7 @@ describe("after the clock has stepped back", () => {
     expect((await queue.claim()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
   });
 
-  test("a drain is worth it, and the look at the queue shows what waits", async () => {
+  test("the backlog and the snapshot show the waiting job", async () => {
     await stepBack(10);
     await queue.enqueueOne({ delaySeconds: 0.001 });
     await untilDue();
@@ -88,7 +88,7 @@ describe("after the clock has stepped back", () => {
     expect(groups[0]?.oldestDueSeconds).toBeGreaterThan(0);
   });
 
-  test("writers leave no mark any more once the cursors have gone back with the clock", async () => {
+  test("writers record no gap once the cursors have moved back with the clock", async () => {
     await stepBack(3600);
     await queue.enqueueOne({ delaySeconds: 60 });
     expect(await queue.count("cursor_gap")).toBe(1);
@@ -100,7 +100,7 @@ describe("after the clock has stepped back", () => {
   });
 });
 
-describe("a writer that is open while cursors move", () => {
+describe("the job of a transaction that is open while cursors move", () => {
   async function openWriter(): Promise<pg.PoolClient> {
     const client = await db.pool.connect();
     await client.query("begin");
@@ -112,25 +112,28 @@ describe("a writer that is open while cursors move", () => {
     client.release();
   };
 
-  test.each([0, 1, 2, 3, 4])("is found after %i advances, whichever of them it saw", async (advances) => {
-    await stepBack(10);
-    const writer = await openWriter();
-    for (let n = 0; n < advances; n++) await advance();
-    await end(writer);
-    await untilDue();
-    await advance();
-    expect(await queue.claim()).toHaveLength(1);
-  });
+  test.each([0, 1, 2, 3, 4])(
+    "is claimed when the transaction commits after %i advances",
+    async (advances) => {
+      await stepBack(10);
+      const writer = await openWriter();
+      for (let n = 0; n < advances; n++) await advance();
+      await end(writer);
+      await untilDue();
+      await advance();
+      expect(await queue.claim()).toHaveLength(1);
+    },
+  );
 
-  test("is found when it has not seen the cursors that another transaction is just moving", async () => {
+  test("is claimed when the transaction did not see cursors that another one was moving", async () => {
     await stepBack(0);
-    // As text: a Date would cut it to the millisecond, which may lie before the cursors.
+    // As text: a Date has only milliseconds, so its time might be before the cursors.
     const earlier = only(await queue.query<{ at: string }>("select clock_timestamp()::text as at")).at;
     const mover = await db.pool.connect();
     await mover.query("begin");
     await mover.query("select sluice.advance_cursors()");
     const writer = await openWriter();
-    await writer.query("update sluice.scheduled set run_at = $1", [earlier]); // as a clock that stepped back would have
+    await writer.query("update sluice.scheduled set run_at = $1", [earlier]); // as after a step back
     await end(mover);
     for (let n = 0; n < 3; n++) await advance();
     await end(writer);
@@ -138,7 +141,7 @@ describe("a writer that is open while cursors move", () => {
     expect(await queue.claim()).toHaveLength(1);
   });
 
-  test("is found when the clock steps back after it has read the cursors", async () => {
+  test("is claimed when the clock steps back after the transaction has read the cursors", async () => {
     await stepBack(0);
     const writer = await openWriter();
     await queue.query("update sluice.cursors set at = at + interval '10 s'");
@@ -150,7 +153,7 @@ describe("a writer that is open while cursors move", () => {
   });
 });
 
-test("every function that writes to scheduled keeps what it wrote reachable", async () => {
+test("every function that writes to `scheduled` calls keep_reachable", async () => {
   const writers = await queue.query<{ name: string; is_careful: boolean }>(`
     select proname as name, prosrc like '%keep_reachable(%' as is_careful
     from pg_proc

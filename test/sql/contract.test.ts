@@ -1,4 +1,4 @@
-// Over all statements: each prepares with a type for every parameter, and answers with just what its decoder reads.
+// Every statement declares the type of each parameter, and answers with exactly the columns and values that its decoder reads.
 
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ import { asWorker } from "../support/worker-role.ts";
 
 const db = useTestDatabase();
 const voidType = 2278;
-/** date, timestamp, timestamptz, interval: their text is what DateStyle and IntervalStyle make of it. */
+/** date, timestamp, timestamptz and interval: DateStyle and IntervalStyle change their text. */
 const timeTypes = [1082, 1114, 1184, 1186];
 type Name = keyof typeof statements;
 
@@ -34,12 +34,12 @@ afterAll(async () => {
   await worker.end();
 });
 
-test("every statement is looked at here", () => {
+test("every statement has an example here", () => {
   expect(Object.keys(examples).toSorted()).toEqual(Object.keys(statements).toSorted());
 });
 
 describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (key, variants) => {
-  test("prepares, and declares the type of each parameter", async () => {
+  test("can be prepared, and declares the type of each parameter", async () => {
     for (const statement of variants) {
       const { text, values } = compile(statement, "sluice");
       await client.query(`prepare example as ${text}`);
@@ -75,7 +75,7 @@ describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (key, varian
     }
   });
 
-  test("has the types of columns that are written down", async () => {
+  test("has the column types of the recorded list", async () => {
     for (const statement of variants) {
       const { text, values } = compile(statement, "sluice");
       await client.query("begin");
@@ -96,12 +96,12 @@ describe.each(Object.entries<Statement<unknown>[]>(examples))("%s", (key, varian
     }
   });
 
-  test("has a name in words", () => {
+  test("has a name of lower-case words", () => {
     for (const { name } of variants) expect(name).toMatch(/^[a-z]+( [a-z]+)*$/);
   });
 });
 
-test("through the whole life of jobs every answer is what its type says", async () => {
+test("every answer has its declared type while jobs pass through every state", async () => {
   const keys = new Map(
     Object.entries<Statement<unknown>[]>(examples).flatMap(([key, variants]) =>
       variants.map(({ name }) => [name, key as Name] as const),
@@ -151,7 +151,7 @@ function columnsRead(statement: Statement<unknown>): Set<string> {
   try {
     statement.decode([row]);
   } catch {
-    // What reads into a value stumbles over its absence, after it was asked for.
+    // A decoder may fail on null. It has read the column by then.
   }
   return read;
 }

@@ -1,4 +1,4 @@
-// discard: a dead job is closed for good, and the audit says why.
+// discard: a dead job is given up for good, and the audit says why.
 import { beforeEach, expect, test } from "vitest";
 import { discard, replay } from "../../src/core/sql/index.ts";
 import { newestAudit } from "../support/audit.ts";
@@ -10,7 +10,7 @@ const db = useTestDatabase();
 const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
-test("a dead job is discarded for good, and the audit has the reason", async () => {
+test("a discarded job stays discarded, and the audit has the reason", async () => {
   const id = await queue.buryOne();
   const changed = await db.run(discard("ann", { id, reason: "a test order" }));
   expect(changed).toMatchObject({ applied: true, job: { status: "discarded", deadReason: "fatal" } });
@@ -26,7 +26,7 @@ test("a dead job is discarded for good, and the audit has the reason", async () 
   expect(await queue.isApplied(discard("ann", { id }))).toBe(false);
 });
 
-test("only dead jobs are discarded, and nothing else is audited", async () => {
+test("only dead jobs can be discarded, and a refused discard is not audited", async () => {
   const { dead, unknown, ...others } = await oneOfEach(db, queue);
   const audited = await queue.count("audit");
   for (const [state, id] of Object.entries(others)) {
@@ -38,7 +38,7 @@ test("only dead jobs are discarded, and nothing else is audited", async () => {
   expect(await queue.isApplied(discard("ann", { id: dead }))).toBe(true);
 });
 
-test("of a replay and a discard at the same time, one gets the job", async () => {
+test("when a replay and a discard run concurrently, exactly one gets the job", async () => {
   for (let round = 0; round < 20; round++) {
     const id = await queue.buryOne({ type: `round-${round}` });
     const [replayed, discarded] = await Promise.all([

@@ -1,4 +1,4 @@
-// A day is dropped while the queue is in use: nobody gets an error, and nobody waits for long.
+// A day is dropped while the queue is in use: no statement fails, and none waits for long.
 import { beforeEach, expect, test } from "vitest";
 import { addPartitions, dropOldestDay } from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
@@ -12,9 +12,9 @@ const db = useTestDatabase();
 const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
-/** Postgres looks for a deadlock after a second of waiting; a drop gives up after three waits of 50 ms at most. */
+/** Postgres looks for deadlocks after a second of waiting. A drop gives up after three waits of 50 ms at most. */
 const longestMs = 800;
-/** In a round; the reaper comes again two minutes later. */
+/** In one round. The next reap round starts two minutes later. */
 const triesAtMost = 20;
 
 const days = 4;
@@ -29,7 +29,7 @@ async function dropUntilDone(): Promise<string[]> {
   return dropped;
 }
 
-test("days are dropped under traffic without an error and without a long wait", async () => {
+test("days are dropped under load without an error or a long wait", async () => {
   const made = [];
   for (const n of times(days, (n) => 8 + days - n)) {
     made.push(await addPastDay(queue, n));
@@ -47,7 +47,7 @@ test("days are dropped under traffic without an error and without a long wait", 
   expect(await differences(queue)).toEqual([]);
 });
 
-test("days are added under traffic in the same way", async () => {
+test("days are added under load without an error or a long wait", async () => {
   const traffic = startTraffic(db, { connections: 4 });
   await traffic.more(200);
   const added: number[] = [];
@@ -59,7 +59,7 @@ test("days are added under traffic in the same way", async () => {
   expect(traffic.longestMs).toBeLessThan(longestMs);
 });
 
-test("a reader that stays open keeps the day, and holds up nobody else", async () => {
+test("an open reader keeps the day from being dropped, and makes no other statement wait", async () => {
   const day = await addPastDay(queue, 9);
   await inSession(db.pool, async (reader) => {
     await reader.query("begin");

@@ -13,8 +13,8 @@ beforeEach(() => emptyQueue(db.pool));
 const callers = 64;
 const rounds = 25;
 
-describe("at once", () => {
-  test("64 callers with one key get one job, and one of them is told that it is new", {
+describe("concurrently", () => {
+  test("64 callers with one key get one job, and exactly one answer says that it is new", {
     timeout: 60_000,
   }, async () => {
     for (let round = 0; round < rounds; round++) {
@@ -28,7 +28,7 @@ describe("at once", () => {
     expect(await queue.count("ready")).toBe(rounds);
   });
 
-  test("64 callers with a key whose window has passed make one new job", { timeout: 60_000 }, async () => {
+  test("64 callers with an expired key make one new job", { timeout: 60_000 }, async () => {
     for (let round = 0; round < 5; round++) {
       const old = await queue.enqueueOne({ idempotencyKey: "again" });
       await queue.query("update sluice.idempotency set expires_at = now() - interval '1 second'");
@@ -58,7 +58,7 @@ describe("at once", () => {
     expect(await queue.count("job")).toBe(20 * rounds);
   });
 
-  test("a caller waits for the key's owner, and takes its job when that commits", async () => {
+  test("a caller waits for the transaction that owns the key, and gets its job when it commits", async () => {
     await inSession(db.pool, async (owner) => {
       await owner.query("begin");
       const { rows } = await owner.query("select sluice.enqueue('echo', idempotency_key => 'k') as id");
@@ -69,7 +69,7 @@ describe("at once", () => {
     });
   });
 
-  test("a caller waits for the key's owner, and gets a job of its own when that rolls back", async () => {
+  test("a caller waits for the transaction that owns the key, and makes a job when it rolls back", async () => {
     await inSession(db.pool, async (owner) => {
       await owner.query("begin");
       const { rows } = await owner.query("select sluice.enqueue('echo', idempotency_key => 'k') as id");
@@ -84,7 +84,7 @@ describe("at once", () => {
   });
 });
 
-test("a key that stands twice in one batch makes one job", async () => {
+test("a key that is in one batch twice makes one job", async () => {
   const [first, other, again] = await queue.enqueue(
     { idempotencyKey: "twice" },
     { payload: { n: 1 } },
@@ -96,18 +96,18 @@ test("a key that stands twice in one batch makes one job", async () => {
   expect(await queue.claim()).toHaveLength(2);
 });
 
-test("a batch of known and new keys makes only the new jobs", async () => {
-  const known = await queue.enqueueOne({ idempotencyKey: "known", tags: ["x"], delaySeconds: 60 });
+test("a batch of used and new keys makes only the new jobs", async () => {
+  const usedId = await queue.enqueueOne({ idempotencyKey: "used", tags: ["x"], delaySeconds: 60 });
   const [first, second] = await queue.enqueue(
-    { idempotencyKey: "known", tags: ["x"], delaySeconds: 60 },
+    { idempotencyKey: "used", tags: ["x"], delaySeconds: 60 },
     { idempotencyKey: "new", tags: ["x"], delaySeconds: 60 },
   );
-  expect(first).toMatchObject({ id: known, deduplicated: true });
+  expect(first).toMatchObject({ id: usedId, deduplicated: true });
   expect(second?.deduplicated).toBe(false);
   for (const table of ["job", "scheduled", "job_tag", "expiry"]) expect(await queue.count(table)).toBe(2);
 });
 
-describe("the same key with another request is refused, and nothing of its batch is written", () => {
+describe("a used key with another request is refused, and none of its batch is written", () => {
   const first = { idempotencyKey: "k", payload: { n: 1 }, tags: ["a"] };
   test.each([
     ["payload", { payload: { n: 2 } }],
@@ -120,7 +120,7 @@ describe("the same key with another request is refused, and nothing of its batch
     ["expiry", { expiresAt: new Date(Date.now() + 60_000) }],
     ["partition", { partitionKey: "p" }],
     ["tags", { tags: ["b"] }],
-  ])("another %s", async (_, difference) => {
+  ])("a request with another %s", async (_, difference) => {
     await queue.enqueueOne(first);
     const batch = [newJob({ idempotencyKey: "new" }), newJob(), newJob({ ...first, ...difference })];
     expect(await sqlState(db.run(enqueue(batch)))).toBe("SL422");
@@ -129,19 +129,19 @@ describe("the same key with another request is refused, and nothing of its batch
     expect(await queue.count("ledger")).toBe(1);
   });
 
-  test("also within one batch", async () => {
+  test("two requests within one batch", async () => {
     const batch = [newJob({ idempotencyKey: "k" }), newJob({ idempotencyKey: "k", priority: 1 })];
     expect(await sqlState(db.run(enqueue(batch)))).toBe("SL422");
     expect(await queue.count("job")).toBe(0);
   });
 
-  test("but another trace context is no other request", async () => {
+  test("but a request with another trace context counts as the same", async () => {
     const id = await queue.enqueueOne({ ...first, traceparent: "a" });
     expect(await queue.enqueueOne({ ...first, traceparent: "b" })).toBe(id);
   });
 });
 
-test("a key outlives its job's row", async () => {
+test("a key is kept after its job's row is gone", async () => {
   const id = await queue.enqueueOne({ idempotencyKey: "k" });
   await queue.settle(await queue.claim(), complete);
   expect(await queue.enqueue({ idempotencyKey: "k" })).toMatchObject([{ id, status: "completed" }]);

@@ -1,4 +1,4 @@
-// Jobs in the caller's own transaction and completion in the handler's own, through SQL as any client has it.
+// SQL clients enqueue in their own transaction, and handlers complete a job in theirs: both happen, or neither does.
 import type pg from "pg";
 import { beforeEach, describe, expect, test } from "vitest";
 import { advanceCursors, books } from "../../src/core/sql/index.ts";
@@ -16,7 +16,7 @@ async function enqueueWith(client: pg.ClientBase, call: string): Promise<string>
 }
 
 describe("in the caller's transaction", () => {
-  test("one call with named options makes a job with these fields", async () => {
+  test("enqueue() with named options makes a job with these fields", async () => {
     const id = await inSession(db.pool, (client) =>
       enqueueWith(
         client,
@@ -37,7 +37,7 @@ describe("in the caller's transaction", () => {
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(50);
   });
 
-  test("a payload that is null is an empty one, in one call of many too", async () => {
+  test("a null payload is stored as an empty one, by enqueue() and enqueue_many()", async () => {
     await queue.query("select sluice.enqueue('echo', null)");
     for (const options of ["", ", tags => '{x}'"])
       await queue.query(`select sluice.enqueue_many('echo', array[null, '{"n": 1}']::jsonb[]${options})`);
@@ -45,13 +45,13 @@ describe("in the caller's transaction", () => {
     expect(payloads).toEqual([{}, {}, { n: 1 }, {}, { n: 1 }]);
   });
 
-  test("many of none are none", async () => {
+  test("enqueue_many() with no payloads makes no jobs", async () => {
     for (const payloads of ["'{}'", "null"])
       expect(await queue.query(`select sluice.enqueue_many('echo', ${payloads})`)).toEqual([]);
     expect(await queue.count("ledger")).toBe(0);
   });
 
-  test("a job is not seen before the commit, and is claimed after it", async () => {
+  test("a job cannot be claimed before the commit, and can after it", async () => {
     await inSession(db.pool, async (client) => {
       await client.query("begin");
       const id = await enqueueWith(client, "enqueue('echo')");
@@ -61,7 +61,7 @@ describe("in the caller's transaction", () => {
     });
   });
 
-  test("what is rolled back never existed, for the books either", async () => {
+  test("a job that is rolled back never existed, also in the books", async () => {
     await inSession(db.pool, async (client) => {
       await client.query("begin");
       await enqueueWith(client, "enqueue('echo', idempotency_key => 'k', tags => '{x}')");
@@ -74,7 +74,7 @@ describe("in the caller's transaction", () => {
     expect(await db.run(books())).toEqual([]);
   });
 
-  test("what is rolled back to a savepoint is gone, the rest stays", async () => {
+  test("jobs after a savepoint that is rolled back are gone, and the others stay", async () => {
     await inSession(db.pool, async (client) => {
       await client.query("begin");
       const id = await enqueueWith(client, "enqueue('echo')");
@@ -105,7 +105,7 @@ describe("in the caller's transaction", () => {
     expect(first.map((job) => job.payload)).toEqual([{ person: 1 }, { person: 2 }, { person: 3 }]);
   });
 
-  test("two transactions that meet a new type at once do not wait for each other", async () => {
+  test("two transactions that use a new type concurrently do not wait for each other", async () => {
     await inSession(db.pool, (first) =>
       inSession(db.pool, async (second) => {
         const ids: string[] = [];
@@ -125,14 +125,14 @@ describe("in the caller's transaction", () => {
   });
 });
 
-describe("a transaction that stays open while others come and go", () => {
+describe("a transaction that stays open while others commit", () => {
   async function churn() {
     await queue.enqueue(...times(50, () => ({})));
     expect(await queue.claim()).toHaveLength(50);
     for (let tick = 0; tick < 5; tick++) await db.run(advanceCursors());
   }
 
-  test("has its job found after its commit, behind a cursor that has passed it", async () => {
+  test("has its job claimed after the commit, although a cursor has passed the job", async () => {
     await churn();
     await inSession(db.pool, async (late) => {
       await late.query("begin");
@@ -151,7 +151,7 @@ describe("a transaction that stays open while others come and go", () => {
     });
   });
 
-  test("has its delayed job found too", async () => {
+  test("has its delayed job claimed too", async () => {
     await churn();
     await inSession(db.pool, async (late) => {
       await late.query("begin");
@@ -185,7 +185,7 @@ describe("a transaction that stays open while others come and go", () => {
   });
 });
 
-describe("complete in the handler's transaction", () => {
+describe("complete() in the handler's transaction", () => {
   async function completeInTransaction(end: "commit" | "rollback", keyOf = (leaseKey: string) => leaseKey) {
     await queue.query("drop table if exists effect; create table effect (job uuid)");
     await queue.enqueueOne();
@@ -203,7 +203,7 @@ describe("complete in the handler's transaction", () => {
     return { applied, effects, job: await queue.find(job.id) };
   }
 
-  test("commit: both the effect and the completion are there", async () => {
+  test("applies both the effect and the completion on commit", async () => {
     expect(await completeInTransaction("commit")).toMatchObject({
       applied: true,
       effects: 1,
@@ -211,13 +211,13 @@ describe("complete in the handler's transaction", () => {
     });
   });
 
-  test("rollback: neither is there", async () => {
+  test("applies neither on rollback", async () => {
     const result = await completeInTransaction("rollback");
     expect(result).toMatchObject({ applied: true, effects: 0, job: { status: "processing", output: null } });
     expect(await db.run(books())).toMatchObject([{ leased: 1, completed: 0 }]);
   });
 
-  test("whoever knows the generation but not the rest of the key completes nothing", async () => {
+  test("completes nothing for a key with only the right generation", async () => {
     const guess = (leaseKey: string) => `${leaseKey.slice(0, 18)}-8000-000000000000`;
     expect(await completeInTransaction("rollback", guess)).toMatchObject({
       applied: false,

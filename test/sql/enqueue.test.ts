@@ -1,4 +1,5 @@
-// enqueue over the typed statement: what is stored, what is filled in, what is refused. Keys have a file of their own.
+// enqueue over the typed statement: what is stored, which defaults it fills in, and what is refused.
+// enqueue-idempotency.test.ts tests idempotency keys.
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NewJob, Payload } from "../../src/core/job.ts";
@@ -16,7 +17,7 @@ beforeEach(() => emptyQueue(db.pool));
 const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000);
 
 describe("a batch", () => {
-  test.each([1, 100, 10_000])("of %i jobs is written by one statement, in the order given", async (size) => {
+  test.each([1, 100, 10_000])("of %i jobs is written by one statement, in order", async (size) => {
     const answers = await queue.enqueue(...times(size, (n) => ({ payload: { n } })));
     const stored = await queue.query<{ id: string; n: number }>(
       "select id, (payload->>'n')::int as n from sluice.job order by id",
@@ -51,7 +52,7 @@ describe("a batch", () => {
     expect(heavy.map((job) => job.id)).toEqual([answers[3]?.id]);
   });
 
-  test("stores the same whether its jobs are alike or one of them is not", async () => {
+  test("stores the same fields whether its jobs have equal options or not", async () => {
     const fields = {
       queue: "heavy",
       priority: 3,
@@ -87,7 +88,7 @@ describe("a batch", () => {
 });
 
 describe("a job", () => {
-  test("is found again with every field that its producer gave", async () => {
+  test("is stored with every field that its producer set", async () => {
     const fields = {
       type: "mail",
       queue: "heavy",
@@ -117,7 +118,7 @@ describe("a job", () => {
     });
   });
 
-  test("gets the default of each field that its producer left out", async () => {
+  test("gets the default of each field that its producer omitted", async () => {
     const job = await queue.find(await queue.enqueueOne());
     expect(job).toMatchObject({
       queue: "default",
@@ -131,19 +132,19 @@ describe("a job", () => {
     expect(secondsBetween(job.createdAt, job.expiresAt)).toBe(30 * daySeconds);
   });
 
-  test("that is due later expires 30 days after that", async () => {
+  test("that is scheduled expires 30 days after it is due", async () => {
     const delayed = await queue.find(await queue.enqueueOne({ delaySeconds: 10 * daySeconds }));
     expect(secondsFromNow(delayed.scheduledAt)).toBeCloseTo(10 * daySeconds, -2);
     expect(secondsBetween(delayed.scheduledAt, delayed.expiresAt)).toBe(30 * daySeconds);
   });
 
-  test("that is due in the past is due now", async () => {
+  test("that is scheduled in the past is due now", async () => {
     const job = await queue.find(await queue.enqueueOne({ scheduledAt: inSeconds(-3600) }));
     expect(job.scheduledAt).toEqual(job.createdAt);
     expect(await queue.claim()).toHaveLength(1);
   });
 
-  test("means the same moments whatever time zone its producer's session is in", async () => {
+  test("has the same times whatever the time zone of its producer's session", async () => {
     const fields = { scheduledAt: inSeconds(3600), expiresAt: inSeconds(7200), idempotencyKey: "zones" };
     const ids = new Set<string>();
     for (const zone of ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"]) {
@@ -166,7 +167,7 @@ describe("a job", () => {
     expect(await queue.find(only([...ids]))).toMatchObject(fields);
   });
 
-  test("expires after the same number of hours in a time zone whose clocks change in between", async () => {
+  test("expires after the same number of hours in a time zone whose clock changes meanwhile", async () => {
     for (const zone of ["UTC", "America/New_York"]) {
       await inSession(db.pool, async (client) => {
         await client.query(`set timezone to '${zone}'`);
@@ -180,7 +181,7 @@ describe("a job", () => {
   });
 });
 
-describe("what is wrong is refused, and nothing of its batch is written", () => {
+describe("an invalid job is refused, and none of its batch is written", () => {
   const noObject = [] as unknown as Payload;
   const nullTag = [null] as unknown as string[];
   const faults: [field: string, wrong: string, fields: Partial<NewJob>][] = [
@@ -188,7 +189,7 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
     ["type", "in capitals", { type: "Echo" }],
     ["type", "with a digit first", { type: "1st" }],
     ["type", "of 64 characters", { type: "a".repeat(64) }],
-    ["type", "with a line's end", { type: "echo\n" }],
+    ["type", "with a line break", { type: "echo\n" }],
     ["payload", "that is a list", { payload: noObject }],
     ["payload", "of 65,537 bytes", { payload: { text: "x".repeat(65_526) } }],
     ["payload", "of 65,537 bytes in small numbers", { payload: { a: Array(32_765).fill(0) } }],
@@ -209,9 +210,9 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
     ["idempotency_key", "of 256 characters", { idempotencyKey: "k".repeat(256) }],
     ["partition_key", "empty", { partitionKey: "" }],
     ["partition_key", "of 256 characters", { partitionKey: "k".repeat(256) }],
-    ["tags", "of which one is empty", { tags: ["a", ""] }],
-    ["tags", "of which one has 64 characters", { tags: ["t".repeat(64)] }],
-    ["tags", "of which one is null", { tags: nullTag }],
+    ["tags", "with an empty one", { tags: ["a", ""] }],
+    ["tags", "with one of 64 characters", { tags: ["t".repeat(64)] }],
+    ["tags", "with a null", { tags: nullTag }],
     ["tags", "21 of them", { tags: times(21, (n) => `t${n}`) }],
   ];
 
@@ -227,7 +228,7 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
     for (const table of tables) expect([table, await queue.count(table)]).toEqual([table, 0]);
   });
 
-  test.each(faults)("%s: %s, in a batch of jobs that are alike", async (field, _, fields) => {
+  test.each(faults)("%s: %s, in a batch with equal options", async (field, _, fields) => {
     const good = { ...fields, ...(fields.payload && { payload: {} }) };
     const refused = db.run(enqueue([newJob(good), newJob(fields), newJob(good)]));
     await expect(refused).rejects.toMatchObject({
@@ -259,13 +260,13 @@ describe("what is wrong is refused, and nothing of its batch is written", () => 
     expect(await queue.count("job")).toBe(3);
   });
 
-  test("a type of Sluice's own is refused to an app, by each of its two ways", async () => {
+  test("an app cannot enqueue Sluice's own types, with enqueue() or enqueue_many()", async () => {
     for (const call of ["enqueue('sluice.canary')", "enqueue_many('sluice.canary', array['{}']::jsonb[])"])
       expect(await sqlState(db.pool.query(`select sluice.${call}`))).toBe("22023");
   });
 });
 
-describe("a payload has 64 KiB of JSON text, the same for SQL and HTTP", () => {
+describe("a payload may have 64 KiB of JSON text, in SQL and over HTTP", () => {
   const zeros = (count: number) => ({ a: Array(count).fill(0) });
   const textOf = (bytes: number) => ({ t: "x".repeat(bytes - 8) });
   test.each<[string, Payload, boolean]>([
@@ -290,7 +291,7 @@ describe("a payload has 64 KiB of JSON text, the same for SQL and HTTP", () => {
     }
   });
 
-  test("whatever is in it, both measure the same", async () => {
+  test("SQL and TypeScript measure the same size for any payload", async () => {
     const value = fc.jsonValue({ stringUnit: "grapheme", maxDepth: 3 });
     await fc.assert(
       fc.asyncProperty(fc.dictionary(fc.string(), value, { maxKeys: 5 }), async (small) => {
@@ -329,7 +330,7 @@ test.each([
   ["00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", null],
   ["00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", null],
   ["t", null],
-])("of the traceparent %s, %s is kept, as the W3C rules say", async (traceparent, kept) => {
+])("the traceparent %s is stored as %s, by the W3C rules", async (traceparent, kept) => {
   const [alike, other] = await queue.enqueue({ traceparent }, { traceparent, tags: ["x"] });
   const alone = await queue.enqueueOne({ traceparent });
   for (const id of [alike?.id ?? "", other?.id ?? "", alone])
@@ -337,7 +338,7 @@ test.each([
 });
 
 describe("the number of queues is bounded", () => {
-  test("a new one past the limit is refused, and those that are there take on", async () => {
+  test("a new queue beyond the limit is refused, and existing queues still take jobs", async () => {
     await inSession(db.pool, async (client) => {
       await client.query("set sluice.max_queues = 2");
       const add = (name: string, priority = 5) =>

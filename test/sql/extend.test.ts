@@ -16,13 +16,13 @@ async function claimNew(count: number, leaseSeconds = 60) {
   return queue.claim({ limit: count, leaseSeconds });
 }
 
-/** For each lease, how many jobs it holds and for how many minutes, the longest first. */
+/** The number of jobs and the minutes left of each lease, the longest first. */
 const leases = () =>
   queue.query<{ jobs: number; minutes: number }>(`
     select cardinality(ids) as jobs, round(extract(epoch from deadline - now()) / 60)::int as minutes
     from sluice.lease order by deadline desc`);
 
-test("a whole lease is held for longer from now on", async () => {
+test("a whole lease gets a later deadline", async () => {
   const jobs = await claimNew(3);
   const extended = await db.run(extend(jobs, { seconds: 600 }));
   expect(extended.map((job) => job.id).toSorted()).toEqual(jobs.map((job) => job.id).toSorted());
@@ -30,7 +30,7 @@ test("a whole lease is held for longer from now on", async () => {
   expect(await leases()).toEqual([{ jobs: 3, minutes: 10 }]);
 });
 
-test("part of a lease is held for longer, the rest as before, and both are settled", async () => {
+test("part of a lease gets a later deadline, the rest keeps its own, and both can be settled", async () => {
   const jobs = await claimNew(10);
   const part = [jobs[1], jobs[4], jobs[9]].flatMap((job) => job ?? []);
   expect(await db.run(extend(part, { seconds: 600 }))).toHaveLength(3);
@@ -43,7 +43,7 @@ test("part of a lease is held for longer, the rest as before, and both are settl
   expect(await leases()).toEqual([]);
 });
 
-test("the part that was not extended runs out, the other stays held", async () => {
+test("the part that was not extended runs out, and the other stays leased", async () => {
   const jobs = await claimNew(4, -1);
   const [kept] = jobs;
   await db.run(extend(jobs.slice(0, 1), { seconds: 600 }));
@@ -57,7 +57,7 @@ test("the part that was not extended runs out, the other stays held", async () =
   expect(await queue.find(kept?.id ?? "")).toMatchObject({ status: "completed" });
 });
 
-test("attempts and abandonments stay with their jobs when a lease is split", async () => {
+test("jobs keep their attempts and abandonments when a lease is split", async () => {
   const jobs = await claimNew(3);
   await queue.settle(jobs.slice(0, 1), { kind: "retry", message: "", retryInSeconds: 0 });
   await queue.settle(jobs.slice(1), { kind: "release" });
@@ -77,7 +77,7 @@ test("a lease is never shortened", async () => {
   expect(new Set((await leases()).map((lease) => lease.minutes))).toEqual(new Set([10]));
 });
 
-test("extending twice, in two calls or in one, holds each job once", async () => {
+test("extending a job twice, in two calls or in one, leaves it in one lease", async () => {
   const jobs = await claimNew(4);
   const part = jobs.slice(0, 2);
   for (const asked of [part, part, [...part, ...part], jobs]) {
@@ -93,7 +93,7 @@ test("extending twice, in two calls or in one, holds each job once", async () =>
   ]);
 });
 
-test("a lease that was lost is not extended, and the answer leaves its jobs out", async () => {
+test("a lost lease is not extended, and the answer leaves its jobs out", async () => {
   const old = await claimNew(2);
   await queue.settle(old, { kind: "release" });
   const current = await queue.claim();
@@ -103,7 +103,7 @@ test("a lease that was lost is not extended, and the answer leaves its jobs out"
   expect(await db.run(extend(current, { seconds: 600 }))).toMatchObject([{ id: current[0]?.id }]);
 });
 
-// A settle that completes whole leases locks them in a way of its own, so another outcome is settled here as well.
+// A settle that completes whole leases locks them in a different way, so both ways are tested.
 const bury: Outcome = { kind: "bury", message: "no" };
 test.each([
   { outcome: complete, counted: { completed: 6, dead: 0, leased: 0 } },
@@ -127,7 +127,7 @@ test.each([
   },
 );
 
-test("an extend that waits for a settle extends what that one left", async () => {
+test("an extend that waits for a settle extends the jobs that the settle left", async () => {
   const jobs = await claimNew(6);
   await inSession(db.pool, async (settler) => {
     await settler.query("begin");
@@ -159,7 +159,7 @@ test("jobs of several leases are extended in one call", async () => {
   ]);
 });
 
-test("one job is extended alone, and answered as a look at it shows it", async () => {
+test("extending one job answers with the job as find shows it", async () => {
   const [first, second] = await claimNew(2);
   if (!first || !second) throw new Error("two jobs were not claimed");
   const changed = await db.run(extendOne(first, { seconds: 600 }));
@@ -172,7 +172,7 @@ test("one job is extended alone, and answered as a look at it shows it", async (
   ]);
 });
 
-test("one job whose lease is lost is not extended, and the answer shows it; an unknown one is null", async () => {
+test("extending one job answers with the unchanged job if its lease is lost, and with null if it does not exist", async () => {
   const [job] = await claimNew(1);
   if (!job) throw new Error("no job was claimed");
   await queue.settle([job], complete);

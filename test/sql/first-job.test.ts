@@ -1,4 +1,4 @@
-// A new database, in which no job was ever ready: its sequences have given out nothing yet.
+// The first job of a new database, whose sequences have never been used.
 import { expect, test } from "vitest";
 import { advanceCursors } from "../../src/core/sql/index.ts";
 import { useTestDatabase } from "../support/test-database.ts";
@@ -7,7 +7,7 @@ import { verbsOf } from "../support/verbs.ts";
 const db = useTestDatabase();
 const queue = verbsOf(db);
 
-test("the first job of all is found when it comes due, however often the cursors were advanced before", async () => {
+test("the first scheduled job is claimed when it is due, however often the cursors were advanced before", async () => {
   await db.run(advanceCursors());
   const [job] = await queue.enqueue({ delaySeconds: 600 });
   for (let round = 0; round < 3; round++) await db.run(advanceCursors());

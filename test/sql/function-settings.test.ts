@@ -1,12 +1,12 @@
-// What every function is declared with. Settings are easy to forget on the next function, and only some servers show it.
+// The settings of the SQL functions. They are easy to forget in a new function, and only some servers show the effect.
 import { expect, test } from "vitest";
 import { useTestDatabase } from "../support/test-database.ts";
 import { verbsOf } from "../support/verbs.ts";
 
 const queue = verbsOf(useTestDatabase());
 
-/** Before PostgreSQL 18 a scan that is switched off still has a price, and a high one: the plan is compiled each time. */
-test("each function that switches a kind of scan off also switches JIT off", async () => {
+/** Before PostgreSQL 18 a disabled scan has a very high cost, so JIT would compile the plan at every call. */
+test("each function that disables a kind of scan also disables JIT", async () => {
   const functions = await queue.query<{ name: string; settings: string[] }>(`
     select proname as name, proconfig as settings
     from pg_proc

@@ -1,4 +1,4 @@
-// The inspection: what no job can be is found and named when somebody made it so, and a queue in use never looks wrong.
+// inspect: it finds jobs in impossible states, which these tests make by hand, and finds none in a queue in normal use.
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { cancel, inspect, reapLeases } from "../../src/core/sql/index.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -8,7 +8,7 @@ import { wholeLife } from "../support/whole-life.ts";
 
 const db = useTestDatabase();
 const queue = verbsOf(db);
-/** The tests' own constraints would refuse the rows that are to be found. */
+/** Constraints that only the tests have would refuse the rows to be found. */
 beforeAll(async () => {
   const constraints = await queue.query<{ text: string }>(`
     select format('alter table %s drop constraint %I', conrelid::regclass, conname) as text
@@ -31,14 +31,14 @@ test.each([
   "job set payload = '[]'",
   "lease set ids = '{}'",
   "done set ids = '{}'",
-])("the table itself refuses what its column cannot hold: %s", async (change) => {
+])("a table constraint refuses: %s", async (change) => {
   await queue.enqueue({}, {});
   await queue.settle([await queue.claimOne()], complete);
   await queue.claimOne();
   await expect(queue.query(`update sluice.${change}`)).rejects.toMatchObject({ code: "23514" });
 });
 
-describe("a job is wrong", () => {
+describe("a job in an impossible state", () => {
   test.each([
     [
       "in two tables",
@@ -72,7 +72,7 @@ describe("a job is wrong", () => {
       "is at attempt 6 of at most 5",
       "update sluice.ready set attempt = 5 where id = $1",
     ],
-  ])("%s: it is named until it is repaired", async (_, harm, what, repair) => {
+  ])("(%s) is reported until it is repaired", async (_, harm, what, repair) => {
     const [, job] = await queue.enqueue(...times(3, () => ({ maxAttempts: 5 })));
     const id = job?.id ?? "";
     expect(await look()).toEqual({ looked: 3, wrong: 0 });
@@ -85,7 +85,7 @@ describe("a job is wrong", () => {
   });
 });
 
-describe("a packed row is wrong", () => {
+describe("an invalid packed row is reported", () => {
   const strangeIds = "array(select unnest(ids) as id order by id desc)";
   test.each([
     ["lease", "attempts = '{1}'", "attempts = null", "has 3 jobs and 1 attempts"],
@@ -109,7 +109,7 @@ describe("a packed row is wrong", () => {
   });
 });
 
-test("a lease that is gone, and a job that was pruned, are forgotten", async () => {
+test("a lease that is gone and a job that is pruned are no longer reported", async () => {
   await queue.enqueue({}, {});
   await queue.claim({ limit: 1 });
   await queue.query("update sluice.lease set attempts = '{1,1}'");
@@ -120,7 +120,7 @@ test("a lease that is gone, and a job that was pruned, are forgotten", async () 
   expect(await look()).toEqual({ looked: 0, wrong: 0 });
 });
 
-test("a round looks at a bounded stretch, and each later one at what was wrong before", async () => {
+test("an inspection reads a bounded number of jobs, and those that were wrong before", async () => {
   await queue.query("select sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[1200]))");
   await queue.query(
     "delete from sluice.ready where id in (select id from sluice.job order by id offset 600 limit 3)",
@@ -131,13 +131,13 @@ test("a round looks at a bounded stretch, and each later one at what was wrong b
   for (let round = 0; round < 5; round++) expect(await some()).toEqual({ looked: 400, wrong: 3 });
 });
 
-test("of more than a hundred wrong ones a hundred are kept", async () => {
+test("at most 100 impossible states are kept", async () => {
   await queue.query("select sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[300]))");
   await queue.query("delete from sluice.ready");
   for (let round = 0; round < 3; round++) expect(await look()).toEqual({ looked: 300, wrong: 100 });
 });
 
-test("two inspections at once: one looks, the other answers what is known", async () => {
+test("concurrent inspections all answer with the stored result", async () => {
   await queue.enqueueOne();
   await queue.query("delete from sluice.ready");
   expect((await look()).wrong).toBe(1);
@@ -145,7 +145,7 @@ test("two inspections at once: one looks, the other answers what is known", asyn
   expect(new Set(looks.map(({ wrong }) => wrong))).toEqual(new Set([1]));
 });
 
-test("nothing is wrong after the whole life of jobs, nor with a reconciled job's look after its last run", async () => {
+test("nothing is wrong after all verbs have run, nor after the last check of a reconciled job", async () => {
   await wholeLife(db);
   await queue.enqueueOne({ maxAttempts: 1 });
   await queue.settle(await queue.claim(), { kind: "snooze", retryInSeconds: 0, uses: 1 });
@@ -154,7 +154,7 @@ test("nothing is wrong after the whole life of jobs, nor with a reconciled job's
   expect(await found()).toEqual([]);
 });
 
-test("nothing is wrong at any time while jobs are enqueued, claimed, settled, cancelled and reaped", {
+test("nothing is ever wrong while jobs are enqueued, claimed, settled, cancelled and reaped", {
   timeout: 30_000,
 }, async () => {
   const traffic = startTraffic(db, { connections: 3 });

@@ -18,7 +18,7 @@ beforeEach(() => emptyQueue(db.pool));
 
 const inSeconds = (seconds: number) => new Date(Math.floor(Date.now() / 1000 + seconds) * 1000);
 
-/** A value of each option that is not its default. The compiler asks for every option. */
+/** A value for each option, other than its default. The compiler asks for every option. */
 const samples: { [Name in keyof Required<JobOptions>]: NonNullable<JobOptions[Name]> } = {
   queue: "heavy",
   priority: 3,
@@ -31,11 +31,11 @@ const samples: { [Name in keyof Required<JobOptions>]: NonNullable<JobOptions[Na
   traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
   tags: ["b", "a"],
 };
-/** Options of one job, which enqueue_many does not take. */
+/** Options that belong to one job, so enqueue_many does not take them. */
 const ofOneJob = ["idempotencyKey", "partitionKey"];
-/** Not in a body: it is a header. */
+/** A header, so it is not in the body. */
 const inHeader = ["traceparent"];
-/** GET shows the time that follows from it. */
+/** GET shows the resulting time instead. */
 const notShown = ["delaySeconds", "traceparent"];
 
 const listed = Object.fromEntries(optionList.map(({ field, sqlType }) => [field, sqlType]));
@@ -44,7 +44,7 @@ const listedWithout = (names: readonly string[]) =>
     optionList.filter(({ name }) => !names.includes(name)).map(({ field, sqlType }) => [field, sqlType]),
   );
 
-describe("the list of options in TypeScript is that of", () => {
+describe("the TypeScript list of options equals", () => {
   const argumentsOf = async (name: string) => {
     const rows = await queue.query<{ name: string; type: string }>(
       `select name, format_type(type, null) as type
@@ -55,7 +55,7 @@ describe("the list of options in TypeScript is that of", () => {
     return Object.fromEntries(rows.map((row) => [row.name, row.type]));
   };
 
-  test("the SQL type new_job, which keeps small numbers small", async () => {
+  test("the SQL type new_job, with smallint for small numbers", async () => {
     const rows = await queue.query<{ name: string; type: string }>(
       `select attname as name, format_type(atttypid, null) as type
        from pg_attribute where attrelid = 'sluice.new_job'::regclass`,
@@ -98,7 +98,7 @@ describe("the list of options in TypeScript is that of", () => {
   });
 });
 
-describe("an option that is given is stored and shown", () => {
+describe("an option is stored and shown", () => {
   const shown = (option: string) => !notShown.includes(option);
   const together = optionList.filter(({ name }) => name !== "delaySeconds");
 
@@ -109,7 +109,7 @@ describe("an option that is given is stored and shown", () => {
   const inJson = (value: unknown) => (value instanceof Date ? value.toISOString() : value);
 
   test.each(optionList.filter(({ name }) => shown(name) || name === "traceparent"))(
-    "$field, alone, by each way in",
+    "$field alone, through each way to enqueue",
     async ({ name, field }) => {
       const options: JobOptions = { [name]: samples[name] };
       const job: NewJob = newJob(options);
@@ -123,7 +123,7 @@ describe("an option that is given is stored and shown", () => {
     },
   );
 
-  test("all of them together, each in its own place", async () => {
+  test("all options together, each in its own field", async () => {
     const options = Object.fromEntries(together.map(({ name }) => [name, samples[name]]));
     const id = await db.run(enqueueOne(newJob(options)));
     expect(await show(id)).toMatchObject(
@@ -133,7 +133,7 @@ describe("an option that is given is stored and shown", () => {
 });
 
 test.each(optionList.filter(({ name }) => !["idempotencyKey", ...inHeader].includes(name)))(
-  "two requests with one key that differ in $field are not the same",
+  "two requests with one idempotency key that differ in $field conflict",
   async ({ name }) => {
     await db.run(enqueue([newJob({ idempotencyKey: "k" })]));
     const other = db.run(enqueue([newJob({ idempotencyKey: "k", [name]: samples[name] })]));
@@ -188,7 +188,7 @@ describe("the HTTP API and the database have the same limit for", () => {
     }
   });
 
-  test("names, in the tables too", async () => {
+  test("names, also in the tables", async () => {
     const checks = await queue.query<{ text: string }>(
       `select pg_get_constraintdef(oid) as text from pg_constraint
        where conrelid = 'sluice.lane'::regclass and contype = 'c' and pg_get_constraintdef(oid) like '%~%'`,
@@ -203,7 +203,7 @@ interface Schema {
   type?: string;
 }
 
-/** Without `null`, which means the default. */
+/** Drops `null`, which means the default. */
 function valueSchema(schema: Schema | undefined): Schema | undefined {
   return schema?.anyOf?.find(({ type }) => type !== "null") ?? schema;
 }

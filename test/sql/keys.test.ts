@@ -1,4 +1,4 @@
-// Keys of the API: kept as a hash, found while they live, and every change of them audited.
+// API keys: they are stored as a hash and found until they are revoked, and every change is audited.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NewKey } from "../../src/core/key.ts";
 import { addKey, findKey, listKeys, revokeKey } from "../../src/core/sql/index.ts";
@@ -24,19 +24,19 @@ const add = async (fields: Partial<NewKey> & { keyHash?: string } = {}) =>
       ...fields,
     }),
   );
-/** Changes with every write of a row. */
+/** The version of the row. It changes with every write. */
 const versionOf = async (id: string) =>
   only(await queue.query("select ctid::text, xmin::text from sluice.api_key where id = $1", [id]));
 
 describe("add", () => {
-  test("a key is found by its hash with all that it may do", async () => {
+  test("stores a key that is found by its hash, with its rights", async () => {
     const key = await add({ jobTypes: ["echo"], rateLimitPerSecond: 7 });
     expect(key).toMatchObject({ name: "shop", role: "producer", jobTypes: ["echo"], rateLimitPerSecond: 7 });
     expect(await db.run(findKey(keyHash))).toEqual({ ...key, lastUsedAt: null });
     expect(await db.run(findKey("cd".repeat(32)))).toBeUndefined();
   });
 
-  test("the audit has the key but not its hash", async () => {
+  test("writes the key to the audit, without its hash", async () => {
     const { id } = await add();
     const entry = await newestAudit(db);
     expect(entry).toMatchObject({ actor: "ann", action: "add key", target: `key ${id}`, before: null });
@@ -49,20 +49,20 @@ describe("add", () => {
     ["types for a role that enqueues nothing", { role: "worker", jobTypes: ["echo"] }, "23514"],
     ["a hash that is none", { keyHash: "ab" }, "23514"],
     ["no calls at all", { rateLimitPerSecond: 0 }, "23514"],
-  ])("%s is refused, and not audited", async (_, fields, state) => {
+  ])("refuses %s, and does not audit it", async (_, fields, state) => {
     const audited = await queue.count("audit");
     expect(await sqlState(add(fields))).toBe(state);
     expect(await queue.count("audit")).toBe(audited);
   });
 
-  test("one hash is one key", async () => {
+  test("refuses a second key with the same hash", async () => {
     await add();
     expect(await sqlState(add({ name: "another" }))).toBe("23505");
   });
 });
 
 describe("find", () => {
-  test("the time of use is written once a minute, not at every look", async () => {
+  test("writes the time of use once a minute, not at every call", async () => {
     const { id } = await add();
     await db.run(findKey(keyHash));
     const version = await versionOf(id);
@@ -76,7 +76,7 @@ describe("find", () => {
     expect(again?.lastUsedAt?.getTime()).toBeGreaterThanOrEqual(used?.lastUsedAt?.getTime() ?? Infinity);
   });
 
-  test("does not wait for whoever holds the key's row", async () => {
+  test("does not wait for a transaction that locks the key's row", async () => {
     const { id } = await add();
     await inSession(db.pool, async (client) => {
       await client.query("begin");
@@ -87,7 +87,7 @@ describe("find", () => {
 });
 
 describe("revoke", () => {
-  test("a revoked key is not found any more, and the audit says who did it", async () => {
+  test("makes a key unfindable, and the audit says who did it", async () => {
     const { id } = await add();
     expect(await db.run(revokeKey("bob", id))).toMatchObject({ id, revokedAt: expect.any(Date) });
     expect(await db.run(findKey(keyHash))).toBeUndefined();
@@ -100,13 +100,13 @@ describe("revoke", () => {
     });
   });
 
-  test("a second time it keeps the time of the first", async () => {
+  test("keeps the first time when it is called twice", async () => {
     const { id } = await add();
     const first = await db.run(revokeKey("bob", id));
     expect(await db.run(revokeKey("eve", id))).toEqual(first);
   });
 
-  test("a key that there is not is no row, and nothing is audited", async () => {
+  test("answers with no row for a key that does not exist, and audits nothing", async () => {
     const audited = await queue.count("audit");
     expect(await db.run(revokeKey("bob", unknownId))).toBeUndefined();
     expect(await queue.count("audit")).toBe(audited);

@@ -1,4 +1,4 @@
-// The key of a lease: nobody can guess it, and its generation rises whatever becomes of the sequence and the clock.
+// Lease keys: nobody can guess one, and the generation rises even if the sequence or the clock is set back.
 import { beforeEach, expect, test } from "vitest";
 import { generationOf } from "../../src/core/job.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -39,9 +39,9 @@ test("the random bits of two claims differ", async () => {
   expect(first.leaseKey.slice(19)).not.toBe(second.leaseKey.slice(19));
 });
 
-test("the generation rises after the sequence was set back, as by a failover that lost its last claims", async () => {
+test("the generation rises after a failover that lost the last claims has set the sequence back", async () => {
   await queue.enqueueOne();
-  await setSequence(`${micros} - 1500000`); // where it stood when the last log arrived
+  await setSequence(`${micros} - 1500000`); // as in the last log that arrived
   const lost = await claimAgain();
   await setSequence("1");
   expect(await claimAgain()).toBeGreaterThan(lost);
@@ -54,7 +54,7 @@ test("the generation rises while the clock is behind the sequence", async () => 
   expect(await claimAgain()).toBe(before + 1n);
 });
 
-test("claims at once after a failover have different generations, all of them higher than before", async () => {
+test("concurrent claims after a failover have different generations, all higher than before", async () => {
   await queue.enqueue(...times(32, () => ({})));
   const before = generation(await queue.claimOne());
   await setSequence("1");
@@ -64,7 +64,7 @@ test("claims at once after a failover have different generations, all of them hi
   expect(generations.every((each) => each > before)).toBe(true);
 });
 
-test("a claim in a transaction that stays open holds back nobody's generation", async () => {
+test("a claim in an open transaction makes no other claim wait for its generation", async () => {
   await queue.enqueue(...times(2, () => ({})));
   await setSequence("1");
   const client = await db.pool.connect();

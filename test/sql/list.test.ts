@@ -1,4 +1,4 @@
-// find and list: every job is seen once, whatever table it is in, alone or in pages.
+// find and list: every job is shown exactly once, whatever table it is in.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { JobStatus, NewJob } from "../../src/core/job.ts";
 import { cancel, discard, findJob, listDeadLetters, listJobs, replay } from "../../src/core/sql/index.ts";
@@ -13,7 +13,7 @@ beforeEach(() => emptyQueue(db.pool));
 const list = async (filter: Partial<JobFilter> = {}) =>
   (await db.run(listJobs({ limit: 100, ...filter }))).map((job) => job.id);
 
-/** One job in each status, and a second pending one that is due later. */
+/** One job in each status, and a scheduled one. */
 async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {
   const completed = await queue.enqueueOne(fields);
   await queue.settle([await queue.claimOne()], { kind: "complete", output: "done" });
@@ -37,16 +37,16 @@ async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {
 }
 
 describe("find", () => {
-  test("a job that does not exist is not found", async () => {
+  test("answers with nothing for a job that does not exist", async () => {
     expect(await db.run(findJob("01900000-0000-7000-8000-000000000000"))).toBeUndefined();
   });
 
-  test("a job is found in each status", async () => {
+  test("finds a job in each status", async () => {
     for (const [status, ids] of Object.entries(await oneOfEach()))
       for (const id of ids) expect(await queue.find(id)).toMatchObject({ id, status });
   });
 
-  test("each of a batch that was settled together is found", async () => {
+  test("finds each job of a batch that was settled together", async () => {
     const jobs = await queue.enqueue(...times(100, () => ({})));
     await queue.settle(await queue.claim(), complete);
     for (const { id } of jobs)
@@ -55,7 +55,7 @@ describe("find", () => {
 });
 
 describe("list", () => {
-  test("leaves out the canaries, unless they are asked for", async () => {
+  test("leaves out the canaries, unless the filter names them", async () => {
     const own = await queue.enqueueOne();
     const canary = await queue.enqueueOne({ queue: "sluice", type: "sluice.canary" });
     expect(await list()).toEqual([own]);
@@ -64,7 +64,7 @@ describe("list", () => {
     expect(await list({ types: ["sluice.canary"] })).toEqual([canary]);
   });
 
-  test("by status", async () => {
+  test("filters by status", async () => {
     const jobs = await oneOfEach({ tags: ["x"] });
     for (const [status, ids] of Object.entries(jobs)) {
       expect([status, await list({ status: status as JobStatus })]).toEqual([status, ids]);
@@ -76,7 +76,7 @@ describe("list", () => {
     expect(await list()).toEqual(Object.values(jobs).flat().toSorted().toReversed());
   });
 
-  test("by type, queue and tag, and by all of them", async () => {
+  test("filters by type, queue and tag, and by all of them", async () => {
     const [a, b, c, d] = (
       await queue.enqueue(
         { type: "mail", queue: "q1", tags: ["x", "y"] },
@@ -104,38 +104,35 @@ describe("list", () => {
     ["processing", { status: "processing" }],
     ["dead", { status: "dead", types: ["echo"] }],
   ];
-  test.each(filters)(
-    "pages over 250 jobs, newest first, none twice and none missing: %s",
-    async (_, filter) => {
-      const ids = (await queue.enqueue(...times(250, (n) => ({ tags: ["x"], delaySeconds: n % 2 })))).map(
-        (job) => job.id,
-      );
-      await queue.query("update sluice.scheduled set run_at = now() - interval '1 second'");
-      await queue.query("select sluice.reset_cursors()");
-      if (filter.status && filter.status !== "pending") {
-        const claimed = await queue.claim({ limit: 250 });
-        if (filter.status === "completed") await queue.settle(claimed, complete);
-        if (filter.status === "dead") await queue.settle(claimed, { kind: "bury", message: "" });
-      }
-      const seen: string[] = [];
-      const sizes: number[] = [];
-      for (
-        let page = await list(filter);
-        page.length > 0;
-        page = await list({ ...filter, before: seen.at(-1) })
-      ) {
-        seen.push(...page);
-        sizes.push(page.length);
-        await queue.enqueue({ tags: ["x"] }); // what comes in meanwhile does not move the pages
-      }
-      expect(sizes).toEqual([100, 100, 50]);
-      expect(seen).toEqual(ids.toReversed());
-    },
-  );
+  test.each(filters)("shows 250 jobs in pages, newest first, each exactly once: %s", async (_, filter) => {
+    const ids = (await queue.enqueue(...times(250, (n) => ({ tags: ["x"], delaySeconds: n % 2 })))).map(
+      (job) => job.id,
+    );
+    await queue.query("update sluice.scheduled set run_at = now() - interval '1 second'");
+    await queue.query("select sluice.reset_cursors()");
+    if (filter.status && filter.status !== "pending") {
+      const claimed = await queue.claim({ limit: 250 });
+      if (filter.status === "completed") await queue.settle(claimed, complete);
+      if (filter.status === "dead") await queue.settle(claimed, { kind: "bury", message: "" });
+    }
+    const seen: string[] = [];
+    const sizes: number[] = [];
+    for (
+      let page = await list(filter);
+      page.length > 0;
+      page = await list({ ...filter, before: seen.at(-1) })
+    ) {
+      seen.push(...page);
+      sizes.push(page.length);
+      await queue.enqueue({ tags: ["x"] }); // new jobs do not move the pages
+    }
+    expect(sizes).toEqual([100, 100, 50]);
+    expect(seen).toEqual(ids.toReversed());
+  });
 });
 
 describe("the view sluice.jobs", () => {
-  test("has one row a job, with its status and times", async () => {
+  test("has one row for each job, with its status and times", async () => {
     const jobs = await oneOfEach({ tags: ["x", "y"] });
     const rows = await queue.query<{ id: string; status: string }>(
       "select id, status, completed_at is not null as is_completed, closed_at is not null as is_closed from sluice.jobs",
@@ -151,7 +148,7 @@ describe("the view sluice.jobs", () => {
     expect(rows.toSorted(byId)).toEqual(expected.toSorted(byId));
   });
 
-  test("has one row for a job with many errors, many batches before it and a split lease", async () => {
+  test("has one row for a job with several errors, several earlier batches and a split lease", async () => {
     for (let n = 0; n < 3; n++) {
       await queue.enqueue(...times(5, () => ({})));
       await queue.settle(await queue.claim({ limit: 4 }), { kind: "retry", message: "", retryInSeconds: 0 });
@@ -186,7 +183,7 @@ describe("a list of dead letters", () => {
     expect(newest).toMatchObject({ status: "dead", deadReason: "fatal", errors: [{ message: "no use" }] });
   });
 
-  test("can be of one type and of one reason", async () => {
+  test("can be filtered by type and reason", async () => {
     const [echo] = await bury(1);
     const [other] = await bury(1, { type: "other" });
     const exhausted = await queue.enqueueOne({ maxAttempts: 1 });
@@ -197,7 +194,7 @@ describe("a list of dead letters", () => {
     expect(await listDead({ type: "nobody" })).toEqual([]);
   });
 
-  test("comes in pages without a gap, though jobs die and are replayed in between", async () => {
+  test("comes in pages without gaps, while jobs die and are replayed", async () => {
     const ids = await bury(7);
     const first = await listDead({ limit: 3 });
     await bury(1);

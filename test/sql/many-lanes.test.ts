@@ -1,5 +1,5 @@
-// 5,000 lanes, one for each queue: what looks at all of them takes a few steps for each, and what looks at one of them takes
-// no more than before. Counted in buffers, which a value that is decompressed again for each lane shows as well.
+// 5,000 lanes, one for each queue: a call that reads all of them costs a few buffers for each, and a call that reads one
+// costs no more than before. Buffers also show a value that is decompressed again for each lane.
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { changeAlarms } from "../../src/core/sql/index.ts";
@@ -38,7 +38,7 @@ async function makeQueues(first: number, last: number): Promise<void> {
     [first, last],
   );
   await fillLedger(client, { rows: last - first + 1 });
-  // The third has cursors of all lanes before it, as one row that is too large for its page.
+  // The third advance reads a row of cursors for all lanes, which is too large for its page.
   for (let n = 0; n < 3; n++) await client.query("select sluice.advance_cursors()");
   await client.query("vacuum analyze");
 }
@@ -52,13 +52,13 @@ const looks = [
   { what: "the books", text: "select * from sluice.books", most: 1 },
 ];
 
-/** What a look takes however many lanes there are. */
+/** The buffers that a call reads whatever the number of lanes. */
 const fixedBuffers = 200;
 /** The cursors of all lanes are one value, which a claim reads: 16 KB at 5,000 lanes, in a TOAST table with an index. */
 const cursorPages = 5;
 
 test.each(looks)(
-  "$what takes at most $most buffers for each lane, and does not compare each with each",
+  "$what reads at most $most buffers for each lane, and does not compare all pairs of lanes",
   async (look) => {
     watch.take();
     const { buffers } = await measureOften(2, () => measure(client, look.text));
@@ -67,7 +67,7 @@ test.each(looks)(
   },
 );
 
-test("the recent minutes of 5,000 queues are those of the 200 with the most jobs, and of all others together", async () => {
+test("the recent minutes of 5,000 queues show the 200 with the most jobs, and one sum for the others", async () => {
   const { rows } = await client.query(
     "select count(distinct queue)::int as queues, sum(enqueued)::int as jobs from sluice.recent_minutes(200)",
   );
@@ -78,7 +78,7 @@ test("a claim from one queue costs the same beside 5,000 others as beside 500", 
   expect(await claimCost()).toBeLessThanOrEqual(claimOfFew + cursorPages);
 });
 
-test("5,000 alarms that fire at once are written, and then changed, without comparing each with each", async () => {
+test("5,000 alarms are written and then changed in one call each, without comparing all pairs", async () => {
   watch.take();
   const changes = (version?: number) =>
     times(lanes, (n) => ({
@@ -92,12 +92,12 @@ test("5,000 alarms that fire at once are written, and then changed, without comp
   expect(mostCompared()).toBeLessThan(5 * lanes);
 });
 
-/** By one of the statements since the last look. */
+/** The most pairs that one of the statements since the last call compared. */
 function mostCompared(): number {
   return Math.max(...watch.take().map(({ plan }) => rowsCompared(plan)));
 }
 
-/** Pairs of rows that a join looked at in vain. */
+/** The pairs of rows that joins compared and dropped. */
 function rowsCompared(node: PlanNode & { "Rows Removed by Join Filter"?: number }): number {
   const own = (node["Rows Removed by Join Filter"] ?? 0) * node["Actual Loops"];
   return (node.Plans ?? []).reduce((sum, child) => sum + rowsCompared(child), own);

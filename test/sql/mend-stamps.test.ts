@@ -1,4 +1,4 @@
-// Stamps that lie ahead of the clock, as it leaves them behind when it steps back by an hour.
+// mend_stamps: the clock steps back by an hour and leaves timestamps in the future. They are corrected.
 import { beforeEach, expect, test } from "vitest";
 import {
   advanceCursors,
@@ -26,7 +26,7 @@ const secondsAhead = async (table: string, column: string) =>
     ),
   ).s;
 
-test("a queue whose clock did not step has nothing to mend", async () => {
+test("nothing is changed while no timestamp is in the future", async () => {
   await queue.enqueue({}, {});
   await queue.settle([await queue.claimOne()], complete);
   await queue.claimOne({ leaseSeconds: 3600 });
@@ -36,7 +36,7 @@ test("a queue whose clock did not step has nothing to mend", async () => {
   expect(await mend()).toBe(0);
 });
 
-test("a lease lasts as long as it was given for, not an hour longer", async () => {
+test("a lease keeps its length, and does not last an hour longer", async () => {
   await queue.enqueueOne();
   await queue.claimOne({ leaseSeconds: 60 });
   await queue.query(
@@ -49,7 +49,7 @@ test("a lease lasts as long as it was given for, not an hour longer", async () =
   expect(await db.run(reapLeases({ limit: 10 }))).toMatchObject({ returned: 1 });
 });
 
-test("a lease that was extended while the clock was ahead ends within an hour", async () => {
+test("a lease that was extended before the step ends within an hour", async () => {
   await queue.enqueueOne();
   await queue.claimOne({ leaseSeconds: 60 });
   await queue.query("update sluice.lease set deadline = deadline + interval '5 hours'");
@@ -57,19 +57,19 @@ test("a lease that was extended while the clock was ahead ends within an hour", 
   expect(await secondsAhead("lease", "deadline")).toBeLessThanOrEqual(3600);
 });
 
-test("a type with a rate is held back for one window at most", async () => {
+test("a type with a rate waits for one period at most", async () => {
   const limited = { types: [{ type: "echo", limits: { rate: { limit: 2, perSeconds: 0.2 } } }] };
   await queue.enqueue({}, {}, {}, {});
   expect(await queue.claim(limited)).toHaveLength(2);
   await queue.query("update sluice.limit_state set started_at = array[now() + interval '1 hour']");
-  expect(await queue.claim(limited)).toEqual([]); // counts as started now
+  expect(await queue.claim(limited)).toEqual([]); // counts as a start now
   const giveUpAt = Date.now() + 10_000;
   let claimed = 0;
   while (claimed === 0 && Date.now() < giveUpAt) claimed = (await queue.claim(limited)).length;
   expect(claimed).toBe(2);
 });
 
-test("a breaker is probed again, a minute from now", async () => {
+test("an open breaker lets a probe through after a minute", async () => {
   await db.run(openBreaker("echo"));
   await queue.query(
     "update sluice.breaker set opened_at = opened_at + interval '1 hour', probed_at = probed_at + interval '1 hour'",
@@ -78,7 +78,7 @@ test("a breaker is probed again, a minute from now", async () => {
   expect(await secondsAhead("breaker", "probed_at")).toBeLessThanOrEqual(0);
 });
 
-test("minutes and rounds that lie ahead are not recent for an hour, and the totals stay", async () => {
+test("minutes and rounds in the future do not stay recent for an hour, and the totals do not change", async () => {
   await queue.enqueue({}, {});
   await queue.settle(await queue.claim(), complete);
   await db.run(foldLedger({ limit: 100 }));
@@ -97,14 +97,14 @@ test("minutes and rounds that lie ahead are not recent for an hour, and the tota
   expect(await differences(queue)).toEqual([]);
 });
 
-test("entries of the ledger that lie ahead are folded into the running minute", async () => {
+test("ledger entries in the future are folded into the current minute", async () => {
   await queue.enqueueOne();
   await queue.query("update sluice.ledger set at = at + interval '1 hour'");
   await db.run(foldLedger({ limit: 100 }));
   expect(await secondsAhead("tally", "minute")).toBeLessThanOrEqual(0);
 });
 
-test("a job of an id that lies ahead has waited since the round before it came", async () => {
+test("a job whose id has a future time counts as waiting since the watch round before it", async () => {
   await db.run(recordRound({ kind: "watch", ms: 1, report: {} }));
   await queue.query(
     "update sluice.round set started_at = now() - interval '10 min', ended_at = now() - interval '10 min'",

@@ -1,5 +1,5 @@
-// The oldest transaction: whatever keeps dead rows alive, seen by the owner of the database who is no superuser, as a
-// hosted Postgres has it. A server of its own, since replication and prepared transactions are switched off elsewhere.
+// The snapshot shows the oldest transaction that keeps dead rows, also to a database owner who is no superuser, as on hosted
+// Postgres. It needs its own server: replication and prepared transactions are off in the other tests.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -56,7 +56,7 @@ async function connectAs(role: string): Promise<pg.Client> {
   return client;
 }
 
-/** A watch round that ended so many seconds ago, by a transaction of right now. */
+/** Records a watch round with the current transaction id that ended so many seconds ago. */
 async function watchedAgo(seconds: number): Promise<void> {
   const id = await createPgDatabase(owner).run(recordRound({ kind: "watch", ms: 0, report: {} }));
   await admin.query(
@@ -66,11 +66,11 @@ async function watchedAgo(seconds: number): Promise<void> {
   );
 }
 
-test("is none when nothing but the look itself is going on", async () => {
+test("there is no oldest transaction when only the snapshot itself runs", async () => {
   expect(await look()).toBeNull();
 });
 
-test("is a session's, from its transaction's begin on, whether it holds a snapshot or an id", async () => {
+test("a session's transaction counts from its begin, whether it holds a snapshot or an id", async () => {
   for (const text of ["select count(*) from sluice.ready", "select pg_current_xact_id()"]) {
     const client = await connectAs("owner");
     await client.query(`begin isolation level repeatable read; ${text}`);
@@ -86,18 +86,18 @@ test("is a session's, from its transaction's begin on, whether it holds a snapsh
   }
 });
 
-test("is seen when another role's, by the id that it holds", async () => {
+test("another role's transaction is dated by the id that it holds", async () => {
   await watchedAgo(7200);
   await watchedAgo(3600);
   const client = await connectAs("app");
   await client.query("begin isolation level repeatable read; select 1");
   await watchedAgo(60);
-  const seen = await look();
-  expect(seen).toMatchObject({ source: "session" });
-  expect(seen?.seconds).toBeCloseTo(3600, -1);
+  const oldest = await look();
+  expect(oldest).toMatchObject({ source: "session" });
+  expect(oldest?.seconds).toBeCloseTo(3600, -1);
 });
 
-test("is a prepared one's", async () => {
+test("a prepared transaction counts", async () => {
   const client = await connectAs("owner");
   await client.query(
     "begin; insert into sluice.pause values ('queue', 'x'); prepare transaction 'forgotten'",
@@ -107,17 +107,17 @@ test("is a prepared one's", async () => {
   expect(await look()).toBeNull();
 });
 
-test("is a replication slot's, as old as the last round before the id that it holds", async () => {
+test("a replication slot is as old as the last watch round before the id that it holds", async () => {
   await watchedAgo(900);
   await admin.query("select pg_create_logical_replication_slot('forgotten', 'pgoutput')");
   await watchedAgo(30);
-  const seen = await look();
-  expect(seen).toMatchObject({ source: "slot" });
-  expect(seen?.seconds).toBeCloseTo(900, -1);
+  const oldest = await look();
+  expect(oldest).toMatchObject({ source: "slot" });
+  expect(oldest?.seconds).toBeCloseTo(900, -1);
   await admin.query("select pg_drop_replication_slot('forgotten')");
 });
 
-test("is a standby's that feeds back", async () => {
+test("a standby with hot_standby_feedback counts", async () => {
   await watchedAgo(1800);
   const { rows } = await admin.query(
     "select pg_current_xact_id()::text::int as xmin, pg_current_wal_lsn() as lsn",
@@ -128,8 +128,8 @@ test("is a standby's that feeds back", async () => {
     admin,
     "select count(*) > 0 as reached from pg_stat_replication where backend_xmin is not null",
   );
-  const seen = await look();
+  const oldest = await look();
   standby.stop();
-  expect(seen).toMatchObject({ source: "standby" });
-  expect(seen?.seconds).toBeCloseTo(1800, -1);
+  expect(oldest).toMatchObject({ source: "standby" });
+  expect(oldest?.seconds).toBeCloseTo(1800, -1);
 });

@@ -1,4 +1,4 @@
-// Days of jobs: made in time, dropped when all in them is past its retention; prune takes what is left behind.
+// The partitions of each day: they are added in time and dropped after the retention. prune removes the rest.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import {
   addPartitions,
@@ -23,7 +23,7 @@ const partitions = () =>
     select relname as name from pg_class
     where relnamespace = 'sluice'::regnamespace and relispartition and relkind = 'r' order by 1`);
 
-/** A completed job that was made, and finished, so many days ago. */
+/** Makes a job that was enqueued and completed so many days ago. */
 async function completedOne(daysAgo: number, fields = {}): Promise<string> {
   const id = await queue.enqueueOne(fields);
   await queue.settle([await queue.claimOne()], { kind: "complete", output: "done" });
@@ -32,14 +32,14 @@ async function completedOne(daysAgo: number, fields = {}): Promise<string> {
 const exists = async (id: string) => (await db.run(findJob(id))) !== undefined;
 
 describe("adding days", () => {
-  test("a second time adds nothing", async () => {
+  test("twice adds nothing the second time", async () => {
     const before = await partitions();
     expect(await db.run(addPartitions())).toBe(0);
     expect(await partitions()).toEqual(before);
     expect(before).toHaveLength(2 * 9); // job and done: a default and eight days each
   });
 
-  test("by two at once adds each day once", async () => {
+  test("in two concurrent calls adds each day once", async () => {
     const added = await Promise.all(
       times(4, () => queue.query<{ n: number }>("select sluice.add_partitions(9) as n")),
     );
@@ -47,14 +47,14 @@ describe("adding days", () => {
     expect(await partitions()).toHaveLength(2 * 11);
   });
 
-  test("leaves a day alone whose first rows are in the default partition, and adds the others", async () => {
+  test("leaves out a day that has rows in the default partition, and adds the others", async () => {
     const id = await makeOlder(queue, await queue.enqueueOne(), -12);
     expect(await queue.query("select sluice.add_partitions(13) as n")).toEqual([{ n: 3 }]);
     expect(await queue.find(id)).toMatchObject({ status: "pending" });
     expect(await queue.claim()).toMatchObject([{ id }]);
   });
 
-  test("puts new jobs into the partition of today", async () => {
+  test("makes new jobs go into today's partition", async () => {
     await queue.enqueueOne();
     expect(await queue.count("job_default")).toBe(0);
   });
@@ -69,14 +69,14 @@ describe("dropping the oldest day", () => {
     for (const { name } of old) await queue.query(`drop table sluice.${name}`);
   });
 
-  test("takes its finished jobs away and keeps whatever is not finished", async () => {
+  test("removes its finished jobs and keeps the others", async () => {
     const day = await addPastDay(queue, 9);
     const old = await completedOne(9, { tags: ["x"] });
     const lately = await completedOne(9);
     await queue.query("update sluice.done set finished_at = now() where $1 = any(ids)", [lately]);
     const dead = await makeOlder(queue, await queue.buryOne(), 9);
     const processing = await queue.enqueueOne();
-    const held = await queue.claimOne();
+    const leasedJob = await queue.claimOne();
     const processingOld = await makeOlder(queue, processing, 9);
     const ready = await makeOlder(queue, await queue.enqueueOne({ payload: { n: 1 }, tags: ["y"] }), 9);
     const scheduled = await makeOlder(queue, await queue.enqueueOne({ delaySeconds: 60 }), 9);
@@ -92,7 +92,7 @@ describe("dropping the oldest day", () => {
     expect(await queue.claim()).toMatchObject([{ id: ready, payload: { n: 1 }, tags: ["y"] }]);
     expect(await queue.isApplied(replay("ann", { id: dead }))).toBe(true);
     expect(await queue.claim()).toMatchObject([{ id: dead }]);
-    const current = { id: processingOld, leaseKey: held.leaseKey };
+    const current = { id: processingOld, leaseKey: leasedJob.leaseKey };
     expect(await queue.settle([current], complete)).toMatchObject([{ applied: true }]);
     expect(await queue.isApplied(cancel(scheduled))).toBe(true);
 
@@ -101,7 +101,7 @@ describe("dropping the oldest day", () => {
     expect(await db.run(dropOldestDay())).toBe(null);
   });
 
-  test("takes one day at a time, the oldest first, and none that has jobs younger than seven days", async () => {
+  test("drops one day at a time, the oldest first, and none with jobs younger than seven days", async () => {
     const days = [await addPastDay(queue, 7), await addPastDay(queue, 10), await addPastDay(queue, 8)];
     const young = await completedOne(7);
     const dropped = [];
@@ -110,7 +110,7 @@ describe("dropping the oldest day", () => {
     expect(await exists(young)).toBe(true);
   });
 
-  test("leaves a day with more survivors than it may copy, and takes the next", async () => {
+  test("leaves a day with more unfinished jobs than it may copy, and drops the next", async () => {
     const [crowded, next] = [await addPastDay(queue, 10), await addPastDay(queue, 9)];
     for (let n = 0; n < 3; n++) await makeOlder(queue, await queue.enqueueOne(), 10);
     const dead = await makeOlder(queue, await queue.buryOne({ queue: "other" }), 9);
@@ -124,7 +124,7 @@ describe("dropping the oldest day", () => {
     expect(await queue.query("select from sluice.jobs where status = 'processing'")).toHaveLength(3);
   });
 
-  test("gives up while another transaction reads that day, and loses nothing", {
+  test("gives up while another transaction reads that day, and loses no job", {
     timeout: 20_000,
   }, async () => {
     const day = await addPastDay(queue, 9);
@@ -141,7 +141,7 @@ describe("dropping the oldest day", () => {
 });
 
 describe("prune", () => {
-  test("takes cancelled and discarded jobs after 7 days and dead ones after 30, with all that hung on them", async () => {
+  test("removes cancelled and discarded jobs after 7 days and dead ones after 30, with their tags and errors", async () => {
     const closedOnes = async (days: number) => {
       const cancelled = await queue.enqueueOne({ tags: ["x"] });
       await db.run(cancel(cancelled));
@@ -170,7 +170,7 @@ describe("prune", () => {
     expect(rows).toEqual([4, 4, 3]);
   });
 
-  test("takes finished jobs out of the default partition, with what they returned", async () => {
+  test("removes finished jobs from the default partition, with their outputs", async () => {
     const old = await completedOne(8);
     const young = await completedOne(6);
     expect(await db.run(prune({ limit: 100 }))).toBe(1);
@@ -187,7 +187,7 @@ describe("prune", () => {
     expect([await exists(ready), await exists(scheduled)]).toEqual([true, true]);
   });
 
-  test("takes at most as many of a kind as asked for, and never leaves a job without its state", async () => {
+  test("removes at most the given number of rows of a kind, and never leaves a job without its state", async () => {
     for (let n = 0; n < 25; n++) {
       const id = await queue.enqueueOne();
       await db.run(cancel(id));
@@ -201,7 +201,7 @@ describe("prune", () => {
     expect(pruned).toEqual([10, 10, 5, 0]);
   });
 
-  test("takes the records of old rounds, and keeps the audit", async () => {
+  test("removes old rounds, and keeps the audit", async () => {
     const old = "now() - interval '8 days'";
     await queue.query(`insert into sluice.round (kind, started_at, ended_at, reason)
       values ('reap', ${old}, ${old}, 'done'), ('reap', now(), now(), 'done')`);
@@ -213,7 +213,7 @@ describe("prune", () => {
     expect([await queue.count("round"), await queue.count("audit")]).toEqual([1, audited]);
   });
 
-  test("takes idempotency keys whose window has passed", async () => {
+  test("removes expired idempotency keys", async () => {
     await queue.enqueue(...times(5, (n) => ({ idempotencyKey: `k${n}` })));
     await queue.query(
       "update sluice.idempotency set expires_at = now() where key_hash < sluice.key_hash_of('k2')",

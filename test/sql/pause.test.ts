@@ -1,4 +1,4 @@
-// pause and resume: the work of a queue or a type waits, all other work goes on.
+// pause and resume: the jobs of a paused queue or type wait, and all other jobs are claimed.
 import { beforeEach, expect, test } from "vitest";
 import { pause, resume } from "../../src/core/sql/index.ts";
 import { sqlState } from "../support/sessions.ts";
@@ -9,7 +9,7 @@ const db = useTestDatabase();
 const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
-test("a paused queue is not claimed from, whatever the type, until it is resumed", async () => {
+test("no job of a paused queue is claimed until the queue is resumed", async () => {
   await queue.enqueue({ queue: "heavy" }, { queue: "heavy", type: "other" }, {});
   expect(await db.run(pause("ann", { queue: "heavy" }))).toBe(true);
   expect(await queue.claim({ queue: "heavy", types: ["echo", "other"] })).toEqual([]);
@@ -18,7 +18,7 @@ test("a paused queue is not claimed from, whatever the type, until it is resumed
   expect(await queue.claim({ queue: "heavy", types: ["echo", "other"] })).toHaveLength(2);
 });
 
-test("a paused type is not claimed in any queue, and the types beside it are", async () => {
+test("a paused type is claimed in no queue, and other types are", async () => {
   await queue.enqueue({ priority: 9 }, { queue: "heavy" }, { type: "other" });
   await db.run(pause("ann", { type: "echo" }));
   expect(await queue.claim({ types: ["echo", "other"] })).toMatchObject([{ type: "other" }]);
@@ -28,7 +28,7 @@ test("a paused type is not claimed in any queue, and the types beside it are", a
   expect(await queue.claim({ queue: "heavy" })).toHaveLength(1);
 });
 
-test("a claim beside a paused type says truly whether there is more", async () => {
+test("a claim does not count the jobs of a paused type as more", async () => {
   await queue.enqueue(...times(10, () => ({})), ...times(3, () => ({ type: "other" })));
   await db.run(pause("ann", { type: "echo" }));
   for (const [size, hasMore] of [
@@ -40,14 +40,14 @@ test("a claim beside a paused type says truly whether there is more", async () =
   }
 });
 
-test("a queue and a type of one name are paused apart", async () => {
+test("a queue and a type with the same name are paused separately", async () => {
   await queue.enqueue({ type: "same" }, { queue: "same" });
   await db.run(pause("ann", { queue: "same" }));
   expect(await queue.claim({ types: ["same"] })).toHaveLength(1);
   expect(await queue.claim({ queue: "same" })).toEqual([]);
 });
 
-test("what is paused still takes jobs, and what was claimed before may finish", async () => {
+test("a paused queue still accepts jobs, and its claimed jobs may complete", async () => {
   await queue.enqueueOne();
   const job = await queue.claimOne();
   await db.run(pause("ann", { type: "echo" }));
@@ -56,7 +56,7 @@ test("what is paused still takes jobs, and what was claimed before may finish", 
   expect(await queue.find(id)).toMatchObject({ status: "pending" });
 });
 
-test("pausing or resuming twice changes nothing the second time, and the answer says so", async () => {
+test("a second pause or resume changes nothing, and the answer says so", async () => {
   expect(await db.run(resume("ann", { type: "echo" }))).toBe(false);
   expect(await db.run(pause("ann", { type: "echo" }))).toBe(true);
   expect(await db.run(pause("ann", { type: "echo" }))).toBe(false);

@@ -1,5 +1,5 @@
-// The pin: a transaction elsewhere holds an old snapshot, so that no dead row can be cleaned away. A claim must not
-// step over what is dead, however much of it there is. Buffers are counted, not times: they are the same everywhere.
+// A pinned database: another transaction holds an old snapshot, so no dead row can be removed. A claim must not read dead
+// rows, however many there are. The tests count buffers rather than time, as they are the same on every machine.
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { churn, claimBatch, costOfClaim, enqueueBatch, holdSnapshot, mostBuffers } from "../support/churn.ts";
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => release());
 
-test("a claim stays cheap while 30,000 jobs go through and an old snapshot is held", async () => {
+test("a claim stays cheap after 30,000 jobs were processed", async () => {
   await churn(db.url, { jobs: 30_000 });
   const one = await costOfClaim(client, { limit: 1, times: 11 });
   const hundred = await costOfClaim(client, { limit: 100, times: 11 });
@@ -27,7 +27,7 @@ test("a claim stays cheap while 30,000 jobs go through and an old snapshot is he
   expect(hundred.buffers).toBeLessThanOrEqual(mostBuffers(100));
 }, 180_000);
 
-test("jobs that fail and come back through the schedule leave nothing in a claim's way", async () => {
+test("a claim stays cheap after jobs failed and were retried", async () => {
   await churn(db.url, { jobs: 20_000, retries: 0.2 });
   const one = await costOfClaim(client, { limit: 1, times: 11 });
   const hundred = await costOfClaim(client, { limit: 100, times: 11 });
@@ -36,18 +36,18 @@ test("jobs that fail and come back through the schedule leave nothing in a claim
   expect(hundred.buffers).toBeLessThanOrEqual(mostBuffers(100, { retried: true }));
 }, 180_000);
 
-test("moving the cursors does not get dearer with every time they were moved", async () => {
+test("advancing the cursors stays cheap after 2,000 advances", async () => {
   await churn(db.url, { jobs: 1_000 });
   for (let move = 0; move < 2_000; move++) await client.query("select sluice.advance_cursors()");
   const { buffers } = await measureOften(5, () => measure(client, "select sluice.advance_cursors()"));
   expect(buffers).toBeLessThanOrEqual(35);
 }, 180_000);
 
-test("the reaper finds the leases that ran out behind thousands that are dead", async () => {
+test("the reaper finds expired leases without reading thousands of dead ones", async () => {
   await churn(db.url, { jobs: 5_000, batchSize: 5 });
   const idle = await measureOften(5, () => measure(client, "select * from sluice.reap_leases(100)"));
   expect(await bytesAfterVacuum("lease")).toBeGreaterThan(1_000 * 150);
-  // Leases end in about the order of their deadlines: an index range of dead entries, not their rows one by one.
+  // Leases end roughly in the order of their deadlines, so the scan skips a range of dead index entries.
   expect(idle.buffers).toBeLessThanOrEqual(40);
 
   await enqueueBatch(client, 100);
@@ -57,7 +57,7 @@ test("the reaper finds the leases that ran out behind thousands that are dead", 
   expect(rows).toEqual([{ returned: 100, buried: 0 }]);
 }, 180_000);
 
-/** What is left of a table when all that may be removed is removed: says that the snapshot does hold the rows. */
+/** The size of a table after a vacuum. It shows that the old snapshot keeps the dead rows. */
 async function bytesAfterVacuum(table: string): Promise<number> {
   await client.query(`vacuum sluice.${table}`);
   const { rows } = await client.query(`select pg_relation_size('sluice.${table}') as bytes`);

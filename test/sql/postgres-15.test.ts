@@ -1,4 +1,4 @@
-// Everything also works on the oldest PostgreSQL that is supported. Without its programs there is nothing to run here.
+// The engine works on the oldest PostgreSQL that is supported. The tests run only where its programs are installed.
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PostgresServer } from "../../infra/local/postgres.ts";
@@ -9,7 +9,7 @@ import { wholeLife } from "../support/whole-life.ts";
 
 const bin = systemPrograms(15);
 
-describe.runIf(bin)("PostgreSQL 15 of the system's packages", () => {
+describe.runIf(bin)("on PostgreSQL 15 of the system's packages", () => {
   let server: PostgresServer;
   let pool: pg.Pool;
 
@@ -17,7 +17,7 @@ describe.runIf(bin)("PostgreSQL 15 of the system's packages", () => {
     server = await startServer(bin ? { bin } : {});
     const url = server.url("postgres");
     pool = new pg.Pool({ connectionString: url, max: 8 });
-    pool.on("error", () => {}); // the server is stopped under what has not closed yet
+    pool.on("error", () => {}); // the server stops before all connections have closed
     await migrate({ databaseUrl: url });
   }, 60_000);
   afterAll(async () => {
@@ -25,7 +25,7 @@ describe.runIf(bin)("PostgreSQL 15 of the system's packages", () => {
     await server?.stop();
   });
 
-  test("jobs live their whole life", async () => {
+  test("jobs pass through every state", async () => {
     const { rows } = await pool.query("show server_version");
     expect(rows[0].server_version).toMatch(/^15\./);
     await wholeLife(createPgDatabase(pool));
@@ -35,7 +35,7 @@ describe.runIf(bin)("PostgreSQL 15 of the system's packages", () => {
     { tags: "null", tagged: 0 },
     { tags: "'{t}'", tagged: 20_000 },
   ])(
-    "ids are of version 7, of this moment, and in order within a batch with tags $tags",
+    "ids are UUIDs of version 7 with the current time, in order within a batch with tags $tags",
     {
       timeout: 30_000,
     },

@@ -1,4 +1,4 @@
-// Jobs that no claim would find: there are none by the engine's own doing, so these tests put rows where none should be.
+// check_reach: it finds jobs that no claim would find and repairs them. The engine makes none, so the tests do it by hand.
 import { beforeEach, expect, test } from "vitest";
 import { advanceCursors, checkReach } from "../../src/core/sql/index.ts";
 import { reap } from "../../src/queue/reap.ts";
@@ -25,12 +25,12 @@ const hide = async (delaySeconds?: number) => {
   return id;
 };
 
-test("a queue in order has none", async () => {
+test("a queue in normal use has no unreachable jobs", async () => {
   await ports.enqueue({}, { delaySeconds: 60 });
   expect(await check()).toBe(0);
 });
 
-test("a ready job left of its lane's cursor is found and gets a new place", async () => {
+test("a ready job before its lane's cursor is found and gets a new seq", async () => {
   const id = await hide();
   expect(await ports.claim()).toEqual([]);
   expect(await check()).toBe(1);
@@ -39,17 +39,17 @@ test("a ready job left of its lane's cursor is found and gets a new place", asyn
   expect(await differences(ports)).toEqual([]);
 });
 
-test("a scheduled job left of the cursor is found and made ready by the next advance", async () => {
+test("a scheduled job before the cursor is found, and the next advance makes it ready", async () => {
   const id = await hide(60);
   expect(await ports.claim()).toEqual([]);
   expect(await check()).toBe(1);
-  expect(await check()).toBe(0); // a gap explains it
+  expect(await check()).toBe(0); // a gap covers it now
   await db.run(advanceCursors());
   expect(await ports.claim()).toMatchObject([{ id }]);
   expect(await differences(ports)).toEqual([]);
 });
 
-test("rows that a gap explains are left to it", async () => {
+test("jobs that a gap covers are not counted", async () => {
   const client = await db.pool.connect();
   await client.query("begin");
   await client.query("select sluice.enqueue('echo')");
@@ -66,7 +66,7 @@ test("rows that a gap explains are left to it", async () => {
   expect(await ports.claim()).toHaveLength(1);
 });
 
-test("a check looks at some pages, and the next at those that follow", async () => {
+test("a check reads some pages, and the next check those that follow", async () => {
   await ports.query(
     "select count(*) from sluice.enqueue_many('other', array_fill('{}'::jsonb, array[2000]))",
   );
@@ -78,7 +78,7 @@ test("a check looks at some pages, and the next at those that follow", async () 
   expect(await ports.claim()).toMatchObject([{ id }]);
 });
 
-test("a reap round brings them back and says how many", async () => {
+test("a reap round repairs unreachable jobs and says how many", async () => {
   const ids = [await hide(), await hide(60)];
   const reaper = createTestPorts(db, []);
   await runAndRecord(reaper, { kind: "reap" }, () => reap(reaper));

@@ -1,4 +1,4 @@
-// reap: leases that ran out and jobs past their expiry, in bounded steps that two reapers may run at once.
+// reap: leases that ran out and expired jobs are handled in bounded steps, and two reapers may run concurrently.
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { backoffSeconds, backoffWaits, defaultBackoff } from "../../src/core/policy/backoff.ts";
@@ -15,7 +15,7 @@ beforeEach(() => emptyQueue(db.pool));
 const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000);
 
 describe("a lease that ran out", () => {
-  test("gives its job back after a backoff, with the attempt used up", async () => {
+  test("makes its job pending after a backoff, with the attempt counted", async () => {
     const id = await queue.enqueueOne();
     await queue.claimOne({ leaseSeconds: -1 });
     expect(await db.run(reapLeases({ limit: 10 }))).toEqual({ returned: 1, buried: 0 });
@@ -28,14 +28,14 @@ describe("a lease that ran out", () => {
     expect(secondsFromNow(job.scheduledAt)).toBeLessThan(46);
   });
 
-  test("buries its job as abandoned when that was the last attempt", async () => {
+  test("buries its job as abandoned after the last attempt", async () => {
     const id = await queue.enqueueOne({ maxAttempts: 1 });
     await queue.claimOne({ leaseSeconds: -1 });
     expect(await db.run(reapLeases({ limit: 10 }))).toEqual({ returned: 0, buried: 1 });
     expect(await queue.find(id)).toMatchObject({ status: "dead", deadReason: "abandoned", attempts: 1 });
   });
 
-  test("gives back what was left of its batch, and not what was settled", async () => {
+  test("makes pending the unsettled jobs of its batch, and not the settled ones", async () => {
     await queue.enqueue(...times(5, () => ({})));
     const jobs = await queue.claim({ leaseSeconds: -1 });
     await queue.settle(jobs.slice(0, 3), complete);
@@ -43,14 +43,14 @@ describe("a lease that ran out", () => {
     expect(await db.run(reapLeases({ limit: 10 }))).toEqual({ returned: 0, buried: 0 });
   });
 
-  test("that still runs is left alone", async () => {
+  test("is reaped only after its deadline", async () => {
     await queue.enqueueOne();
     const job = await queue.claimOne({ leaseSeconds: 60 });
     expect(await db.run(reapLeases({ limit: 10 }))).toEqual({ returned: 0, buried: 0 });
     expect(await queue.settle([job], complete)).toMatchObject([{ applied: true }]);
   });
 
-  test("is passed over while a settle holds it", async () => {
+  test("is skipped while a settle locks it", async () => {
     await queue.enqueueOne();
     const job = await queue.claimOne({ leaseSeconds: -1 });
     await inSession(db.pool, async (settler) => {
@@ -62,7 +62,7 @@ describe("a lease that ran out", () => {
     expect(await queue.find(job.id)).toMatchObject({ status: "completed" });
   });
 
-  test("is one of at most as many as asked for, the longest overdue first", async () => {
+  test("is reaped within the limit, the longest overdue first", async () => {
     await queue.enqueue(...times(5, () => ({})));
     const overdue = [];
     for (let n = 1; n <= 5; n++) overdue.push(await queue.claimOne({ leaseSeconds: -n }));
@@ -72,14 +72,14 @@ describe("a lease that ran out", () => {
     expect(await db.run(reapLeases({ limit: 10 }))).toEqual({ returned: 3, buried: 0 });
   });
 
-  test("counts by its jobs: the one that reaches the limit is the last", async () => {
+  test("counts against the limit with its jobs: the lease that reaches it is the last", async () => {
     await queue.enqueue(...times(50, () => ({})));
     for (let n = 0; n < 5; n++) await queue.claim({ limit: 10, leaseSeconds: -1 });
     expect(await db.run(reapLeases({ limit: 25 }))).toEqual({ returned: 30, buried: 0 });
     expect(await db.run(reapLeases({ limit: 25 }))).toEqual({ returned: 20, buried: 0 });
   });
 
-  test("gives its job back after its type's own backoff, where that is known", async () => {
+  test("makes its job pending after the backoff of its type, if the call has one", async () => {
     const [own, other] = await queue.enqueue({ type: "quick" }, { type: "other" });
     await queue.claim({ types: ["quick", "other"], leaseSeconds: -1 });
     const backoffs = { quick: { baseSeconds: 5, maxSeconds: 60, jitterSeconds: 0 } };
@@ -89,7 +89,7 @@ describe("a lease that ran out", () => {
     expect(await waits(other?.id)).toBeGreaterThan(25);
   });
 
-  test("counts as an abandonment, apart from attempts that failed", async () => {
+  test("counts as an abandonment, and a failed attempt does not", async () => {
     await queue.enqueueOne();
     const next = async () => {
       await queue.query("update sluice.scheduled set run_at = now() - interval '1 s'");
@@ -104,7 +104,7 @@ describe("a lease that ran out", () => {
     expect(await next()).toMatchObject({ attempt: 4, abandonments: 2 });
   });
 
-  test("is reaped once by many reapers at once", async () => {
+  test("is reaped once by many concurrent reapers", async () => {
     await queue.enqueue(...times(50, () => ({})));
     for (let n = 0; n < 10; n++) await queue.claim({ limit: 5, leaseSeconds: -1 });
     const reports = await Promise.all(times(8, () => db.run(reapLeases({ limit: 100 }))));
@@ -112,7 +112,7 @@ describe("a lease that ran out", () => {
     expect(await queue.count("scheduled")).toBe(50);
   });
 
-  test("waits as long as a failed attempt of its type does, whatever the backoff", async () => {
+  test("has the same backoff in SQL as a failed attempt has in TypeScript", async () => {
     const number = (max: number) => fc.double({ min: 0.001, max, noNaN: true });
     const backoffs = fc.sample(
       fc.record({ baseSeconds: number(1e5), maxSeconds: number(1e6), jitterSeconds: number(1e4) }),
@@ -135,11 +135,11 @@ describe("a lease that ran out", () => {
   });
 });
 
-describe("a job past its expiry", () => {
+describe("an expired job", () => {
   test.each([
     ["ready", {}],
     ["scheduled", { scheduledAt: inSeconds(60), expiresAt: inSeconds(120) }],
-  ])("that its producer chose is buried: %s", async (_, fields) => {
+  ])("is buried at the time that its producer set: %s", async (_, fields) => {
     const id = await queue.enqueueOne({ expiresAt: inSeconds(60), ...fields });
     expect(await db.run(reapExpired({ limit: 10 }))).toBe(0);
     await queue.query("update sluice.job set expires_at = now()");
@@ -149,7 +149,7 @@ describe("a job past its expiry", () => {
     expect(await db.run(reapExpired({ limit: 10 }))).toBe(0);
   });
 
-  test("of 30 days is buried, ready or waiting for its next attempt, and younger ones are not", async () => {
+  test("is buried after 30 days by default, whether it is ready or waits for a retry", async () => {
     const [first, second, third] = await queue.enqueue({}, {}, {});
     await queue.settle([await queue.claimOne()], { kind: "retry", message: "", retryInSeconds: 60 });
     const waiting = await makeOlder(queue, first?.id ?? "", 31);
@@ -160,13 +160,13 @@ describe("a job past its expiry", () => {
     expect(await queue.find(young)).toMatchObject({ status: "pending" });
   });
 
-  test("that was chosen later than 30 days is not buried before that", async () => {
+  test("is not buried after 30 days if its producer set a later time", async () => {
     const id = await makeOlder(queue, await queue.enqueueOne({ expiresAt: inSeconds(3600) }), 31);
     expect(await db.run(reapExpired({ limit: 10 }))).toBe(0);
     expect(await queue.claim()).toMatchObject([{ id }]);
   });
 
-  test("that is being processed may finish", async () => {
+  test("may finish while it is being processed", async () => {
     await queue.enqueueOne({ expiresAt: inSeconds(60) });
     const job = await queue.claimOne();
     await queue.query("update sluice.job set expires_at = now()");
@@ -175,21 +175,21 @@ describe("a job past its expiry", () => {
     expect(await queue.settle([job], complete)).toMatchObject([{ applied: true, status: "completed" }]);
   });
 
-  test("that was cancelled stays cancelled", async () => {
+  test("stays cancelled if it was cancelled before", async () => {
     const id = await queue.enqueueOne({ expiresAt: inSeconds(-1) });
     await db.run(cancel(id));
     expect(await db.run(reapExpired({ limit: 10 }))).toBe(0);
     expect(await queue.find(id)).toMatchObject({ status: "cancelled" });
   });
 
-  test("is one of at most as many as asked for", async () => {
+  test("is buried within the limit", async () => {
     await queue.enqueue(...times(25, () => ({ expiresAt: inSeconds(-1) })));
     const buried = [];
     for (let step = 0; step < 4; step++) buried.push(await db.run(reapExpired({ limit: 10 })));
     expect(buried).toEqual([10, 10, 5, 0]);
   });
 
-  test("is buried once by many reapers and claimers at once", async () => {
+  test("is buried once by many concurrent reapers and claimers", async () => {
     await queue.enqueue(...times(100, () => ({ expiresAt: inSeconds(-1) })));
     const [claims] = await Promise.all([
       Promise.all(times(4, () => queue.claim({ limit: 20 }))),

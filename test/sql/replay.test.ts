@@ -1,4 +1,4 @@
-// replay: dead jobs become pending again, one by one or many at once, and each replay is audited.
+// replay: dead jobs become pending again, one job or many in a call, and each replay is audited.
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   books,
@@ -26,21 +26,21 @@ async function bury(count: number, fields: Parameters<typeof queue.buryOne>[0] =
   return ids;
 }
 
-/** Dead because it used up its one attempt. */
+/** Makes a job that is dead because it used up its one attempt. */
 async function exhaust(): Promise<string> {
   const id = await queue.enqueueOne({ maxAttempts: 1 });
   await queue.settle([await queue.claimOne()], { kind: "retry", message: "busy" });
   return id;
 }
 
-/** Dead because its time had passed. */
+/** Makes a job that is dead because it expired. */
 async function expire(): Promise<string> {
   const id = await queue.enqueueOne({ expiresAt: new Date(Date.now() - 1000) });
   expect(await db.run(reapExpired({ limit: 10 }))).toBe(1);
   return id;
 }
 
-/** A time zone in which an hour is left out in ten days, at any time of the year. */
+/** A time zone whose clock skips an hour ten days from now, at any time of the year. */
 function zoneWithLostHour(): string {
   const dayOfYear = (inDays: number) => {
     const date = new Date(Date.now() + inDays * daySeconds * 1000);
@@ -50,8 +50,8 @@ function zoneWithLostHour(): string {
   return `STD0DST,J${dayOfYear(10)},J${dayOfYear(200)}`;
 }
 
-describe("one", () => {
-  test("starts again from its first attempt, and its history stays", async () => {
+describe("a replayed job", () => {
+  test("starts again from its first attempt and keeps its history", async () => {
     const id = await queue.buryOne({ payload: { n: 1 }, maxAttempts: 1 });
     const changed = await db.run(replay("ann", { id }));
     expect(changed).toMatchObject({
@@ -68,7 +68,7 @@ describe("one", () => {
     expect(await queue.find(id)).toMatchObject({ status: "completed", attempts: 1 });
   });
 
-  test("leaves an entry in the audit with what the job was", async () => {
+  test("has an audit entry with its state before", async () => {
     const id = await queue.buryOne();
     await isReplayed(id);
     expect(await newestAudit(db)).toMatchObject({
@@ -80,7 +80,7 @@ describe("one", () => {
     });
   });
 
-  test("takes a new payload, which the audit has beside the old one", async () => {
+  test("can get a new payload, and the audit has both payloads", async () => {
     const id = await queue.buryOne({ payload: { n: 1 } });
     const changed = await db.run(replay("ann", { id, payload: { n: 2 } }));
     expect(changed?.job.payload).toEqual({ n: 2 });
@@ -91,13 +91,13 @@ describe("one", () => {
     });
   });
 
-  test("is refused with a payload that is no object, and the job stays dead", async () => {
+  test("stays dead if the new payload is not an object", async () => {
     const id = await queue.buryOne();
     expect(await sqlState(queue.query("select sluice.replay('ann', $1, '[]')", [id]))).toBe("22023");
     expect(await queue.find(id)).toMatchObject({ status: "dead", payload: {} });
   });
 
-  test("that died of its expiry gets 30 days more", async () => {
+  test("that had expired gets 30 more days", async () => {
     const id = await expire();
     await isReplayed(id);
     const job = await queue.find(id);
@@ -106,7 +106,7 @@ describe("one", () => {
     expect(await queue.claim()).toMatchObject([{ id }]);
   });
 
-  test("gets as long when the session's clock leaves out an hour in these days", async () => {
+  test("gets as many hours when the session's clock skips an hour meanwhile", async () => {
     const id = await expire();
     await inSession(db.pool, async (client) => {
       await client.query(`set timezone to '${zoneWithLostHour()}'`);
@@ -116,7 +116,7 @@ describe("one", () => {
     expect(secondsFromNow(job.expiresAt)).toBeCloseTo(30 * daySeconds, -2);
   });
 
-  test("was isolated before and is not any more", async () => {
+  test("is no longer isolated", async () => {
     const id = await queue.enqueueOne({ maxAttempts: 1 });
     await queue.claimOne({ leaseSeconds: -1 });
     await queue.query("select sluice.reap_leases(10)");
@@ -133,7 +133,7 @@ describe("one", () => {
     expect(await queue.claimOne()).toMatchObject({ id, abandonments: 0 });
   });
 
-  test("that is not dead stays as it is, and nothing is audited", async () => {
+  test("must be dead: any other stays unchanged, and nothing is audited", async () => {
     const { dead, unknown, ...others } = await oneOfEach(db, queue);
     const audited = await queue.count("audit");
     for (const [state, id] of Object.entries(others)) {
@@ -145,7 +145,7 @@ describe("one", () => {
     expect([await isReplayed(dead), await isReplayed(dead)]).toEqual([true, false]);
   });
 
-  test("of several replays and a discard at the same time, one gets the job and one is audited", async () => {
+  test("is replayed or discarded once when several calls run concurrently, and audited once", async () => {
     const id = await queue.buryOne();
     const audited = await queue.count("audit");
     const answers = await Promise.all([
@@ -157,8 +157,8 @@ describe("one", () => {
   });
 });
 
-describe("many", () => {
-  test("are the oldest of a type, up to a count, over all its queues; one entry names them", async () => {
+describe("the jobs of a replay of many", () => {
+  test("are the oldest of a type, up to a count, across its queues; one audit entry names them", async () => {
     const ids = [...(await bury(2)), ...(await bury(1, { queue: "heavy" }))];
     const [later = ""] = await bury(1);
     await bury(1, { type: "other" });
@@ -178,7 +178,7 @@ describe("many", () => {
     });
   });
 
-  test("are only those that died of a reason, if one is given", async () => {
+  test("can be filtered by the reason of death", async () => {
     const [fatal = ""] = await bury(1);
     await exhaust();
     expect(await db.run(replayMany("ann", { type: "echo", reason: "exhausted", count: 10 }))).toEqual([
@@ -187,7 +187,7 @@ describe("many", () => {
     expect(await queue.find(fatal)).toMatchObject({ status: "dead" });
   });
 
-  test("are counted beforehand by the same rule, which changes nothing", async () => {
+  test("can be counted beforehand, which changes nothing", async () => {
     await bury(3);
     await exhaust();
     const audited = await queue.count("audit");
@@ -198,14 +198,14 @@ describe("many", () => {
     expect(await queue.count("audit")).toBe(audited);
   });
 
-  test("come back once each, though several replay them at the same time", async () => {
+  test("are each replayed once by concurrent calls", async () => {
     await bury(12);
     const answers = await Promise.all(times(6, () => db.run(replayMany("ann", { type: "echo", count: 12 }))));
     expect(answers.flat().reduce((sum, row) => sum + row.replayed, 0)).toBe(12);
     expect(await queue.claim()).toHaveLength(12);
   });
 
-  test("come back one after the other, so that a replay is not a second outage", async () => {
+  test("become due one after the other, at the given rate", async () => {
     const ids = await bury(3);
     await db.run(replayMany("ann", { type: "echo", count: 3, perMinute: 2 }));
     const [first, second, third] = await Promise.all(ids.map((id) => queue.find(id)));

@@ -1,4 +1,4 @@
-// An app's own database role: may enqueue and complete in its transactions, and nothing else, whatever it tries.
+// An app's database role: it can enqueue and complete in its transactions, and do nothing else.
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -76,7 +76,7 @@ describe("a role with USAGE and EXECUTE on three functions", () => {
     expect(await sqlState(app.query("update sluice.ready set attempt = 0"))).toBe("42501");
   });
 
-  test("can call no other function", async () => {
+  test("cannot call any other function", async () => {
     const callable = await queue.query(
       `select distinct proname as name from pg_proc
        where pronamespace = 'sluice'::regnamespace and has_function_privilege($1, oid, 'execute') order by 1`,
@@ -87,7 +87,7 @@ describe("a role with USAGE and EXECUTE on three functions", () => {
     expect(await sqlState(app.query("select sluice.settle('{}', '{}')"))).toBe("42501");
   });
 
-  test("makes nothing of its own in the schema", async () => {
+  test("cannot create anything in the schema", async () => {
     expect(await sqlState(app.query("create table sluice.mine (id int)"))).toBe("42501");
   });
 });
@@ -123,7 +123,7 @@ describe("a hostile search_path of the caller changes nothing", () => {
     expect(await queue.find(job.id)).toMatchObject({ status: "completed" });
   });
 
-  test("nor does one of the Worker's own session", async () => {
+  test("not in the Worker's session either", async () => {
     await queue.query("create schema trap; create table trap.ready (x int); create table trap.lease (x int)");
     const client = await db.pool.connect();
     await client.query("set search_path to trap, pg_catalog");

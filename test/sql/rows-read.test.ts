@@ -1,5 +1,5 @@
-// How many rows a claim reads for each one that it takes, whatever else waits: counted by the server in every scan of
-// every statement inside the call.
+// A claim reads few rows for each job that it takes, whatever else waits. The server counts the rows of every scan of every
+// statement inside the call.
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ClaimedRow, heldOf } from "../support/churn.ts";
@@ -23,13 +23,13 @@ const wide = [...commonTypes, rareType];
 const cases = [
   { types: ["mail"], limit: 100, most: 2.5 },
   { types: ["mail"], limit: 400, most: 2.5 },
-  // Several lanes are looked ahead into before any row is locked, twice where one of them has most of the work.
+  // With several lanes, a claim reads ahead before it locks rows, and twice if one lane has most of the jobs.
   { types: wide, limit: 100, most: 12 },
   { types: wide, limit: 1000, most: 7 },
 ];
 
 test.each(cases)(
-  "of $types.length types, a claim of $limit reads at most $most rows of `ready` for each, and one of `job`",
+  "a claim of $limit jobs of $types.length types reads at most $most rows of `ready` for each job, and one of `job`",
   async ({ types, limit, most }) => {
     for (let claim = 0; claim < 2; claim++) await client.query(claimText, [types, limit]);
     watch.take();

@@ -1,4 +1,4 @@
-// settle one: the answer to a puller who says what became of one job.
+// settle_one: a puller settles one job, and the answer shows that job.
 import { beforeEach, expect, test } from "vitest";
 import type { Outcome } from "../../src/core/job.ts";
 import { settleOne } from "../../src/core/sql/index.ts";
@@ -29,7 +29,7 @@ const outcomes: [Outcome, object][] = [
 ];
 
 test.each(outcomes)(
-  "%o is applied, and answered with the job as a look shows it",
+  "%o is applied, and the answer is the job as find shows it",
   async (outcome, expected) => {
     await queue.enqueueOne();
     const job = await queue.claimOne();
@@ -39,7 +39,7 @@ test.each(outcomes)(
   },
 );
 
-test("a lost lease changes nothing, and the answer shows what happened instead", async () => {
+test("settling under a lost lease changes nothing, and the answer shows the job's actual state", async () => {
   await queue.enqueueOne();
   const job = await queue.claimOne();
   const lost = { id: job.id, leaseKey: noLease };
@@ -55,7 +55,7 @@ test("a lost lease changes nothing, and the answer shows what happened instead",
   });
 });
 
-test("a job that does not exist is answered with null", async () => {
+test("the answer for a job that does not exist is null", async () => {
   const job = { id: "01900000-0000-7000-8000-000000000000", leaseKey: noLease };
   expect(await db.run(settleOne({ job, outcome: complete }))).toBe(null);
 });

@@ -1,4 +1,4 @@
-// settle: a whole batch of mixed outcomes in one call, each fenced by the key of its lease.
+// settle: one call applies a whole batch of mixed outcomes, each fenced by its lease key.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Held, Outcome, Settlement } from "../../src/core/job.ts";
 import { books, claim, reapLeases, settle } from "../../src/core/sql/index.ts";
@@ -41,7 +41,7 @@ describe("each outcome", () => {
     },
   );
 
-  test("retry: the job is pending again after the time asked for, and its error is kept", async () => {
+  test("retry: the job is pending again after the given time, and its error is kept", async () => {
     const { answer, job } = await settledAs(retry);
     expect(answer).toMatchObject({ status: "pending", applied: true });
     expect(job).toMatchObject({
@@ -67,24 +67,24 @@ describe("each outcome", () => {
     expect(job).toMatchObject({ status: "dead", deadReason: "fatal", errors: [{ message: "no use" }] });
   });
 
-  test("snooze: the job is pending again later, and no attempt is used up", async () => {
+  test("snooze: the job is pending again later, and the attempt is not counted", async () => {
     const { job } = await settledAs({ kind: "snooze", retryInSeconds: 60 }, { maxAttempts: 1 });
     expect(job).toMatchObject({ status: "pending", attempts: 0, errors: [] });
     expect(secondsFromNow(job.scheduledAt)).toBeCloseTo(60, -1);
   });
 
-  test("release: the job is pending at once, and no attempt is used up", async () => {
+  test("release: the job is pending at once, and the attempt is not counted", async () => {
     const { job } = await settledAs(release, { maxAttempts: 1 });
     expect(job).toMatchObject({ status: "pending", attempts: 0, errors: [] });
     expect(await queue.claim()).toMatchObject([{ id: job.id, attempt: 1 }]);
   });
 
-  test("an error of any length is kept up to its 4000th character", async () => {
+  test("an error message is kept up to its 4000th character", async () => {
     const { job } = await settledAs({ kind: "bury", message: "é".repeat(5000) });
     expect(job.errors[0]?.message).toBe("é".repeat(4000));
   });
 
-  test("a job of five attempts fails five times and is dead", async () => {
+  test("a job with five attempts is dead after five failures", async () => {
     const id = await queue.enqueueOne({ maxAttempts: 5 });
     for (let attempt = 1; attempt <= 5; attempt++)
       await queue.settle([await queue.claimOne()], { ...retry, retryInSeconds: 0 });
@@ -94,7 +94,7 @@ describe("each outcome", () => {
   });
 });
 
-test("1,000 mixed outcomes are settled in one call and answered in the order asked", async () => {
+test("1,000 mixed outcomes are settled in one call and answered in the order of the request", async () => {
   const outcomes: Outcome[] = [
     complete,
     { kind: "complete", output: { n: 1 } },
@@ -116,7 +116,7 @@ test("1,000 mixed outcomes are settled in one call and answered in the order ask
   expect([await queue.count("lease"), await queue.count("output")]).toEqual([0, 167]);
 });
 
-test("what is left of a partly settled batch stays in its lease", async () => {
+test("the unsettled jobs of a partly settled batch stay in their lease", async () => {
   const jobs = await claimNew(10);
   await queue.settle(jobs.slice(0, 4), complete);
   await queue.settle(jobs.slice(8), release);
@@ -124,10 +124,10 @@ test("what is left of a partly settled batch stays in its lease", async () => {
   expect(await db.run(books())).toMatchObject([{ completed: 8, pending: 2, leased: 0 }]);
 });
 
-describe("nothing is applied, and the answer says so", () => {
+describe("a settlement is not applied, and the answer says so,", () => {
   const refused = { status: null, applied: false };
 
-  test("for a key that the job was not claimed with", async () => {
+  test("for a lease key of another claim", async () => {
     const job = only(await claimNew(1));
     const later = { ...job, leaseKey: noLease };
     expect(await queue.settle([later], complete)).toMatchObject([refused]);
@@ -142,7 +142,7 @@ describe("nothing is applied, and the answer says so", () => {
     expect((await db.run(settle(settlements))).map((answer) => answer.applied)).toEqual([false, true, false]);
   });
 
-  test("for a job that was not in that lease", async () => {
+  test("for a job that is not in the lease", async () => {
     const [first] = await claimNew(1);
     const [second] = await claimNew(1);
     const crossed = { id: second?.id ?? "", leaseKey: first?.leaseKey ?? "" };
@@ -155,7 +155,7 @@ describe("nothing is applied, and the answer says so", () => {
     expect(await queue.settle([ghost], complete)).toMatchObject([refused]);
   });
 
-  test("when the same settlement comes a second time", async () => {
+  test("when it was applied before", async () => {
     const jobs = await claimNew(3);
     await queue.settle(jobs, complete);
     expect(await queue.settle(jobs, retry)).toMatchObject([refused, refused, refused]);
@@ -188,8 +188,8 @@ describe("nothing is applied, and the answer says so", () => {
   });
 });
 
-describe("at once", () => {
-  test("16 settlers with stale leases change nothing", async () => {
+describe("concurrent settles", () => {
+  test("with stale leases change nothing", async () => {
     const stale = await claimNew(50);
     await queue.settle(stale, release);
     const current = await queue.claim();
@@ -198,7 +198,7 @@ describe("at once", () => {
     expect(await queue.settle(current, complete)).toMatchObject(current.map(() => ({ applied: true })));
   });
 
-  test("settlers that race for the same lease settle each job once", async () => {
+  test("of the same lease settle each job once", async () => {
     for (let round = 0; round < 10; round++) {
       const jobs = await claimNew(60);
       const slices = [jobs.slice(0, 40), jobs.slice(20), jobs.slice(10, 50), jobs.toReversed()];
@@ -213,7 +213,7 @@ describe("at once", () => {
     expect({ settled: completed + dead, leased }).toEqual({ settled: enqueued, leased: 0 });
   });
 
-  test("who waits for another settler settles what that one left", async () => {
+  test("wait for each other, and the second settles what the first left", async () => {
     const jobs = await claimNew(10);
     await inSession(db.pool, async (first) => {
       await first.query("begin");
@@ -227,10 +227,10 @@ describe("at once", () => {
   });
 });
 
-describe("along with a claim", () => {
+describe("settlements that a claim carries", () => {
   const next = { queue: "default", types: ["echo"], limit: 2, leaseSeconds: 60 };
 
-  test("what comes along is settled, each answered in its place, and the next jobs are claimed", async () => {
+  test("are applied and answered in order, and the next jobs are claimed", async () => {
     const jobs = await claimNew(4);
     await queue.settle(jobs.slice(1, 2), release);
     const settlements: Settlement[] = [
@@ -250,7 +250,7 @@ describe("along with a claim", () => {
     expect(await db.run(books())).toMatchObject([{ enqueued: 4, completed: 3, pending: 0, leased: 1 }]);
   });
 
-  test("a place that it frees is free for the claim", async () => {
+  test("free room under a concurrency limit for the same claim", async () => {
     await queue.enqueue({}, {});
     const limited = { ...next, types: [{ type: "echo", limits: { concurrency: 1 } }] };
     const first = await db.run(claim(limited));
@@ -259,7 +259,7 @@ describe("along with a claim", () => {
     expect((await db.run(claim(limited, settlements))).jobs).toHaveLength(1);
   });
 
-  test("a claim that finds nothing settles all the same", async () => {
+  test("are applied even if the claim finds nothing", async () => {
     const jobs = await claimNew(3);
     const settlements = jobs.map((job) => ({ job, outcome: complete }));
     expect(await db.run(claim(next, settlements))).toMatchObject({
@@ -270,7 +270,7 @@ describe("along with a claim", () => {
   });
 });
 
-test("two claims of two types each are settled as one, into a packed row for each type", async () => {
+test("two claims of two types each are settled in one call, into one packed row for each type", async () => {
   await queue.enqueue(...times(12, (n) => ({ type: n % 2 ? "a" : "b" })));
   const claimSix = () => queue.claim({ types: ["a", "b"], limit: 6 });
   const jobs = [...(await claimSix()), ...(await claimSix())];

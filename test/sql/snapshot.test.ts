@@ -1,4 +1,4 @@
-// snapshot: the whole queue in one row, the same as its books and its tables say.
+// snapshot: the state of all queues in one row. It matches the books and the tables.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Group, Snapshot } from "../../src/core/snapshot.ts";
 import {
@@ -27,9 +27,9 @@ beforeEach(() => emptyQueue(db.pool));
 
 const look = async (): Promise<Snapshot> => await db.run(snapshot());
 const oldestDue = async (): Promise<number | null> => only((await look()).groups).oldestDueSeconds;
-const watched = () => db.run(recordRound({ kind: "watch", ms: 0, report: {} }));
+const recordWatch = () => db.run(recordRound({ kind: "watch", ms: 0, report: {} }));
 
-test("of an empty queue is empty", async () => {
+test("the snapshot of an empty queue is empty", async () => {
   expect(await look()).toMatchObject({
     ...{ groups: [], minutes: [], rounds: [], recentRounds: [], runningSince: null, openBreakers: [] },
     ...{ liveWorkers: 0, expiredLeaseSeconds: 0, claimMs: null, enqueueErrors: [] },
@@ -37,10 +37,10 @@ test("of an empty queue is empty", async () => {
   });
 });
 
-describe("its groups", () => {
+describe("the groups", () => {
   const withoutAge = ({ oldestDueSeconds: _, ...group }: Group) => group;
 
-  test("are the books, with entries folded, in part or not at all", async () => {
+  test("equal the books, with all, some or none of the entries folded", async () => {
     await queue.enqueue(
       ...times(12, (n) => ({ type: n % 2 ? "a" : "b", queue: n % 3 ? "default" : "heavy", priority: n % 4 })),
       { type: "a", expiresAt: new Date(Date.now() - 1000) },
@@ -62,25 +62,25 @@ describe("its groups", () => {
 });
 
 describe("the oldest due job", () => {
-  test("waits from its creation on", async () => {
+  test("waits since its creation", async () => {
     await makeOlder(queue, await queue.enqueueOne(), 2);
     expect(await oldestDue()).toBeCloseTo(2 * 86_400, -2);
   });
 
-  test("is none while all are scheduled, being processed or done", async () => {
+  test("is null while all jobs are scheduled, processing or done", async () => {
     await queue.enqueue({}, { delaySeconds: 60 });
     await queue.claim();
     expect(await oldestDue()).toBeNull();
   });
 
-  test("is also one whose time came while no claim looked", async () => {
+  test("can be a scheduled job whose time has come", async () => {
     await queue.enqueueOne({ delaySeconds: 60 });
     await queue.query("update sluice.scheduled set run_at = now() - interval '10 minutes'");
     expect(await oldestDue()).toBeCloseTo(600, 0);
   });
 
-  test("waits from its scheduled time on once a claim has promoted it", async () => {
-    await watched();
+  test("waits since its scheduled time once a claim has made it ready", async () => {
+    await recordWatch();
     const later = await queue.enqueueOne({ delaySeconds: 60 });
     await queue.query("update sluice.scheduled set run_at = now() - interval '10 minutes'");
     await queue.query("update sluice.job set scheduled_at = now() - interval '10 minutes' where id = $1", [
@@ -93,18 +93,21 @@ describe("the oldest due job", () => {
     expect(await oldestDue()).toBeCloseTo(600, 0);
   });
 
-  test.each(["retried", "replayed"])("that was %s waits no longer than since it came back", async (how) => {
-    const id = await queue.enqueueOne();
-    const job = await queue.claimOne();
-    if (how === "replayed") await queue.settle([job], { kind: "bury", message: "" });
-    const old = await makeOlder(queue, id, 2);
-    await watched();
-    if (how === "replayed") await db.run(replay("ann", { id: old }));
-    else await queue.settle([{ ...job, id: old }], { kind: "retry", message: "", retryInSeconds: 0 });
-    expect(await oldestDue()).toBeLessThan(10);
-    await watched();
-    expect(await oldestDue()).toBeLessThan(10);
-  });
+  test.each(["retried", "replayed"])(
+    "waits only since it became pending again when it was %s",
+    async (how) => {
+      const id = await queue.enqueueOne();
+      const job = await queue.claimOne();
+      if (how === "replayed") await queue.settle([job], { kind: "bury", message: "" });
+      const old = await makeOlder(queue, id, 2);
+      await recordWatch();
+      if (how === "replayed") await db.run(replay("ann", { id: old }));
+      else await queue.settle([{ ...job, id: old }], { kind: "retry", message: "", retryInSeconds: 0 });
+      expect(await oldestDue()).toBeLessThan(10);
+      await recordWatch();
+      expect(await oldestDue()).toBeLessThan(10);
+    },
+  );
 
   test("is found in each queue, type and priority", async () => {
     for (const [priority, days] of [
@@ -125,11 +128,11 @@ describe("the oldest due job", () => {
   });
 });
 
-test("the recent minutes are what happened in the last hour, folded or not", async () => {
+test("the recent minutes count what happened in the last hour, folded or not", async () => {
   const minute = (ago: number) => new Date((Math.floor(Date.now() / 60_000) - ago) * 60_000);
   const [longAgo, first, second] = [minute(62), minute(20), minute(15)];
   await queue.enqueue(...times(3, () => ({})), { type: "other" });
-  await queue.query("update sluice.ledger set at = $1", [first]); // now: a claim may fold it
+  await queue.query("update sluice.ledger set at = $1", [first]); // before a claim can fold it
   await queue.settle(await queue.claim(), complete);
   await queue.query("update sluice.ledger set at = $1 where leased <> 0", [second]);
   await queue.query("insert into sluice.ledger (at, lane, failed) select $1, lane, 7 from sluice.lane", [
@@ -144,7 +147,7 @@ test("the recent minutes are what happened in the last hour, folded or not", asy
   expect(await minutesOf()).toEqual(expected);
   await db.run(foldLedger({ limit: 100 }));
   expect(await minutesOf()).toEqual(expected);
-  // The pair with fewer jobs goes into "other" when only one is shown.
+  // When only one pair is shown, the one with fewer jobs is in "other".
   expect((await minutesOf(1)).map(({ queue, type, enqueued }) => [queue, type, enqueued])).toEqual([
     ["default", "echo", 3],
     ["other", "other", 1],
@@ -152,7 +155,7 @@ test("the recent minutes are what happened in the last hour, folded or not", asy
   ]);
 });
 
-test("its minutes are summed between the starts of the windows that a watcher asks for", async () => {
+test("the minutes are summed between the starts of the windows that a watcher asks for", async () => {
   const minute = (ago: number) => new Date((Math.floor(Date.now() / 60_000) - ago) * 60_000);
   await queue.enqueueOne();
   await queue.query("delete from sluice.ledger");
@@ -174,7 +177,7 @@ test("its minutes are summed between the starts of the windows that a watcher as
   expect((await lookBy([])).minutes).toEqual([]);
 });
 
-test("it knows the newest round of each kind, and the latest five", async () => {
+test("the rounds are the newest of each kind and the latest five", async () => {
   for (let n = 0; n < 7; n++)
     await db.run(recordRound({ kind: "drain", queue: "default", ms: 5, report: { claimed: n } }));
   await db.run(recordRound({ kind: "reap", ms: 5, report: { end: "error", message: "no" } }));
@@ -197,7 +200,7 @@ test("it knows the newest round of each kind, and the latest five", async () => 
   expect(at.getTime() - (runningSince?.getTime() ?? 0)).toBeCloseTo(180_000, -3);
 });
 
-test("a claim's time is the median of the rounds of the last five minutes", async () => {
+test("the claim time is the median of the rounds of the last five minutes", async () => {
   for (const claimMs of [1000, 4, 8, 100, null])
     await db.run(recordRound({ kind: claimMs === 4 ? "nudge" : "drain", ms: 5, report: { claimMs } }));
   await queue.query(
@@ -206,7 +209,7 @@ test("a claim's time is the median of the rounds of the last five minutes", asyn
   expect((await look()).claimMs).toBe(8);
 });
 
-test("a worker counts once while it holds a live lease, and a lease that ran out is overdue", async () => {
+test("a worker with live leases counts once, and a lease that ran out is overdue", async () => {
   await queue.enqueue(...times(5, () => ({})));
   for (const worker of ["a", "a", "b"]) await queue.claimOne({ worker });
   await queue.claimOne({ worker: "gone", leaseSeconds: -30 });
@@ -215,7 +218,7 @@ test("a worker counts once while it holds a live lease, and a lease that ran out
   expect(expiredLeaseSeconds).toBeCloseTo(30, 0);
 });
 
-test("it names the open breakers and the health of each table, a day's partitions under their table's name", async () => {
+test("it has the open breakers and the health of each table, with all partitions under the table's name", async () => {
   await db.run(openBreaker("mail"));
   const { openBreakers, tables, at } = await look();
   expect(openBreakers).toEqual([{ type: "mail", openedAt: expect.any(Date) }]);
@@ -226,8 +229,8 @@ test("it names the open breakers and the health of each table, a day's partition
   expect(new Set(names).size).toBe(names.length);
 });
 
-describe("how long jobs took", () => {
-  const took = async () => {
+describe("the durations", () => {
+  const readDurations = async () => {
     await db.run(foldLedger({ limit: 1000 }));
     const { buckets, bounds } = await db.run(durations({ pairs: 10 }));
     return buckets.map(({ measure, bucket, jobs, seconds }) => ({
@@ -235,7 +238,7 @@ describe("how long jobs took", () => {
     }));
   };
 
-  test("is counted by how long they waited for their first claim and were processed after it", async () => {
+  test("count how long jobs waited for their first claim and how long they were processed", async () => {
     await queue.enqueue(...times(3, () => ({})));
     const first = await queue.claim({ limit: 3 });
     await queue.query("update sluice.lease set started_at = now() - interval '7 s'");
@@ -245,7 +248,7 @@ describe("how long jobs took", () => {
     expect(late?.id).toBe(old);
     await queue.settle(late ? [late] : [], { kind: "retry", message: "", retryInSeconds: 0 });
     await queue.settle(await queue.claim(), complete);
-    expect(await took()).toMatchObject([
+    expect(await readDurations()).toMatchObject([
       { measure: "processing", jobs: 1, atMost: 0.05 },
       { measure: "processing", jobs: 3, atMost: 10, seconds: 21 },
       { measure: "waiting", jobs: 3, atMost: 0.05 },
@@ -253,7 +256,7 @@ describe("how long jobs took", () => {
     ]);
   });
 
-  test("begins when a delayed job is due, not when it was enqueued", async () => {
+  test("begin when a delayed job is due, not when it was enqueued", async () => {
     const due = await makeOlder(queue, await queue.enqueueOne({ delaySeconds: 60 }), 2);
     await makeOlder(queue, await queue.enqueueOne(), 3);
     await queue.query("update sluice.scheduled set run_at = now() - interval '20 s'");
@@ -262,14 +265,14 @@ describe("how long jobs took", () => {
     expect(jobs).toHaveLength(2);
     await db.run(extend(jobs.slice(1), { seconds: 600 }));
     await queue.settle(jobs, complete);
-    expect((await took()).filter(({ measure }) => measure === "waiting")).toMatchObject([
+    expect((await readDurations()).filter(({ measure }) => measure === "waiting")).toMatchObject([
       { jobs: 1, atMost: 30, seconds: 20 },
       { jobs: 1, atMost: undefined },
     ]);
   });
 });
 
-test("enqueue errors are summed by the minute for an hour, and pruned", async () => {
+test("enqueue errors of the last hour are summed by minute, and old ones are pruned", async () => {
   await db.run(recordEnqueueErrors(2));
   await db.run(recordEnqueueErrors(3));
   await queue.query(
@@ -280,7 +283,7 @@ test("enqueue errors are summed by the minute for an hour, and pruned", async ()
   expect(await queue.count("enqueue_error")).toBe(3);
 });
 
-test("with a day of minutes and a week of rounds behind it, it reads the totals, an hour, and the latest rounds", async () => {
+test("after a day of minutes and a week of rounds, it reads only the totals, an hour, and the latest rounds", async () => {
   await queue.enqueue(...times(12, (n) => ({ type: `type-${n}` })));
   const client = await db.pool.connect();
   await fillBooks(client);

@@ -1,5 +1,5 @@
-// What a job writes to the database's log: it is what a commit waits for, what a replica receives and what a provider
-// bills. The server counts the bytes of each call, so they are the same on every machine.
+// What a job writes to the write-ahead log: commits wait for it, replicas receive it and providers bill it. The server
+// counts the bytes of each call, so they are the same on every machine.
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { claimText, enqueueText, heldJobs, newJobs, settleText, settleValues } from "../support/churn.ts";
@@ -14,15 +14,15 @@ afterAll(() => client.end());
 const batches = 50;
 const batchSize = 100;
 
-test("in a batch of 100, a job costs at most 600 bytes of log to enqueue and 250 to claim and complete", async () => {
+test("in a batch of 100, a job writes at most 600 bytes of log for its enqueue and 250 for claim and completion", async () => {
   const bytes = { enqueue: 0, finish: 0 };
   for (let batch = 0; batch < batches; batch++)
     bytes.enqueue += (await measure(client, enqueueText, [newJobs(batchSize)])).walBytes;
   for (let batch = 0; batch < batches; batch++) {
     bytes.finish += (await measure(client, claimText, [batchSize])).walBytes;
-    const held = await heldJobs(client);
-    expect(held.ids).toHaveLength(batchSize);
-    bytes.finish += (await measure(client, settleText, settleValues(held))).walBytes;
+    const batch = await heldJobs(client);
+    expect(batch.ids).toHaveLength(batchSize);
+    bytes.finish += (await measure(client, settleText, settleValues(batch))).walBytes;
   }
   expect(bytes.enqueue / batches / batchSize).toBeLessThanOrEqual(600);
   expect(bytes.finish / batches / batchSize).toBeLessThanOrEqual(250);

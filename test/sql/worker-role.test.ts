@@ -1,5 +1,5 @@
-// The least that the Worker needs: a role that owns nothing, in a database whose owner is no superuser, as on Neon. Under
-// it the audit is append-only. That all of the Worker runs under such a role is shown by test/worker and contract.test.ts.
+// The Worker's role owns nothing, in a database whose owner is no superuser, as on Neon. Under it the audit is append-only.
+// test/worker and contract.test.ts show that the whole Worker runs under such a role.
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 describe("under the Worker's role", () => {
-  test("jobs live their whole life", () => wholeLife(asWorker));
+  test("jobs pass through every state", () => wholeLife(asWorker));
 
   test("days are added and dropped", async () => {
     const day = await addPastDay(verbsOf(asOwner), 9);
@@ -74,7 +74,7 @@ describe("under the Worker's role", () => {
     "select key_hash from sluice.api_key",
     "select sluice.grant_worker('public')",
     `set role ${owner}`,
-  ])("the audit is not got round: %s", async (text) => {
+  ])("the audit cannot be bypassed: %s", async (text) => {
     await asWorker.run(pause("ann", { type: "echo" }));
     const entries = await asWorker.run(listAudit({ limit: 1000 }));
     expect(await sqlState(asWorker.pool.query(text))).toBe("42501");
@@ -83,7 +83,7 @@ describe("under the Worker's role", () => {
 });
 
 describe("a migration", () => {
-  test("renews the rights: no more and no less than this version has", async () => {
+  test("sets the role's rights to exactly those of this version", async () => {
     const rights = await rightsOf(worker);
     await asOwner.pool.query(`revoke execute on function sluice.claim from ${worker}`);
     await asOwner.pool.query(`grant execute on function sluice.write_audit to ${worker}`);
@@ -95,7 +95,7 @@ describe("a migration", () => {
     expect(await rightsOf(worker)).toEqual(rights);
   });
 
-  test("passes over a role that is gone", async () => {
+  test("ignores a role that no longer exists", async () => {
     await asOwner.pool.query("insert into sluice.worker_role values ('nobody_of_that_name')");
     await asOwner.pool.query("select sluice.renew_worker_rights()");
   });
@@ -105,7 +105,7 @@ test.each([
   ["owns the tables", () => owner],
   ["is a superuser", () => "sluice"],
   ["may write every table", () => "pg_write_all_data"],
-])("a role that %s is refused as the Worker's", async (_, role) => {
+])("grant_worker refuses a role that %s", async (_, role) => {
   expect(await sqlState(asOwner.pool.query("select sluice.grant_worker($1)", [role()]))).toBe("0LP01");
 });
 
