@@ -1,31 +1,28 @@
--- The tables of the queue. docs/engine.md tells why they are cut this way; in one sentence: what is claimed is
--- deleted from a narrow table whose dead rows all lie to the left of a cursor, and what is long-lived is
--- written once. A job's state is the table that it is in.
+-- The tables of the queue. A job's state is the table that it is in. A claim deletes rows from a narrow table whose dead
+-- rows all lie before a cursor. Long-lived rows are written once. docs/engine.md explains why.
 --
 -- Names are unqualified: the runner sets the search_path to the schema that the deployment chose.
 
--- A lane is the unit that pausing, limits and breakers choose: they never filter rows. Two transactions that
--- meet a new (queue, type, priority) at once each make a lane of their own rather than wait for each other;
--- both are good, and later jobs use the older one. Jobs that were abandoned go on in lanes from which so many are claimed
--- at once, and nothing else with them: first a group, then one alone (reap_leases).
+-- A lane is a combination of queue, type and priority. Pausing, limits and breakers choose lanes and never filter rows.
+-- Two transactions that need the same new lane may each make one, rather than wait for each other. Both lanes work, and
+-- later jobs use the older one. Isolated jobs have lanes of their own (reap_leases).
 create table lane (
   lane     int generated always as identity primary key,
   queue    text not null check (queue ~ '^[a-z][a-z0-9_.-]{0,62}$'),
   type     text not null check (type ~ '^[a-z][a-z0-9_.-]{0,62}$'),
   priority smallint not null check (priority between 0 and 9),
-  group_size smallint not null default 0 -- of isolated jobs; 0: any number
+  group_size smallint not null default 0 -- isolated jobs are claimed in groups of this size; 0: not a lane of isolated jobs
 );
 create index lane_by_name on lane (queue, priority, type, group_size, lane);
 
--- What columns of the tables that jobs move through can hold. A check constraint of a table is parsed and planned anew by
--- every statement that meets it, that of a domain once in a session: these cost nothing that can be told from noise
--- (docs/decisions/constraints.md). For the rest of what is impossible inspect.sql looks, and the tests have constraints
--- (test/support/checks.sql).
+-- Limits of columns in the tables that jobs move through. Postgres plans a table's check constraint again for every
+-- statement, and that of a domain once in a session, so these cost nothing (docs/decisions/constraints.md). inspect.sql
+-- looks for other impossible states. The tests add real constraints (test/support/checks.sql).
 create domain allowed_attempts as smallint check (value between 1 and 20);
 create domain payload_object as jsonb check (jsonb_typeof(value) = 'object');
 create domain some_ids as uuid[] check (cardinality(value) > 0);
 
--- What a job is: written once by the enqueue. One partition a day by id, so that old days are dropped, not deleted.
+-- What a job is. The enqueue writes it once. There is one partition for each day of ids, so that old days can be dropped.
 create table job (
   id              uuid not null primary key,
   lane            int not null,
@@ -40,7 +37,7 @@ create table job (
 ) partition by range (id);
 create table job_default partition of job default;
 
--- pending, due now. `seq` is given anew whenever a job becomes ready: dead rows lie to the left of live ones.
+-- pending and due. A job gets a new `seq` whenever it becomes ready, so dead rows lie before live ones.
 create table ready (
   seq     bigint not null,
   id      uuid not null,
@@ -48,7 +45,7 @@ create table ready (
   attempt smallint not null default 0,
   abandonments smallint not null default 0
 ) with (
-  -- Every claim leaves dead rows; a small fixed threshold lets vacuum follow whatever the backlog's size is.
+  -- Every claim leaves dead rows. With a small threshold vacuum keeps up at any size of the backlog.
   autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
   autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0
 );
@@ -56,7 +53,7 @@ create sequence ready_seq;
 create unique index ready_in_order on ready (lane, seq);
 create unique index ready_by_id on ready (id);
 
--- pending, due later: a producer's delay and a retry's backoff alike.
+-- pending and due later: a delay or a backoff.
 create table scheduled (
   run_at  timestamptz not null,
   id      uuid not null,
@@ -67,11 +64,10 @@ create table scheduled (
 create index scheduled_in_order on scheduled (run_at);
 create unique index scheduled_by_id on scheduled (id);
 
--- processing: one row for each claimed batch and lane. Whoever settles or extends shows the lease's key (lease-key.sql):
--- its first half rises with every claim, replay included, and its second half cannot be guessed. Extending some of a
--- lease's jobs splits them off under the same key, so it is not unique.
+-- processing: one row for each claimed batch and lane. A settle or extend must show the lease's key (lease-key.sql). The
+-- key is not unique: extending some jobs of a lease splits them off under the same key.
 create table lease (
-  lock_order bigint generated always as identity, -- the order in which those who wait for several lock them
+  lock_order bigint generated always as identity, -- statements that lock several rows of one key lock them in this order
   key        uuid not null,
   deadline   timestamptz not null,
   started_at timestamptz not null,
@@ -85,12 +81,12 @@ create table lease (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 create sequence lease_generation;
-create sequence claim_count; -- tells when cursors are to be moved
+create sequence claim_count; -- decides when claims advance the cursors
 create index lease_by_key on lease (key);
 create index lease_by_deadline on lease (deadline);
 
--- completed: one packed row for each settled batch and lane, split by the ids' 65-second buckets so that one job is
--- found by its id. Partitioned by day as `job` is.
+-- completed: one packed row for each settled batch and lane. Rows are split by the first 32 bits of their ids, which
+-- change every 65 seconds, so that a short index scan finds one job. Partitioned by day, as `job` is.
 create table done (
   hi_id       uuid not null,
   lo_id       uuid not null,
@@ -103,7 +99,7 @@ create table done (
 create index done_by_id on done (hi_id, lo_id);
 create table done_default partition of done default;
 
--- What completed jobs returned; most return nothing.
+-- The outputs of completed jobs. Most jobs have none.
 create table output (
   id     uuid not null primary key,
   output jsonb not null
@@ -141,13 +137,13 @@ create table job_tag (
 );
 create index job_tag_by_id on job_tag (id);
 
--- Days whose partitions were dropped, until what hung on their jobs is pruned too.
+-- Days whose partitions were dropped. A row stays until everything else that belonged to their jobs is pruned.
 create table dropped_day (
   day     date primary key,
   next_id uuid not null -- pruned up to here
 );
 
--- Expiry times that a producer chose. All others follow from the id. A row outlives its job and is swept in time.
+-- Expiry times that a producer chose. All others follow from the id. A row may outlive its job; the reaper removes it.
 create table expiry (
   expires_at timestamptz not null,
   id         uuid not null
@@ -162,9 +158,9 @@ create table idempotency (
 );
 create index idempotency_by_expiry on idempotency (expires_at);
 
--- The books: each statement that moves jobs appends one row for each lane, so that nobody waits for a counter and a
--- rollback takes its entries along. They are folded into `tally`: a row for each lane with all there ever was, and one
--- for each minute of the last day.
+-- The books. Each statement that moves jobs appends one row for each lane, so nobody waits for a counter, and a rollback
+-- removes its entries. fold_ledger adds them up in `tally`: one total for each lane, and one row for each minute of the
+-- last day.
 create table ledger (
   at        timestamptz not null default now(),
   lane      int not null,
@@ -177,15 +173,15 @@ create table ledger (
   dead      int,
   discarded int,
   cancelled int,
-  expired   int, -- buried because their time had passed; among the dead too
-  processing_seconds real, -- of the completed ones, from claim to settlement
-  waiting_seconds    real[] -- of each job that was claimed for the first time, from when it was due
+  expired   int, -- dead because they expired; they count as dead too
+  processing_seconds real, -- of the completed jobs together, from claim to settle
+  waiting_seconds    real[] -- for each job that was claimed for the first time: from when it was due to its claim
 ) with (
   toast_tuple_target = 8160, -- the times of a thousand jobs stay in the row
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 create table tally (
-  minute    timestamptz not null, -- '-infinity': all there ever was
+  minute    timestamptz not null, -- '-infinity': the total
   lane      int not null,
   enqueued  bigint not null,
   pending   bigint not null,
@@ -200,7 +196,7 @@ create table tally (
   primary key (minute, lane)
 );
 
--- How long jobs waited for their first claim and were processed, as histograms.
+-- Histograms of how long jobs waited for their first claim, and how long they were processed.
 create table duration (
   lane    int not null,
   measure text not null check (measure in ('waiting', 'processing')),
@@ -218,24 +214,23 @@ create table pause (
   primary key (kind, name)
 );
 
--- Where the cursors stand, and what was seen when they were last moved. The newest row counts: an advance writes the
--- next one and removes the one that it read. So nobody updates a row that every claim reads, and what a pinned
--- snapshot keeps of it lies to the left.
+-- The cursors, and what the last advance read. The newest row counts: an advance inserts the next row and deletes the one
+-- that it read. So no row that every claim reads is updated, and dead rows lie before the newest one.
 create table cursors (
   id            bigint generated always as identity primary key,
-  cursor_seqs          bigint[] not null, -- of each lane, by its number; past the end: 0
+  cursor_seqs          bigint[] not null, -- by the lane's number; 0 for lanes past the end
   scheduled_cursor timestamptz not null,
-  seq           bigint not null, -- the last one given out
-  at            timestamptz not null, -- the clock
+  seq           bigint not null, -- the last one given out at that time
+  at            timestamptz not null, -- the clock at that time
   passable_at   timestamptz not null, -- how far the next advance may move scheduled_cursor
-  open_writers       text[] not null, -- transactions that may hold back rows up to there
-  claims        bigint not null -- how many there were
+  open_writers       text[] not null, -- transactions that may still commit rows up to `seq`
+  claims        bigint not null -- claim_count at that time
 ) with (toast_tuple_target = 8160); -- hundreds of lanes stay in the row
--- A transaction that cursors have passed while it was open, and where they stood before; or one that found the cursor of
--- `scheduled` ahead of its own rows, because the clock had stepped back (keep_reachable).
+-- A gap: a transaction that was open when cursors passed it, with the positions before. Or one whose own rows lie before
+-- the cursor of `scheduled`, because the clock had stepped back (keep_reachable).
 create table cursor_gap (
   writer        text primary key,
-  cursor_seqs          bigint[], -- null: none was passed
+  cursor_seqs          bigint[], -- null: no cursor of a lane passed it
   scheduled_cursor timestamptz not null
 );
 
@@ -245,7 +240,7 @@ create table sweep (
   page       bigint not null
 );
 
--- What a producer asks for; null is the default of each field.
+-- What a producer asks for. Null stands for the default.
 create type new_job as (
   type            text,
   payload         jsonb,
@@ -323,11 +318,11 @@ create type settled_job as (
 );
 
 
--- What drains keep in the database: the state of limits and breakers, and a record of each round.
+-- The state of limits and breakers, and a record of each round.
 
--- For a limited type: which leases count against its concurrency, and when how many were started. The newest row
--- counts; a claimer of the type writes the next one under the type's advisory lock and removes the one it read. So
--- nobody updates a row that others read, and under a pinned snapshot only the right end of the index is touched.
+-- For a limited type: which leases count against its concurrency, and how many jobs started when. The newest row counts. A
+-- claim of the type inserts the next row under the type's advisory lock, and deletes the one that it read. So no row that
+-- others read is updated, and while the database is pinned only the right end of the index is read.
 create table limit_state (
   type        text not null,
   id          bigint generated always as identity,
@@ -337,16 +332,15 @@ create table limit_state (
   primary key (type, id)
 );
 
--- A type's circuit breaker: open while it was not closed since it was opened. Once closed it lets jobs through by steps of
--- growing size, until the type has shown that it works.
+-- A type's circuit breaker. It is open while closed_at is null. After it has closed, it lets jobs through in growing steps.
 create table breaker (
   type       text primary key,
   opened_at  timestamptz not null,
-  probed_at  timestamptz not null, -- when a job was last let through
+  probed_at  timestamptz not null, -- when the last probe was claimed
   closed_at  timestamptz,
-  step       smallint default 1, -- how many jobs may be claimed next; null: as many as there are
+  step       smallint default 1, -- how many jobs the next claim may take; null: no limit
   step_lease uuid, -- the claim that took the last step
-  probe_id   uuid, -- the job that was let through: it is the next probe too, until it ends
+  probe_id   uuid, -- the last probe; the same job is probed again until it ends
   check (closed_at >= opened_at),
   check (step = 1 or closed_at is not null)
 );
@@ -361,16 +355,16 @@ create table round (
   completed  int not null default 0,
   failed     int not null default 0,
   released   int not null default 0,
-  lost       int not null default 0, -- settled too late: the lease had run out
-  claim_ms   float8, -- how long a claim of it took, on the average; null: it made none
+  lost       int not null default 0, -- settled too late: the lease was lost
+  claim_ms   float8, -- the average time of its claims; null: it made none
   reason     text not null, -- why it ended: empty, time, subrequests, error; done
   message    text, -- of an error
-  steps      jsonb, -- of a reap round: what each step did, and how long it took
+  steps      jsonb, -- of a reap or watch round: what each step did, and how long it took
   check (ended_at >= started_at)
 );
 create index round_by_kind on round (kind, id);
 
--- Enqueues over HTTP that were answered with a 5xx or refused for depth: each isolate writes its count now and then.
+-- Enqueues over HTTP that got a 5xx or were refused for depth. Each isolate writes its count from time to time.
 create table enqueue_error (
   at     timestamptz not null default now(),
   errors int not null check (errors > 0)
@@ -378,7 +372,7 @@ create table enqueue_error (
 create index enqueue_error_in_order on enqueue_error (at);
 
 
--- Who may call the API, and what they did to the place.
+-- API keys and the audit log.
 
 create table api_key (
   id                    uuid primary key,
@@ -389,7 +383,7 @@ create table api_key (
   rate_limit_per_second int not null default 1000 check (rate_limit_per_second > 0),
   created_at            timestamptz not null default now(),
   revoked_at            timestamptz,
-  last_used_at          timestamptz, -- to the minute
+  last_used_at          timestamptz, -- exact to a minute
   check (job_types is null or role = 'producer')
 );
 
@@ -411,27 +405,27 @@ begin
 end $$;
 create trigger audit_is_append_only before update or delete or truncate on audit
 for each statement execute function refuse_change();
--- Always: a session that plays a replica (session_replication_role) skips ordinary triggers.
+-- "always": a session with session_replication_role = replica skips ordinary triggers.
 alter table audit enable always trigger audit_is_append_only;
 
--- Roles that the Worker connects as: each migration renews what they may do (functions/worker-role.sql).
+-- Roles for Workers. Each migration renews their rights (functions/worker-role.sql).
 create table worker_role (
   name text primary key
 );
 
 
--- Alarms: what is wrong and since when, and the notices of it on their way to their targets.
+-- Alarms, and the notices that are sent to targets.
 
 create table alarm (
   alarm        text not null,
   queue        text, -- null: all
   job_type     text, -- null: all
-  version      bigint not null, -- a watcher changes only what it has seen
+  version      bigint not null, -- a watcher changes only the version that it has read
   phase        text not null check (phase in ('ok', 'pending', 'firing')),
   since        timestamptz not null, -- when the trouble was first seen
   changed_at   timestamptz not null,
-  recent       boolean[] not null, -- which of the last rounds were bad, until it fires
-  clear_rounds int not null, -- clearly good ones in a row, while it fires
+  recent       boolean[] not null, -- before it fires: which of the last rounds were bad
+  clear_rounds int not null, -- while it fires: how many clearly good rounds in a row
   notified     text not null check (notified in ('ok', 'firing')), -- what the targets were last notified of
   notified_at  timestamptz,
   severity     text not null check (severity in ('critical', 'warning', 'info')),
@@ -441,18 +435,18 @@ create table alarm (
 );
 create unique index alarm_by_key on alarm (alarm, queue, job_type) nulls not distinct;
 
--- One for each notice and target. It is written by the statement that changes the alarm, so a watcher that dies
--- between raising and delivering loses nothing.
+-- One row for each notice and target. The statement that changes the alarm writes it, so a watcher that dies before it
+-- delivers loses nothing.
 create table delivery (
   seq         bigint generated always as identity primary key,
   id          uuid not null unique, -- the webhook-id, the same for all tries
   target      text not null,
-  about       text not null, -- the alarm, its queue and type: of these a target hears in order
+  about       text not null, -- the alarm, its queue and type: a target gets notices about one of these in order
   notice      jsonb not null,
   created_at  timestamptz not null default now(),
   state       text not null default 'pending' check (state in ('pending', 'delivered', 'given_up')),
-  tries       int not null default 0, -- fences: only the latest try may say how it ended
-  next_try_at timestamptz not null default now(), -- while it is tried: when its deliverer is taken for dead
+  tries       int not null default 0, -- a fence: only the latest try may record its result
+  next_try_at timestamptz not null default now(), -- during a try: when another deliverer may take it
   ended_at    timestamptz,
   status      int, -- of the last answer
   error       text,
@@ -462,7 +456,7 @@ create index delivery_due on delivery (next_try_at) where state = 'pending';
 create index delivery_in_order on delivery (target, about, seq) where state = 'pending';
 create index delivery_ended on delivery (ended_at) where state <> 'pending';
 
--- How a target fares. Its URL may be a secret, so only its hash is here: another URL is another target.
+-- The state of a target. Its URL may be a secret, so only its hash is stored. Another URL counts as another target.
 create table alarm_target (
   name          text primary key,
   url_hash      text not null,
@@ -478,7 +472,7 @@ create table alarm_silence (
   until timestamptz not null
 );
 
--- What the inspection (inspect.sql) found and nobody has repaired yet; at most 100.
+-- What the inspection (inspect.sql) found and nobody has repaired yet. At most 100 rows.
 create table impossible_state (
   kind    text not null check (kind in ('job', 'lease', 'done')), -- the table
   id      uuid not null, -- of the job; the key of the lease; the highest id of the row of `done`

@@ -1,6 +1,6 @@
--- Alarms: what is known of them, and how a watcher changes that.
+-- Alarms: reading them, and how a watcher changes them.
 
--- One row: the alarms, how the targets fare, and the silences that have not ended.
+-- One row with the alarms, the state of the targets, and the silences that have not ended.
 create or replace function read_alarms(out alarms jsonb, out targets jsonb, out silences jsonb)
 language sql stable
 security definer
@@ -17,9 +17,9 @@ as $$
     (select coalesce(jsonb_agg(to_jsonb(alarm_silence) order by alarm), '[]') from alarm_silence where until > now())
 $$;
 
--- Applies what a watcher made of what it had read, and writes a delivery for each notice and each target that is on.
--- Another watcher may have been faster: a change applies only to the version that it was made from, and what did not
--- apply tells nobody anything. Returned are the keys of those that did.
+-- Applies a watcher's changes, and writes a delivery for each notice and each target that is switched on. Another watcher
+-- may have been faster: a change applies only to the version that it was made from, and a change that does not apply sends
+-- no notice. Returns the keys of the changes that applied.
 create or replace function change_alarms(p_changes jsonb, p_targets jsonb)
 returns table (alarm text, queue text, job_type text)
 language plpgsql
@@ -30,8 +30,8 @@ set jit = off
 as $$
 #variable_conflict use_column
 begin
-  -- One at a time, so that two who change the same alarms in another order do not lock each other out. The statement
-  -- below sees what the one before has committed.
+  -- One watcher at a time, so that two that change the same alarms in another order cannot deadlock. The statement below
+  -- sees what the watcher before has committed.
   perform pg_advisory_xact_lock(hashtextextended('sluice.alarms.' || current_schema(), 0));
   return query
   with change as materialized (

@@ -1,11 +1,11 @@
--- inspect: looks for states that no job can be in. Few of them are refused by the tables themselves, since that would
--- cost time in every statement (docs/decisions/constraints.md); so each reap round looks at a sample. What it finds is
--- kept in `impossible_state`, looked at again by each later round, and forgotten when it is fine.
+-- inspect: looks for states that no job can be in. The tables themselves refuse only a few of them, because checks would
+-- cost time in every statement (docs/decisions/constraints.md). So each reap round inspects a sample. What it finds is
+-- stored in `impossible_state`, inspected again by each later round, and removed when it is fine.
 --
--- No false alarms: a job moves between its tables within one transaction, and wrong_states is one statement, which
--- reads all of them in one snapshot. Only one inspection runs at a time, by an advisory lock.
+-- There are no false alarms: a job moves between its tables within one transaction, and wrong_states is one statement,
+-- which reads all tables in one snapshot. An advisory lock lets only one inspection run at a time.
 create or replace function inspect(
-  p_jobs int default 500, -- next to each other, somewhere among all
+  p_jobs int default 500, -- neighbours, from a random start
   p_rows int default 200, -- leases, and rows of `done`
   out looked int, out wrong int
 )
@@ -16,7 +16,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  c_most constant int := 100; -- are kept: they are looked at in every round
+  c_most constant int := 100; -- the most rows that are stored, because each round inspects all of them
   v_ids  uuid[];
 begin
   looked := 0;
@@ -33,16 +33,16 @@ begin
     insert into impossible_state as known (kind, id, what)
     select found.kind, found.id, found.what
     from found left join impossible_state as old using (kind, id)
-    order by old.id is null, found.kind, found.id -- the known ones keep their places
+    order by old.id is null, found.kind, found.id -- rows that are stored already come first
     limit c_most
     on conflict (kind, id) do update set what = excluded.what where known.what <> excluded.what;
   end if;
   select count(*) into wrong from impossible_state;
 end $$;
 
--- The ids of jobs next to each other. They begin at a random time among all jobs, then at a random time within that
--- 65-second bucket of ids, then a random number of jobs further: so the middle of a burst is looked at, too. Where fewer
--- follow than are wanted, the last ones.
+-- A range of ids for the sample. It starts at a random time among all jobs, then at a random time within that 65-second
+-- bucket of ids, then a random number of jobs further. So the middle of a burst is inspected too. If too few jobs follow,
+-- the range ends with the last job.
 create or replace function some_job_ids(p_count int) returns uuid[]
 language plpgsql as $$
 declare
@@ -95,7 +95,7 @@ language sql volatile as $$
     select closed.id, 'closed', closed.attempt, 0
     from id_range cross join lateral (select id, attempt from closed where id >= low and id <= high offset 0) as closed
     union all
-    -- A look after a reconciled job's last run is one claim more than the maximum.
+    -- The check after a reconciled job's last run is one claim more than the maximum.
     select entry.id, 'lease', coalesce(entry.attempt, 1), 1
     from lease cross join lateral unnest(ids, attempts) as entry(id, attempt)
     where deadline > '-infinity'

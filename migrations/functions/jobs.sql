@@ -1,8 +1,8 @@
--- jobs: one row a job, its state and its times, for people with psql and for every look-up. A job's state is the
--- table that it is in; each look below is one by id, and the last one is only made where the others found nothing.
+-- jobs: a view with one row for each job, its state and its times. People use it with psql, and so does every look-up. A
+-- job's state is the table that it is in. Each table is searched by id, and `lease` only if no other table has the job.
 
--- Every error of a job, oldest first; the last 100 if it was replayed over and over. Stacks and causes only where one job
--- is looked at: those of a claim or of a page of jobs would be megabytes.
+-- The errors of a job, oldest first, at most the last 100. Stacks and causes are only in the answer for a single job: for a
+-- claim or a page of jobs they would be megabytes.
 create or replace function errors_of(p_id uuid, p_is_detailed boolean default false) returns jsonb
 language sql stable security definer
 begin atomic

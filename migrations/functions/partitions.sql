@@ -1,9 +1,8 @@
--- job and done have a partition for each day of ids. Making and taking away days needs locks that everybody else would
--- have to wait for, so nobody here waits long for one: what meets a lock gives up and is tried again in the next round.
+-- `job` and `done` have a partition for each day of ids. Adding and dropping a day needs locks that block everybody else.
+-- So these functions wait only briefly for a lock, give up, and are tried again in the next round.
 --
--- Locks go from the parent to its partitions, as those of every other statement do: so no two wait for each other
--- crosswise. Only one of add_partitions, drop_oldest_day and prune runs at a time, by an advisory lock: they also use
--- partitions directly.
+-- They lock the parent table before its partitions, as every other statement does, so they cannot deadlock. An advisory
+-- lock lets only one of add_partitions, drop_oldest_day and prune run at a time, because they also use partitions directly.
 
 create or replace function lock_partitions() returns boolean
 language sql volatile
@@ -13,13 +12,13 @@ create or replace function partition_name(p_table text, p_day date) returns text
 language sql immutable
 return format('%s_%s', p_table, to_char(p_day, 'YYYYMMDD'));
 
--- Where a day of ids begins: at the 65-second bucket that midnight lies in, so that a packed row never spans two days.
+-- Where a day of ids begins: at the start of the 65-second bucket that contains midnight. So a packed row never spans two days.
 create or replace function start_of_day(p_day date) returns uuid
 language sql immutable
 return (left(id_at(p_day::timestamp at time zone 'utc')::text, 8) || repeat('0', 24))::uuid;
 
 -- Partitions for today and the next days. A day that began in the default partition stays there.
--- Attaching takes the default partition for a moment, which every claim looks into.
+-- Attaching locks the default partition for a moment, and every claim reads that partition.
 create or replace function add_partitions(p_days int default 7) returns int
 language plpgsql
 security definer
@@ -58,10 +57,10 @@ begin
   return v_added;
 end $$;
 
--- Takes away the oldest day whose jobs are all older than `p_keep`. Survivors (not finished, dead, or finished later
--- than that) go to the default partitions, where prune finds them in time. Nobody can use job and done meanwhile, so a
--- day with more of them than `p_limit` stays until they have ended too. Returns the day, or null when there is none to
--- take away or the tables are in use.
+-- Drops the oldest day whose jobs are all older than `p_keep`. Jobs that are still needed (not finished, dead, or finished
+-- later than that) are copied to the default partitions, where prune finds them later. Nobody can use `job` and `done`
+-- meanwhile, so a day with more than `p_limit` such jobs stays. Returns the day, or null if there is no day to drop or the
+-- tables are in use.
 create or replace function drop_oldest_day(p_keep interval default interval '7 days', p_limit int default 10000)
 returns date
 language plpgsql
@@ -73,7 +72,7 @@ set lock_timeout = '50ms'
 as $$
 declare
   c_tries   constant int := 3;
-  c_seconds constant float8 := 0.2; -- between them, for those who had to wait
+  c_seconds constant float8 := 0.2; -- the pause between two tries, in which waiting statements go on
   v_day     date;
 begin
   if not lock_partitions() then
@@ -99,14 +98,15 @@ begin
   return null;
 end $$;
 
--- Three steps to the locks, since some statements use job first and others done:
--- 1. Whoever writes to done waits. They hold no lock on job yet: a settle comes to job after done, and so does the claim
---    that it rides with.
--- 2. Everybody who uses job waits. Those who are there are not held up by step 1: they read done, if they use it.
--- 3. The last readers of done have ended, since they hold job too. Whoever does it in another order (a transaction that
---    enqueues and then completes, a list of completed jobs) meets the lock timeout, which is shorter than any wait for
---    a deadlock.
--- After that nobody holds a partition, but for those who name it themselves, and autovacuum: for them nobody waits.
+-- The locks are taken in three steps, because some statements use `job` first and others `done`:
+-- 1. Block writers of `done`. They hold no lock on `job` yet: a settle uses `job` after `done`, and so does the claim that
+--    settles.
+-- 2. Block everybody who uses `job`. Statements that are in it already are not blocked by step 1, because they only read
+--    `done`.
+-- 3. Block readers of `done`. Those that also hold `job` have ended by then. A statement that locks in another order (a
+--    transaction that enqueues and then completes, a list of completed jobs) ends in our lock_timeout, which is shorter
+--    than deadlock_timeout.
+-- After that nobody else holds a partition, except statements that name it directly, and autovacuum.
 create or replace function drop_day(p_day date, p_keep interval) returns void
 language plpgsql as $$
 declare
@@ -127,8 +127,8 @@ begin
   insert into dropped_day (day, next_id) values (p_day, start_of_day(p_day)) on conflict do nothing;
 end $$;
 
--- The jobs of a day that are still wanted, up to a number of each kind: found by where they are, not among all of the
--- day. In one snapshot, in which each of them is in one place.
+-- The jobs of a day that are still needed, up to a number of each kind. They are found through the tables that hold their
+-- states, not by reading the whole day, and in one snapshot, in which each job is in one table.
 create or replace function survivors_of(p_day date, p_keep interval, p_limit int) returns uuid[]
 language sql stable
 as $$
@@ -150,9 +150,9 @@ as $$
      limit p_limit))
 $$;
 
--- What is past its time, in bounded number: closed jobs, finished jobs of the default partitions, what hung on the jobs
--- of dropped days, idempotency keys, minutes of the books, and the records of rounds and enqueue errors. A job goes
--- together with what says its state.
+-- Removes what is past its retention, a bounded number of rows in each call: closed jobs, finished jobs of the default
+-- partitions, what belonged to jobs of dropped days, idempotency keys, minutes of the books, and records of rounds and
+-- enqueue errors. A job and its state are removed together.
 create or replace function prune(
   p_limit int, p_keep interval default interval '7 days', p_keep_dead interval default interval '30 days'
 ) returns int
@@ -226,7 +226,7 @@ begin
   return v_jobs;
 end $$;
 
--- Walks once through a dropped day's ids and removes what belongs to no job any more.
+-- Walks through a dropped day's ids and removes rows that belong to no job any more.
 create or replace function prune_dropped_day(p_limit int) returns int
 language plpgsql as $$
 declare
