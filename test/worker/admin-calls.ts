@@ -1,4 +1,4 @@
-// Calls of the admin API in short, for the tests of a deployment: with any key, and its answers parsed.
+// Short calls of the admin API for the tests of a deployment: they send any key and parse the answer.
 import { expect } from "vitest";
 import type * as z from "zod";
 import { auditPage, newKeyResponse } from "../../src/contract/admin.ts";
@@ -9,7 +9,7 @@ import { adminKey, type Deployment } from "./deployment.ts";
 export interface AdminCalls {
   /** `request`: method and path. */
   send(request: string, options?: { key?: string; body?: object; settings?: object }): Promise<Response>;
-  /** Sends it as the admin, and reads the answer that it has to give. */
+  /** Sends the request as the admin and parses the answer with the schema. */
   ask<Schema extends z.ZodType>(request: string, schema: Schema, body?: object): Promise<z.output<Schema>>;
   addKey(role: Role, fields?: object): Promise<z.output<typeof newKeyResponse>>;
   newestAudit(): Promise<z.output<typeof auditPage>["entries"][number] | undefined>;
@@ -42,7 +42,7 @@ export function adminCallsOf(deployment: Deployment): AdminCalls {
   return calls;
 }
 
-/** A refusal is a problem document of its status; what it says of the fields at fault comes back. */
+/** Checks that a refusal is a problem document with its status. Returns the paths of the fields at fault. */
 export async function refusal(response: Response): Promise<{ status: number; paths: string[] }> {
   expect(response.headers.get("content-type")).toBe("application/problem+json");
   const document = problem.parse(await response.json());

@@ -17,7 +17,7 @@ import { defineJob, definePulledJob, FatalError } from "../../src/index.ts";
 import { adminCallsOf, refusal } from "./admin-calls.ts";
 import { useDeployment } from "./deployment.ts";
 
-/** Dead at once, unless its payload says that it may pass. */
+/** The job fails for good, unless its payload lets it pass. */
 const picky = (type: string, queue = "default") =>
   defineJob(type, {
     payload: z.object({ passes: z.boolean() }),
@@ -44,7 +44,7 @@ const unknownId = "01900000-0000-7000-8000-000000000000";
 beforeEach(() => query("truncate sluice.pause"));
 afterEach(() => deployment.quiet());
 
-/** Dead letters, the oldest first. */
+/** Makes dead letters and returns their ids, oldest first. */
 async function bury(count: number, type = "order"): Promise<string[]> {
   const payloads = Array.from({ length: count }, () => ({ passes: false }));
   const ids = await enqueueMany(type, payloads, { queue: type === "invoice" ? "papers" : "default" });
@@ -56,9 +56,9 @@ const listed = async (filters: string) =>
   (await ask(`GET /v1/admin/dlq${filters}`, deadLetterPage)).jobs.map((job) => job.job_id);
 
 describe("dead letters", () => {
-  test("are listed newest first in pages that meet without a gap", async () => {
+  test("are listed newest first; the pages have no gap and no overlap", async () => {
     const ids = await bury(5);
-    const seen: string[] = [];
+    const listedIds: string[] = [];
     let cursor: string | null = "";
     for (let pages = 0; cursor !== null && pages < 5; pages++) {
       const page: z.output<typeof deadLetterPage> = await ask(
@@ -66,13 +66,13 @@ describe("dead letters", () => {
         deadLetterPage,
       );
       expect(page.jobs.length).toBeLessThanOrEqual(2);
-      seen.push(...page.jobs.map((job) => job.job_id));
+      listedIds.push(...page.jobs.map((job) => job.job_id));
       cursor = page.next_cursor;
     }
-    expect(seen).toEqual(ids.toReversed());
+    expect(listedIds).toEqual(ids.toReversed());
   });
 
-  test("are listed by type and by reason", async () => {
+  test("can be filtered by type and by reason", async () => {
     const [order] = await bury(1);
     const [invoice] = await bury(1, "invoice");
     expect(await listed("?type=order")).toEqual([order]);
@@ -87,14 +87,14 @@ describe("dead letters", () => {
     ["type=No Type", "type"],
     ["cursor=%00", "cursor"],
     ["cursor=bm8", "cursor"],
-  ])("a query with %s is a 400 that names it", async (filter, path) => {
+  ])("the list query %s is a 400 that names the parameter", async (filter, path) => {
     expect(await refusal(await send(`GET /v1/admin/dlq?${filter.replace(" ", "+")}`))).toEqual({
       status: 400,
       paths: [path],
     });
   });
 
-  test("one is shown with its payload and every error", async () => {
+  test("GET shows the payload and every error", async () => {
     const [id = ""] = await bury(1);
     expect(await ask(`GET /v1/admin/dlq/${id}`, jobResponse)).toMatchObject({
       job_id: id,
@@ -105,22 +105,22 @@ describe("dead letters", () => {
     });
   });
 
-  test("a job that is not dead is none: 404 to look at, 409 to replay or discard", async () => {
+  test("for a job that is not dead, GET is a 404, replay and discard are a 409", async () => {
     const [id = ""] = await enqueueMany("order", [{ passes: true }]);
     expect(await refusal(await send(`GET /v1/admin/dlq/${id}`))).toMatchObject({ status: 404 });
     for (const verb of ["replay", "discard"])
       expect(await refusal(await send(`POST /v1/admin/dlq/${id}/${verb}`))).toMatchObject({ status: 409 });
   });
 
-  test.each([unknownId, "not-an-id"])("a job that there is not (%s) is a 404", async (id) => {
+  test.each([unknownId, "not-an-id"])("an id without a job (%s) is a 404", async (id) => {
     for (const request of [`GET /v1/admin/dlq/${id}`, ...verbs(id)])
       expect(await refusal(await send(request))).toMatchObject({ status: 404 });
   });
   const verbs = (id: string) => ["replay", "discard"].map((verb) => `POST /v1/admin/dlq/${id}/${verb}`);
 });
 
-describe("replay of one", () => {
-  test("with another payload it runs at once and completes, and the audit has both payloads", async () => {
+describe("replay of one dead letter", () => {
+  test("runs it at once with the new payload; the audit has both payloads", async () => {
     const [id = ""] = await bury(1);
     const replayed = await ask(`POST /v1/admin/dlq/${id}/replay`, jobResponse, { payload: { passes: true } });
     expect(replayed).toMatchObject({ job_id: id, status: "pending", attempts: 0 });
@@ -135,7 +135,7 @@ describe("replay of one", () => {
     expect(await look(id)).toMatchObject({ status: "completed", payload: { passes: true } });
   });
 
-  test("without a body it runs as it was", async () => {
+  test("without a body keeps its payload", async () => {
     const [id = ""] = await bury(1);
     await ask(`POST /v1/admin/dlq/${id}/replay`, jobResponse);
     await deployment.quiet();
@@ -147,7 +147,7 @@ describe("replay of one", () => {
     ["that is no object", { payload: [] }, 400, ["payload"]],
     ["that is too large", { payload: { passes: true, note: "x".repeat(65_536) } }, 413, ["payload"]],
     ["in an unknown field", { paylaod: {} }, 400, ["paylaod"]],
-  ])("with a payload %s is refused, and nothing has changed", async (_, body, status, paths) => {
+  ])("with a payload %s is refused and changes nothing", async (_, body, status, paths) => {
     const [id = ""] = await bury(1);
     const before = await newestAudit();
     expect(await refusal(await send(`POST /v1/admin/dlq/${id}/replay`, { body }))).toEqual({ status, paths });
@@ -155,7 +155,7 @@ describe("replay of one", () => {
     expect(await newestAudit()).toEqual(before);
   });
 
-  test("with a payload of a type that is not registered is a 403", async () => {
+  test("with a new payload is a 403 if the type is not registered", async () => {
     const [id = ""] = await enqueueMany("nobody", [{}]);
     const [held] = await query<{ key: string }>(
       "select claimed ->> 'key' as key from sluice.claim('default', '{nobody}', 1, 60) as claimed",
@@ -168,7 +168,7 @@ describe("replay of one", () => {
 });
 
 describe("discard", () => {
-  test("a dead letter is discarded with a reason that the audit keeps", async () => {
+  test("records the reason in the audit", async () => {
     const [id = ""] = await bury(1);
     const body = { reason: "a test order" };
     expect(await ask(`POST /v1/admin/dlq/${id}/discard`, jobResponse, body)).toMatchObject({
@@ -193,7 +193,7 @@ describe("discard", () => {
 describe("replay of many", () => {
   const replayMany = (body: object) => ask("POST /v1/admin/dlq/replay", replayManyResponse, body);
 
-  test("a dry run says how many, changes nothing and is not audited", async () => {
+  test("a dry run counts the jobs, changes nothing and is not audited", async () => {
     const ids = await bury(3);
     const before = await newestAudit();
     expect(await replayMany({ type: "order", dry_run: true })).toEqual({ replayed: 3, dry_run: true });
@@ -202,10 +202,10 @@ describe("replay of many", () => {
     expect(await newestAudit()).toEqual(before);
   });
 
-  test("takes the oldest of the type up to the count, and leaves the others", async () => {
+  test("replays the oldest jobs of the type, up to the count", async () => {
     const ids = await bury(3);
     const [invoice] = await bury(1, "invoice");
-    await send("POST /v1/admin/job-types/order/pause"); // so that they do not die again
+    await send("POST /v1/admin/job-types/order/pause"); // so that the replayed jobs do not fail again
     expect(await replayMany({ type: "order", count: 2, reason: "fatal" })).toMatchObject({ replayed: 2 });
     expect(await listed("")).toEqual([invoice, ids[2]]);
     expect(await newestAudit()).toMatchObject({
@@ -226,8 +226,8 @@ describe("replay of many", () => {
 
   test.each([
     ["no type", {}, "type"],
-    ["a count of none", { type: "order", count: 0 }, "count"],
-    ["too large a count", { type: "order", count: 1001 }, "count"],
+    ["a count of zero", { type: "order", count: 0 }, "count"],
+    ["a count that is too large", { type: "order", count: 1001 }, "count"],
   ])("with %s is refused", async (_, body, path) => {
     const response = await send("POST /v1/admin/dlq/replay", { body });
     expect(await refusal(response)).toEqual({ status: 400, paths: [path] });
@@ -238,7 +238,7 @@ describe("job types", () => {
   const typeOf = async (type: string): Promise<JobTypeResponse | undefined> =>
     (await ask("GET /v1/admin/job-types", jobTypesResponse)).job_types.find((found) => found.type === type);
 
-  test("each registered one is shown with its options, breaker and books", async () => {
+  test("are listed with their options, breaker and books", async () => {
     await bury(2);
     await query("select sluice.open_breaker('order')");
     const { job_types } = await ask("GET /v1/admin/job-types", jobTypesResponse);
@@ -261,7 +261,7 @@ describe("job types", () => {
     });
   });
 
-  test("a paused one does not run until it is resumed, which runs it at once", async () => {
+  test("a pause stops its jobs; resuming starts them at once", async () => {
     const paused = await ask("POST /v1/admin/job-types/order/pause", pausedTypeResponse);
     expect(paused).toEqual({ type: "order", paused: true });
     expect(await typeOf("order")).toMatchObject({ paused: true, paused_since: expect.any(String) });
@@ -278,7 +278,7 @@ describe("job types", () => {
     ]);
   });
 
-  test.each(["pause", "resume"])("one that is not registered is a 404 to %s", async (verb) => {
+  test.each(["pause", "resume"])("%s of an unregistered type is a 404", async (verb) => {
     expect(await refusal(await send(`POST /v1/admin/job-types/nobody/${verb}`))).toMatchObject({
       status: 404,
     });
@@ -288,7 +288,7 @@ describe("job types", () => {
 describe("queues", () => {
   const queues = async () => (await ask("GET /v1/admin/queues", queuesResponse)).queues;
 
-  test("those of types, of jobs and of pauses are shown with their books", async () => {
+  test("the list has the queues of all types, jobs and pauses, with their books", async () => {
     await enqueueMany("order", [{ passes: true }], { queue: "rush" });
     await enqueueMany("order", [{ passes: true }], { queue: "later" });
     await send("POST /v1/admin/queues/later/pause");
@@ -300,7 +300,7 @@ describe("queues", () => {
     ]);
   });
 
-  test("a paused one does not run until it is resumed, which runs it at once", async () => {
+  test("a pause stops its jobs; resuming starts them at once", async () => {
     const [id = ""] = await enqueueMany("order", [{ passes: true }], { queue: "rush" });
     await send("POST /v1/admin/queues/rush/pause");
     await fire();
@@ -312,7 +312,7 @@ describe("queues", () => {
     expect(await newestAudit()).toMatchObject({ action: "resume", target: "queue rush" });
   });
 
-  test("what cannot be the name of one is a 404", async () => {
+  test("an invalid queue name is a 404", async () => {
     expect(await refusal(await send("POST /v1/admin/queues/No%20Queue/pause"))).toMatchObject({
       status: 404,
     });
@@ -320,7 +320,7 @@ describe("queues", () => {
 });
 
 describe("the audit", () => {
-  test("is read newest first in pages that meet without a gap", async () => {
+  test("is listed newest first; the pages have no gap and no overlap", async () => {
     for (const queue of ["a", "b", "c", "d", "e"]) {
       await enqueueMany("order", [{ passes: true }], { queue });
       await send(`POST /v1/admin/queues/${queue}/pause`);
@@ -331,7 +331,7 @@ describe("the audit", () => {
     expect(targets).toEqual(["queue e", "queue d", "queue c", "queue b"]);
   });
 
-  test("takes no cursor of another list", async () => {
+  test("refuses the cursor of another list", async () => {
     const cursor = btoa(unknownId);
     expect(await refusal(await send(`GET /v1/admin/audit?cursor=${cursor}`))).toEqual({
       status: 400,
@@ -340,7 +340,7 @@ describe("the audit", () => {
   });
 });
 
-test("stats have the books by queue and type, what waits longest, and the last rounds", async () => {
+test("stats have the books by queue and type, the oldest waiting jobs and the last rounds", async () => {
   await bury(2);
   await enqueueMany("order", [{ passes: true }], { queue: "rush" });
   const stats = await ask("GET /v1/stats", statsResponse);
@@ -356,6 +356,6 @@ test("stats have the books by queue and type, what waits longest, and the last r
   expect([sum("enqueued"), sum("failed")]).toEqual([3, 2]);
 });
 
-test("a route that there is not is a 404 problem document", async () => {
+test("an unknown route is a 404 problem document", async () => {
   expect(await refusal(await send("GET /v1/admin/nothing"))).toMatchObject({ status: 404 });
 });

@@ -56,8 +56,8 @@ async function bury(): Promise<void> {
   await fire(crons.watch, settings());
 }
 
-describe("the alarms are shown", () => {
-  test("with their state, what was seen, and where to look", async () => {
+describe("GET /v1/admin/alarms", () => {
+  test("shows each alarm's state, its reading and its runbook", async () => {
     expect((await look()).alarms).toEqual([]);
     await bury();
     expect((await look()).alarms).toEqual([
@@ -78,7 +78,7 @@ describe("the alarms are shown", () => {
     ]);
   });
 
-  test("with the rules that are looked at", async () => {
+  test("shows the rules in force", async () => {
     const { rules } = await look();
     expect(rules).toHaveLength(alarmNames.length);
     expect(rules[0]).toMatchObject({
@@ -88,7 +88,7 @@ describe("the alarms are shown", () => {
     });
   });
 
-  test("with how the targets fare, and never their URLs or secrets", async () => {
+  test("shows the state of each target, but no URLs and no secrets", async () => {
     await ops.answer(500);
     await bury();
     const response = await send("GET /v1/admin/alarms", { settings: settings() });
@@ -106,7 +106,7 @@ describe("the alarms are shown", () => {
 });
 
 describe("a test notice", () => {
-  test("is sent at once, signed, and what each target answered comes back and is audited", async () => {
+  test("is sent at once and signed; the response and the audit have each target's answer", async () => {
     await chat.answer(503);
     const { targets } = await sendTest();
     expect(targets).toEqual([
@@ -131,7 +131,7 @@ describe("a test notice", () => {
     });
   });
 
-  test("goes to the one target that is named", async () => {
+  test("goes only to the target that the request names", async () => {
     expect((await sendTest({ target: "chat" })).targets).toMatchObject([{ target: "chat", delivered: true }]);
     expect(await ops.requests()).toEqual([]);
     const unknown = await send("POST /v1/admin/alarms/test", {
@@ -141,7 +141,7 @@ describe("a test notice", () => {
     expect(await refusal(unknown)).toMatchObject({ status: 404 });
   });
 
-  test("switches a target off that is gone, and on again when it is back", async () => {
+  test("switches off a target that answers 410, and switches it on again after a 200", async () => {
     await ops.answer(410);
     await sendTest({ target: "ops" });
     expect((await look()).targets[0]).toMatchObject({ state: "off", off_since: expect.any(String) });
@@ -150,7 +150,7 @@ describe("a test notice", () => {
     expect((await look()).targets[0]).toMatchObject({ state: "ok", delivered_at: expect.any(String) });
   });
 
-  test("to nobody is no error", async () => {
+  test("without any target is no error", async () => {
     const response = await send("POST /v1/admin/alarms/test");
     expect(await response.json()).toEqual({ targets: [] });
   });
@@ -168,7 +168,7 @@ test("the notice's schema is published", async () => {
 });
 
 describe("a silence", () => {
-  test("keeps back an alarm's notices until its time, is shown and audited", async () => {
+  test("holds back an alarm's notices until its end, and is listed and audited", async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString();
     expect(
       await ask("POST /v1/admin/alarms/silences", silenceResponse, { alarm: "dead_letters", until }),
@@ -189,7 +189,7 @@ describe("a silence", () => {
     [{ alarm: "noise", until: "2030-01-01T00:00:00Z" }, "alarm"],
     [{ alarm: "dead_letters", until: "tomorrow" }, "until"],
     [{ alarm: "dead_letters" }, "until"],
-  ])("of %j is refused", async (body, path) => {
+  ])("with the body %j is refused", async (body, path) => {
     expect(await refusal(await send("POST /v1/admin/alarms/silences", { body }))).toEqual({
       status: 400,
       paths: [path],

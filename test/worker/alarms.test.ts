@@ -1,5 +1,5 @@
-// No failure is silent: every way to stop is brought about in workerd and raises exactly its alarm at a
-// real HTTP receiver, signed; and its end is told too. Time is moved by moving the records of what happened.
+// No failure is silent. Each test stops something in workerd and expects exactly its alarm, signed, at a real HTTP
+// receiver, and a second notice when the alarm resolves. Tests let time pass by moving recorded times into the past.
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { noticeBody } from "../../src/contract/alarms.ts";
@@ -22,8 +22,8 @@ beforeEach(async () => {
   await query("truncate sluice.pause");
 });
 
-/** Rounds of a deployment whose rules are the defaults and these. */
-function placeWith(rules: object) {
+/** Rounds of a deployment with these alarm rules on top of the defaults. */
+function deployWith(rules: object) {
   const settings = () => ({
     SLUICE_ALARM_TARGETS: JSON.stringify([{ name: "ops", url: inbox.url, format: "generic", secret }]),
     SLUICE_ALARM_RULES: JSON.stringify(rules),
@@ -33,9 +33,9 @@ function placeWith(rules: object) {
   };
   return {
     round,
-    /** All three crons, as on a good day. */
+    /** Runs all three crons once, as on a normal day. */
     beat: () => round("drain", "reap", "watch"),
-    /** A deployment that has been at work for some time: the start is behind it. */
+    /** Makes the deployment older than the minutes that a new one gets to start. */
     async settledIn(work: () => Promise<unknown> = async () => {}) {
       await round("drain", "reap", "watch");
       await pass(6);
@@ -45,11 +45,11 @@ function placeWith(rules: object) {
   };
 }
 
-/** So many minutes go by: what was done is so much longer ago. */
+/** Lets minutes pass: moves every recorded time into the past. */
 async function pass(minutes: number): Promise<void> {
   const ago = `make_interval(mins => ${minutes})`;
   await query(`update sluice.ledger set at = at - ${ago}`);
-  // By way of another millennium, where no two minutes meet.
+  // The minutes are unique. Moving them far away first keeps the update from colliding with itself.
   await query("update sluice.tally set minute = minute + interval '1000 years' where minute > '-infinity'");
   await query(
     `update sluice.tally set minute = minute - interval '1000 years' - ${ago} where minute > '-infinity'`,
@@ -63,7 +63,7 @@ const produce = (count: number) =>
     Array.from({ length: count }, () => ({})),
   );
 
-/** A worker elsewhere, as it pulls and completes what is there. */
+/** Acts as a puller: claims waiting jobs and completes them. */
 async function consume(limit = 100): Promise<void> {
   const post = (path: string, body: object) => call(path, { method: "POST", body: JSON.stringify(body) });
   const claimed = claimResponse.parse(await (await post("/v1/claims", { worker_id: "w", limit })).json());
@@ -71,7 +71,7 @@ async function consume(limit = 100): Promise<void> {
   if (settlements.length > 0) expect((await post("/v1/settlements", { settlements })).status).toBe(200);
 }
 
-/** Every notice so far; the signature of each is checked. */
+/** Checks the signature of every notice received so far, and returns the notices. */
 async function notices() {
   const requests = await inbox.requests(secret);
   for (const { headers, expectedSignature } of requests)
@@ -79,195 +79,195 @@ async function notices() {
   return requests.map(({ body }) => noticeBody.parse(JSON.parse(body)));
 }
 
-const told = async () =>
+const noticeTitles = async () =>
   (await notices()).map(
     ({ type, data }) =>
       `${type.replace("alarm.", "")} ${data.alarm} ${data.queue ?? "*"}/${data.job_type ?? "*"}`,
   );
 
-describe("the completion rate of a queue", () => {
+describe("completion_rate_low of a queue", () => {
   const lowWatermark = { queue: "default", per_minute_below: 1, window_minutes: 1, for_rounds: 1 };
-  const place = placeWith({ completion_rate_low: lowWatermark });
+  const rounds = deployWith({ completion_rate_low: lowWatermark });
 
   test.each([
     ["the consumer stops", () => produce(3)],
     ["the producer stops", () => consume()],
     ["both stop", () => Promise.resolve()],
-  ])("%s: it is below its low watermark, until work goes on", async (_, goesOn) => {
-    await place.settledIn(() => produce(3).then(() => consume()));
-    expect(await told()).toEqual([]);
+  ])("fires when %s, and resolves when work goes on", async (_, goesOn) => {
+    await rounds.settledIn(() => produce(3).then(() => consume()));
+    expect(await noticeTitles()).toEqual([]);
     await pass(2);
     await goesOn();
-    await place.beat();
-    await place.beat();
-    expect(await told()).toEqual(["firing completion_rate_low default/*"]);
+    await rounds.beat();
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual(["firing completion_rate_low default/*"]);
     expect((await notices())[0]?.data).toMatchObject({ severity: "critical", value: 0, threshold: 1 });
     await produce(1);
     await consume();
-    await place.beat();
-    expect(await told()).toEqual([
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual([
       "firing completion_rate_low default/*",
       "resolved completion_rate_low default/*",
     ]);
   });
 });
 
-describe("by default the canary stands for all queues", () => {
-  const place = placeWith({});
+describe("the canary", () => {
+  const rounds = deployWith({});
 
-  test("it is in nobody's way: no list or sum of jobs has it, unless it is asked for", async () => {
-    await place.settledIn();
+  test("is in no list and no sum of jobs, unless a request names its queue", async () => {
+    await rounds.settledIn();
     const body = async (path: string) => (await call(path)).json<Record<string, unknown>>();
     expect(await body("/v1/jobs")).toMatchObject({ jobs: [] });
     expect(await body("/v1/stats")).toMatchObject({ totals: { enqueued: 0 }, books: [], minutes: [] });
     for (const path of ["/v1/admin/queues", "/v1/admin/job-types"])
       expect(JSON.stringify(await body(path))).not.toContain("sluice");
-    const asked = await body("/v1/jobs?queue=sluice");
-    expect(asked.jobs).toMatchObject([{ status: "completed" }, { status: "completed" }]);
+    const canaries = await body("/v1/jobs?queue=sluice");
+    expect(canaries.jobs).toMatchObject([{ status: "completed" }, { status: "completed" }]);
   });
 
-  test("an idle night pages nobody", async () => {
-    await place.settledIn();
+  test("is enough while there are no jobs: no alarm fires in an idle night", async () => {
+    await rounds.settledIn();
     for (let turn = 0; turn < 3; turn++) {
       await pass(4);
-      await place.beat();
+      await rounds.beat();
     }
-    expect(await told()).toEqual([]);
+    expect(await noticeTitles()).toEqual([]);
   });
 
-  test("a way that does not work does: the canary is not completed, though all rounds come", async () => {
-    await place.settledIn();
+  test("fires an alarm when it is not completed, even if all rounds run", async () => {
+    await rounds.settledIn();
     await call("/v1/admin/queues/sluice/pause", { method: "POST" });
-    await place.beat();
+    await rounds.beat();
     await pass(7);
-    await place.beat();
-    await place.round("drain", "watch", "watch", "watch");
-    expect(await told()).toEqual(["firing completion_rate_low sluice/sluice.canary"]);
+    await rounds.beat();
+    await rounds.round("drain", "watch", "watch", "watch");
+    expect(await noticeTitles()).toEqual(["firing completion_rate_low sluice/sluice.canary"]);
     await call("/v1/admin/queues/sluice/resume", { method: "POST" });
-    await place.round("drain", "watch", "watch", "watch", "watch");
-    expect(await told()).toEqual([
+    await rounds.round("drain", "watch", "watch", "watch", "watch");
+    expect(await noticeTitles()).toEqual([
       "firing completion_rate_low sluice/sluice.canary",
       "resolved completion_rate_low sluice/sluice.canary",
     ]);
   });
 });
 
-describe("the producer outpaces the consumer", () => {
+describe("when the producer outpaces the consumer", () => {
   test.each([
     ["queue_length_high", { above: 20, for_rounds: 1 }],
     ["queue_growing", { above: 20, window_minutes: 5, for_rounds: 1 }],
-  ])("%s, until the consumer has caught up", async (alarm, rule) => {
-    const place = placeWith({ [alarm]: rule });
-    await place.settledIn();
+  ])("%s fires, and resolves when the consumer has caught up", async (alarm, rule) => {
+    const rounds = deployWith({ [alarm]: rule });
+    await rounds.settledIn();
     await produce(30);
     await consume(5);
-    await place.beat();
-    await place.beat();
-    expect(await told()).toEqual([`firing ${alarm} default/*`]);
+    await rounds.beat();
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual([`firing ${alarm} default/*`]);
     expect((await notices())[0]?.data).toMatchObject({ value: 25, threshold: 20 });
     await consume();
-    await place.beat();
-    expect(await told()).toEqual([`firing ${alarm} default/*`, `resolved ${alarm} default/*`]);
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual([`firing ${alarm} default/*`, `resolved ${alarm} default/*`]);
   });
 });
 
-describe("a single job is stuck", () => {
-  const place = placeWith({ job_expired: { window_minutes: 1 } });
+describe("an alarm fires for a single job", () => {
+  const rounds = deployWith({ job_expired: { window_minutes: 1 } });
 
-  test("it waits for too long", async () => {
-    await place.settledIn();
+  test("that waits too long", async () => {
+    await rounds.settledIn();
     const [id] = await produce(1);
     await query("update sluice.job set scheduled_at = now() - interval '16 min' where id = $1", [id]);
     await pass(1);
-    await place.beat();
-    await place.round("watch", "watch");
-    expect(await told()).toEqual(["firing oldest_pending_high default/*"]);
+    await rounds.beat();
+    await rounds.round("watch", "watch");
+    expect(await noticeTitles()).toEqual(["firing oldest_pending_high default/*"]);
     await consume();
-    await place.beat();
-    await place.round("watch", "watch");
-    expect(await told()).toEqual([
+    await rounds.beat();
+    await rounds.round("watch", "watch");
+    expect(await noticeTitles()).toEqual([
       "firing oldest_pending_high default/*",
       "resolved oldest_pending_high default/*",
     ]);
   });
 
-  test("it expires", async () => {
-    await place.settledIn();
+  test("that expires", async () => {
+    await rounds.settledIn();
     const [id] = await produce(1);
     await query("update sluice.job set expires_at = now() where id = $1", [id]);
     await query("insert into sluice.expiry values (now(), $1)", [id]);
-    await place.beat();
-    await place.beat();
-    expect(await told()).toEqual(["firing job_expired default/remote"]);
+    await rounds.beat();
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual(["firing job_expired default/remote"]);
     await call(`/v1/admin/dlq/${id}/discard`, { method: "POST" });
     await pass(3);
-    await place.beat();
-    expect(await told()).toEqual([
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual([
       "firing job_expired default/remote",
       "resolved job_expired default/remote",
     ]);
   });
 });
 
-test("jobs that fail are dead letters of their type, until somebody has seen to them", async () => {
-  const place = placeWith({});
-  await place.settledIn();
+test("dead_letters fires for a type with dead jobs, and resolves when they are discarded", async () => {
+  const rounds = deployWith({});
+  await rounds.settledIn();
   const [id] = await enqueueMany("broken", [{}]);
-  await place.beat();
-  await place.beat();
-  expect(await told()).toEqual(["firing dead_letters default/broken"]);
+  await rounds.beat();
+  await rounds.beat();
+  expect(await noticeTitles()).toEqual(["firing dead_letters default/broken"]);
   expect((await notices())[0]?.data.link).toBe("/v1/admin/dlq?type=broken");
   await call(`/v1/admin/dlq/${id}/discard`, { method: "POST" });
-  await place.beat();
-  expect(await told()).toEqual([
+  await rounds.beat();
+  expect(await noticeTitles()).toEqual([
     "firing dead_letters default/broken",
     "resolved dead_letters default/broken",
   ]);
 });
 
-test("an open breaker is told of under its type, and so is its closing", async () => {
-  const place = placeWith({});
-  await place.settledIn();
+test("breaker_open fires with the type's name, and resolves when the breaker closes", async () => {
+  const rounds = deployWith({});
+  await rounds.settledIn();
   await query("select sluice.open_breaker('broken')");
-  await place.beat();
+  await rounds.beat();
   await query("select sluice.close_breaker('broken')");
-  await place.beat();
-  expect(await told()).toEqual(["firing breaker_open */broken", "resolved breaker_open */broken"]);
+  await rounds.beat();
+  expect(await noticeTitles()).toEqual(["firing breaker_open */broken", "resolved breaker_open */broken"]);
   expect((await notices())[1]?.data.summary).toMatch(/^over\. Last seen: type broken: most attempts failed/);
 });
 
-test("books that part are told of", async () => {
-  const place = placeWith({});
-  await place.settledIn();
+test("books_unbalanced fires when the books do not balance", async () => {
+  const rounds = deployWith({});
+  await rounds.settledIn();
   await produce(1);
   await query(
     "insert into sluice.ledger (lane, enqueued) select lane, 1 from sluice.lane where type = 'remote'",
   );
-  await place.beat();
-  expect(await told()).toEqual(["firing books_unbalanced */*"]);
+  await rounds.beat();
+  expect(await noticeTitles()).toEqual(["firing books_unbalanced */*"]);
   await query("delete from sluice.ledger where enqueued = 1 and pending is null");
   await query(
     "update sluice.tally set enqueued = enqueued - 1 where enqueued > pending + leased + completed + dead",
   );
-  await place.beat();
-  expect(await told()).toEqual(["firing books_unbalanced */*", "resolved books_unbalanced */*"]);
+  await rounds.beat();
+  expect(await noticeTitles()).toEqual(["firing books_unbalanced */*", "resolved books_unbalanced */*"]);
   expect((await notices())[1]?.data.summary).toBe("the books balance");
 });
 
-describe("cron stops", () => {
-  test("the drains alone: their rounds are overdue, until they come again", async () => {
-    const place = placeWith({});
-    await place.settledIn();
+describe("when crons stop", () => {
+  test("round_overdue fires for missing drain rounds, and resolves when they run again", async () => {
+    const rounds = deployWith({});
+    await rounds.settledIn();
     await pass(4);
-    await place.round("reap", "watch", "watch", "watch");
-    expect(await told()).toEqual(["firing round_overdue */*"]);
+    await rounds.round("reap", "watch", "watch", "watch");
+    expect(await noticeTitles()).toEqual(["firing round_overdue */*"]);
     expect((await notices())[0]?.data.summary).toMatch(/^no drain round for 2\d\d s \(the limit is 180 s\)$/);
-    await place.beat();
-    await place.round("watch", "watch");
-    expect(await told()).toEqual(["firing round_overdue */*", "resolved round_overdue */*"]);
+    await rounds.beat();
+    await rounds.round("watch", "watch");
+    expect(await noticeTitles()).toEqual(["firing round_overdue */*", "resolved round_overdue */*"]);
   });
 
-  test("all of it: whoever listens for the heartbeat hears nothing more, and /health is 503", async () => {
+  test("without any cron the heartbeat stops and /health is a 503", async () => {
     const listener = openInbox(bindings.RECEIVER_URL, "listener");
     const settings = { SLUICE_HEARTBEAT_URL: listener.url };
     const health = async () => {
@@ -286,7 +286,7 @@ describe("cron stops", () => {
     expect(await health()).toMatchObject({ code: 200 });
   });
 
-  test("each round pings its heartbeat: start, then success or failure, under one id", async () => {
+  test("each round calls its heartbeat at the start and at the end, with the same id", async () => {
     const kinds = ["drain", "reap", "watch"] as const;
     const beats = Object.fromEntries(kinds.map((kind) => [kind, openInbox(bindings.RECEIVER_URL, kind)]));
     const urls = Object.fromEntries(kinds.map((kind) => [kind, `${beats[kind]?.url}?key=1`]));

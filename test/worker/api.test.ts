@@ -45,8 +45,8 @@ async function fire(cron: string): Promise<void> {
 
 const drainCron = "* * * * *";
 
-describe("a job's way", () => {
-  test("from a fetch POST over the drain cron to completed", async () => {
+describe("a job", () => {
+  test("is enqueued by a POST and completed by the drain cron", async () => {
     // `sleep` may run for five minutes, so a nudge leaves it to the cron.
     const response = await post({ type: "sleep", payload: { ms: 1 }, tags: ["first"] });
     expect(response.status).toBe(201);
@@ -58,12 +58,12 @@ describe("a job's way", () => {
     expect(await look(made.job_id)).toMatchObject({ status: "completed", attempts: 1, output: null });
   });
 
-  test("an enqueue nudges a drain, so that no cron is waited for", async () => {
+  test("starts without waiting for the cron: its enqueue nudges a drain", async () => {
     const id = await enqueued({ type: "echo", payload: { hello: "world" } });
     await expect.poll(() => look(id)).toMatchObject({ status: "completed", output: { hello: "world" } });
   });
 
-  test("a burst of enqueues is completed by nudges alone", async () => {
+  test("is completed by a nudge even in a burst of enqueues", async () => {
     const ids = await Promise.all(
       Array.from({ length: 60 }, (_, n) => enqueued({ type: "echo", payload: { n } })),
     );
@@ -74,7 +74,7 @@ describe("a job's way", () => {
       .toEqual([]);
   });
 
-  test("a key makes one job of the same request, and refuses another one", async () => {
+  test("exists once for one idempotency key; the same key with another request is refused", async () => {
     const body = { type: "sleep", payload: { ms: 1 }, idempotency_key: crypto.randomUUID() };
     const first = await post(body);
     const again = await post(
@@ -89,14 +89,14 @@ describe("a job's way", () => {
     expect(problem.parse(await other.json()).type).toBe("urn:sluice:problem:idempotency_conflict");
   });
 
-  test("fatal is dead at once with its message", async () => {
+  test("of the type fatal is dead at once and keeps its error message", async () => {
     const id = await enqueued({ type: "fatal", payload: { message: "no way" } });
     await expect
       .poll(() => look(id))
       .toMatchObject({ status: "dead", dead_reason: "fatal", error: "no way" });
   });
 
-  test("flaky is tried again after a second", async () => {
+  test("of the type flaky is retried after a second", async () => {
     const id = await enqueued({ type: "flaky", payload: { fail_times: 1 } });
     await expect.poll(() => look(id)).toMatchObject({ attempts: 1, error: "attempt 1 of 1 that fail" });
     const failed = await look(id);
@@ -110,7 +110,7 @@ describe("a job's way", () => {
     await expect.poll(drainAndLook, { timeout: 10_000, interval: 200 }).toBe("completed");
   });
 
-  test("a large backlog is drained by several invocations, through the Worker's binding to itself", async () => {
+  test("of a large backlog is drained by one of several invocations, started through SELF", async () => {
     neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
     const sql = neon(bindings.DATABASE_URL);
     const payloads = "array(select jsonb_build_object('n', n) from generate_series(1, 1600) as n)";
@@ -120,15 +120,15 @@ describe("a job's way", () => {
     expect(rounds).toHaveLength(4); // one for every 500 jobs
     expect(rounds.reduce((sum, round) => sum + round.completed, 0)).toBe(1600);
   });
-
-  test("each of the three crons runs, and an unknown one is an error", async () => {
-    await fire("*/2 * * * *");
-    await fire("1-59/2 * * * *");
-    await expect(fire("5 4 * * *")).rejects.toThrow('no round has the cron expression "5 4 * * *"');
-  });
 });
 
-describe("what is refused changes nothing and says why", () => {
+test("each of the three crons runs; an unknown cron is an error", async () => {
+  await fire("*/2 * * * *");
+  await fire("1-59/2 * * * *");
+  await expect(fire("5 4 * * *")).rejects.toThrow('no round has the cron expression "5 4 * * *"');
+});
+
+describe("a request is refused, changes nothing and is told why, with", () => {
   test.each([
     ["no key", {}, 401],
     ["another key", { authorization: "Bearer sk_another_key_of_some_length" }, 401],
@@ -148,7 +148,7 @@ describe("what is refused changes nothing and says why", () => {
     ["a payload that is no object", { type: "echo", payload: [] }, 400, "payload"],
     ["a payload that does not fit its type", { type: "sleep", payload: { ms: "1" } }, 400, "payload.ms"],
     [
-      "two times",
+      "two start times",
       { type: "echo", delay_seconds: 5, scheduled_at: "2030-01-01T00:00:00Z" },
       400,
       "scheduled_at",
@@ -180,10 +180,10 @@ describe("what is refused changes nothing and says why", () => {
   );
 });
 
-describe("when something is wrong", () => {
+describe("failures", () => {
   const context = () => createExecutionContext();
 
-  test("bad settings are one clear message on every request, without their values", async () => {
+  test("invalid settings give one clear message on every request, without their values", async () => {
     const bad = { ...env, DATABASE_URL: "oracle://secret" };
     const response = await worker.fetch(new Request("https://sluice.example/health"), bad, context());
     expect(response.status).toBe(500);
@@ -191,7 +191,7 @@ describe("when something is wrong", () => {
     expect(detail).toBe("invalid settings: DATABASE_URL is not a postgresql:// connection string");
   });
 
-  test("a database out of reach is a 503 with Retry-After, and health says so", async () => {
+  test("an unreachable database is a 503 with Retry-After, and /health shows it", async () => {
     const gone = { ...env, DATABASE_URL: "postgresql://sluice:sluice@127.0.0.1/no_such_database" };
     const request = (path: string) =>
       new Request(`https://sluice.example${path}`, { headers: { authorization } });
@@ -203,7 +203,7 @@ describe("when something is wrong", () => {
     expect(await health.json()).toEqual({ status: "unavailable", checks: { database: "unavailable" } });
   });
 
-  test("a database that does not answer at all is a 503 in less than 5 s", async () => {
+  test("a database that never answers is a 503 in less than 5 s", async () => {
     const { RECEIVER_URL } = env as unknown as { RECEIVER_URL: string };
     const hanging = { ...env, SLUICE_NEON_ENDPOINT: `${RECEIVER_URL}/hang` };
     const startedMs = Date.now();
@@ -214,7 +214,7 @@ describe("when something is wrong", () => {
     expect(Date.now() - startedMs).toBeLessThan(5000);
   });
 
-  test("a page of another origin gets no leave to call: a key in a page is given away", async () => {
+  test("pages of other origins get no CORS headers, because a key in a page is public", async () => {
     const headers = {
       authorization,
       origin: "https://page.example",
@@ -227,7 +227,7 @@ describe("when something is wrong", () => {
     }
   });
 
-  test("health is open and ok, and two requests in a row work on one isolate", async () => {
+  test("/health needs no key, and one isolate serves two requests in a row", async () => {
     for (let n = 0; n < 2; n++) {
       const response = await call("/health");
       expect(response.status).toBe(200);

@@ -1,4 +1,4 @@
-// What one invocation spends on the free plan, counted as the platform counts it: every fetch that goes out.
+// How many subrequests one invocation sends on the free plan. They are counted as Cloudflare does: every fetch.
 import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../src/index.ts";
@@ -34,8 +34,8 @@ async function subrequestsOf(work: () => Promise<unknown>): Promise<number> {
   return fetched.mock.calls.length;
 }
 
-describe("on the free plan, a round in one invocation keeps within 50 subrequests", () => {
-  test("with more jobs than it can do: the rest is left to the next round", async () => {
+describe("on the free plan, a drain round sends at most 50 subrequests", () => {
+  test("with more jobs than it can run: the next round runs the rest", async () => {
     await enqueueMany("echo", numbers(5000));
     const spent = await subrequestsOf(() => fire());
     expect(spent).toBeLessThanOrEqual(freePlanSubrequests);
@@ -47,7 +47,7 @@ describe("on the free plan, a round in one invocation keeps within 50 subrequest
     expect(await query("select reason from sluice.round")).toEqual([{ reason: "subrequests" }]);
   });
 
-  test.each([8, 30])("with %i queues, and each round gets on with some of them", async (queues) => {
+  test.each([8, 30])("with %i queues: each round drains some of them", async (queues) => {
     for (let n = 0; n < queues; n++) await enqueueMany("echo", numbers(3), { queue: `queue-${n}` });
     let rounds = 0;
     for (; (await completed()) < queues * 3; rounds++) {
@@ -57,14 +57,14 @@ describe("on the free plan, a round in one invocation keeps within 50 subrequest
     expect(rounds).toBeGreaterThan(0);
   });
 
-  test("with handlers that end one by one", { timeout: 20_000 }, async () => {
+  test("with handlers that end one after another", { timeout: 20_000 }, async () => {
     await enqueueMany("staggered", numbers(52));
     expect(await subrequestsOf(() => fire())).toBeLessThanOrEqual(freePlanSubrequests);
     expect(await completed()).toBe(52);
   });
 });
 
-test("on the free plan, a watch round with many notices keeps within 50 subrequests: the rest is left to the next", async () => {
+test("on the free plan, a watch round sends at most 50 subrequests, and the next one delivers the remaining notices", async () => {
   for (let n = 0; n < 40; n++) await enqueueMany("echo", numbers(1), { queue: `queue-${n}` });
   const inbox = openInbox(bindings.RECEIVER_URL, "many");
   const settings = {
@@ -75,15 +75,15 @@ test("on the free plan, a watch round with many notices keeps within 50 subreque
   const spent = await subrequestsOf(() => fire(crons.watch, settings));
   expect(spent).toBeLessThanOrEqual(freePlanSubrequests);
   await fire(crons.watch, settings);
-  const told = (await inbox.requests()).filter(({ method }) => method === "POST");
-  expect(new Set(told.map(({ body }) => body)).size).toBe(40);
-  expect(told).toHaveLength(40);
+  const posts = (await inbox.requests()).filter(({ method }) => method === "POST");
+  expect(new Set(posts.map(({ body }) => body)).size).toBe(40);
+  expect(posts).toHaveLength(40);
 });
 
-test("on the free plan, an enqueue and all that its nudge does keep within 50 subrequests", async () => {
+test("on the free plan, an enqueue and its nudge send at most 50 subrequests", async () => {
   await enqueueMany("echo", numbers(6000));
   fetched.mockClear();
-  // Each has a connection string of its own, so that it can be told which invocation sent a statement.
+  // Each has its own connection string, which shows which invocation sent a statement.
   await Promise.all(
     numbers(200).map((payload) =>
       enqueue({ type: "echo", payload }, { DATABASE_URL: `${databaseUrl}?invocation=${payload.n}` }),

@@ -10,8 +10,8 @@ const url = "https://sluice.example";
 const toWorker = (address: string, init: RequestInit) => exports.default.fetch(address, init);
 const client = createClient({ url, key: adminKey, fetch: toWorker });
 
-describe("the client and the Worker", () => {
-  test("a job is enqueued, waited for and seen with its output", async () => {
+describe("the client and the Worker together", () => {
+  test("enqueue a job, wait for it and show its output", async () => {
     const id = await client.enqueue(echo, { hello: "world" }, { tags: ["client"], priority: 7 });
     const job = await client.wait(id, { timeoutMs: 5_000, intervalMs: 20 });
     expect(job).toMatchObject({
@@ -24,7 +24,7 @@ describe("the client and the Worker", () => {
     expect(await client.get(id)).toEqual(job);
   });
 
-  test("an answer that was lost on the way makes no second job", async () => {
+  test("make no second job when an answer is lost", async () => {
     const answers: unknown[] = [];
     const lossy = createClient({
       url,
@@ -43,7 +43,7 @@ describe("the client and the Worker", () => {
     ]);
   });
 
-  test("more jobs than one batch may have are enqueued in order", async () => {
+  test("enqueue more jobs than one batch holds, in order", async () => {
     const payloads = Array.from({ length: 101 }, (_, n) => ({ ms: n }));
     const ids = await client.enqueueMany(sleep, payloads, { delaySeconds: 3600, tags: ["many"] });
     const jobs = await Promise.all([ids[0], ids[99], ids[100]].map((id = "") => client.get(id)));
@@ -51,7 +51,7 @@ describe("the client and the Worker", () => {
     expect(new Set(ids).size).toBe(101);
   });
 
-  test("one bad payload of many is named by its place, and none is enqueued", async () => {
+  test("name the index of one bad payload among many, and enqueue nothing", async () => {
     const payloads = [{ ms: 1 }, { ms: "1" }];
     await expect(client.enqueueMany("sleep", payloads)).rejects.toMatchObject({
       status: 400,
@@ -59,20 +59,20 @@ describe("the client and the Worker", () => {
     });
   });
 
-  test("a waiting job is cancelled, once and for all who ask", async () => {
+  test("cancel a pending job; cancelling it again gives the same answer", async () => {
     const id = await client.enqueue(sleep, { ms: 1 }, { delaySeconds: 3600 });
     expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
     expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
     expect(await client.wait(id)).toMatchObject({ status: "cancelled" });
   });
 
-  test("a job that is done cannot be cancelled", async () => {
+  test("refuse to cancel a completed job", async () => {
     const id = await client.enqueue(echo, {});
     await client.wait(id, { timeoutMs: 5_000, intervalMs: 20 });
     await expect(client.cancel(id)).rejects.toMatchObject({ status: 409 });
   });
 
-  test("a payload that does not fit is refused with the path of its fault", async () => {
+  test("refuse an invalid payload and name the path of the field", async () => {
     const error = await client.enqueue("sleep", { ms: "1" }).catch((caught) => caught);
     expect(error).toBeInstanceOf(SluiceRequestError);
     expect(error).toMatchObject({
@@ -81,13 +81,13 @@ describe("the client and the Worker", () => {
     });
   });
 
-  test("another key is refused", async () => {
+  test("refuse an unknown key", async () => {
     const stranger = createClient({ url, key: "sk_of_somebody_else_entirely", fetch: toWorker });
     await expect(stranger.enqueue(echo, {})).rejects.toMatchObject({ status: 401 });
   });
 });
 
-test("workerd's own fetch is called as it wants to be", async () => {
+test("the client calls workerd's own fetch without an illegal invocation", async () => {
   const error = await createClient({ url: `${bindings.RECEIVER_URL}/answer/418?`, key: "sk" })
     .get("j")
     .catch((caught) => caught);

@@ -1,5 +1,5 @@
-// A deployment of its own for a test file in workerd: its own job types, settings, and a database that no other file
-// uses, to which it connects as a role that does not own the tables. Its rounds and requests are called directly, each with an execution context of its own.
+// A deployment in workerd for one test file, with its own job types, settings and database. It connects to the database
+// as a role that does not own the tables. Tests call its rounds and requests directly, each with its own execution context.
 import { createExecutionContext, createScheduledController, waitOnExecutionContext } from "cloudflare:test";
 import { env as workerEnv } from "cloudflare:workers";
 import { neon, neonConfig } from "@neondatabase/serverless";
@@ -21,23 +21,23 @@ export interface WorkerTestEnv {
 
 export interface Deployment {
   databaseUrl: string;
-  /** Resolves when the round and all that it left to run have ended. */
+  /** Runs a round. Resolves when the round and everything in its waitUntil have ended. */
   fire(cron?: string, settings?: object): Promise<void>;
   call(path: string, init?: RequestInit, settings?: object): Promise<Response>;
   enqueue(job: object, settings?: object): Promise<string>;
-  /** By SQL, so that nothing is nudged. */
+  /** Enqueues by SQL, so that no drain is nudged. */
   enqueueMany(type: string, payloads: readonly object[], options?: { queue?: string }): Promise<string[]>;
   look(id: string): Promise<ReturnType<typeof jobResponse.parse>>;
   query<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
-  /** What was put off comes due. */
+  /** Makes scheduled jobs due. */
   bringForward(): Promise<void>;
-  /** When all that was left to run after the responses has ended. */
+  /** Resolves when everything that runs after the responses has ended. */
   quiet(): Promise<void>;
 }
 
 export const bindings = workerEnv as unknown as WorkerTestEnv;
 
-/** `settings` are laid over the bindings of the worker project; its SELF is left out, it leads to another Worker. */
+/** `settings` override the bindings of the worker project. SELF is left out, because it leads to another Worker. */
 export function useDeployment(jobs: readonly JobDefinition[], settings: object = {}): Deployment {
   const name = `worker_${crypto.randomUUID().replaceAll("-", "")}`;
   const url = (database: string) => asOwner(bindings.DATABASE_URL).replace(/[^/]+$/, database);
@@ -48,7 +48,7 @@ export function useDeployment(jobs: readonly JobDefinition[], settings: object =
   neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
 
   beforeAll(() => neon(url("postgres")).query(`create database ${name} template sluice_template`));
-  // What a test left running would be in the way of the emptying.
+  // Whatever a test left running would keep the database from being emptied.
   beforeEach(() => quiet().then(() => neon(url(name)).query(emptyQueue)));
   afterAll(() => neon(url("postgres")).query(`drop database ${name} with (force)`));
 

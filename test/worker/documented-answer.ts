@@ -1,5 +1,5 @@
-// Holds each answer of the worker tests against the OpenAPI document, with a validator of others: its status is one that
-// the document names, its headers are there, its body fits the schema.
+// Checks each answer of the worker tests against the OpenAPI document, with a validator from a library: the document
+// names its status, its headers are there, and its body fits the schema.
 import { type Schema, Validator } from "@cfworker/json-schema";
 import { openapiDocument } from "../../src/contract/openapi.ts";
 
@@ -14,7 +14,7 @@ const document = openapiDocument() as {
   components: { schemas: Record<string, Schema> };
 };
 const { components } = document;
-/** A path without parameters first: `/v1/jobs/batch` is no `/v1/jobs/{id}`. */
+/** Paths without parameters come first, so that `/v1/jobs/batch` does not match `/v1/jobs/{id}`. */
 const paths = Object.entries(document.paths)
   .toSorted(([a], [b]) => a.split("{").length - b.split("{").length)
   .map(([path, operations]) => ({
@@ -23,15 +23,15 @@ const paths = Object.entries(document.paths)
   }));
 const validators = new WeakMap<object, Validator>();
 
-/** The answer itself; what is not as documented throws. Paths and methods that the document does not have are left out. */
+/** Returns the answer. Throws if it is not as documented. Ignores paths and methods that the document does not have. */
 export async function documentedAnswer(request: Request, response: Response): Promise<Response> {
   const { pathname } = new URL(request.url);
   const method = request.method.toLowerCase();
   const operations = paths.find(({ pattern }) => pattern.test(pathname))?.operations;
   const operation = operations?.[method];
   if (!operation) return response;
-  const told = await faultOf(operation.responses[response.status], response.clone());
-  if (told) throw new Error(`${request.method} ${pathname} answers ${response.status}: ${told}`);
+  const fault = await faultOf(operation.responses[response.status], response.clone());
+  if (fault) throw new Error(`${request.method} ${pathname} answers ${response.status}: ${fault}`);
   return response;
 }
 
@@ -50,7 +50,7 @@ async function faultOf(described: Described | undefined, response: Response): Pr
 }
 
 function validatorOf(schema: Schema): Validator {
-  const known = validators.get(schema) ?? new Validator({ ...schema, components }, "2020-12", false);
-  validators.set(schema, known);
-  return known;
+  const validator = validators.get(schema) ?? new Validator({ ...schema, components }, "2020-12", false);
+  validators.set(schema, validator);
+  return validator;
 }

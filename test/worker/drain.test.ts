@@ -1,11 +1,11 @@
-// The drain rounds in workerd: overlapping ones, queues side by side, what handlers do, limits and breakers.
+// Drain rounds in workerd: overlapping rounds, several queues, handlers, limits and breakers.
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob, Snooze } from "../../src/index.ts";
 import { useDeployment } from "./deployment.ts";
 
 const any = z.object({});
-const seen = { runs: [] as string[], gates: [] as (() => void)[], running: 0, most: 0, works: false };
+const log = { runs: [] as string[], gates: [] as (() => void)[], running: 0, most: 0, works: false };
 const many = <T>(count: number, make: (n: number) => T) => Array.from({ length: count }, (_, n) => make(n));
 const secondsUntil = (iso: string) => (Date.parse(iso) - Date.now()) / 1000;
 
@@ -14,23 +14,23 @@ const deployment = useDeployment([
     payload: z.object({ n: z.number() }),
     timeoutSeconds: 10,
     run: ({ n }, { jobId }) => {
-      seen.runs.push(jobId);
+      log.runs.push(jobId);
       return n;
     },
   }),
-  // Ends when more of them have started than one drain holds at a time: so two drains are at work.
+  // Ends when more jobs have started than one drain holds at a time, which proves that two drains are at work.
   defineJob("crowded", {
     payload: any,
     run: async (_, { jobId }) => {
-      seen.runs.push(jobId);
-      if (seen.runs.length === 250) for (const open of seen.gates) open();
-      if (seen.runs.length < 250) await new Promise<void>((open) => seen.gates.push(open));
+      log.runs.push(jobId);
+      if (log.runs.length === 250) for (const open of log.gates) open();
+      if (log.runs.length < 250) await new Promise<void>((open) => log.gates.push(open));
     },
   }),
   defineJob("sleeper", {
     payload: any,
     queue: "heavy",
-    run: () => new Promise<void>((open) => seen.gates.push(open)),
+    run: () => new Promise<void>((open) => log.gates.push(open)),
   }),
   defineJob("throws", { payload: any, run: () => Promise.reject(new Error("no such luck")) }),
   defineJob("hangs", { payload: any, timeoutSeconds: 0.1, run: () => new Promise(() => {}) }),
@@ -39,21 +39,21 @@ const deployment = useDeployment([
     payload: any,
     concurrency: 3,
     run: async () => {
-      seen.most = Math.max(seen.most, ++seen.running);
+      log.most = Math.max(log.most, ++log.running);
       await new Promise((resolve) => setTimeout(resolve, 5));
-      seen.running--;
+      log.running--;
     },
   }),
   defineJob("paced", { payload: any, rate: { limit: 10, per: "hour" }, run: () => {} }),
   defineJob("broken", {
     payload: any,
-    run: () => (seen.works ? "fine" : Promise.reject(new Error("down"))),
+    run: () => (log.works ? "fine" : Promise.reject(new Error("down"))),
   }),
 ]);
 const { fire, look, query, enqueueMany } = deployment;
 
 beforeEach(() => {
-  Object.assign(seen, { runs: [], gates: [], running: 0, most: 0, works: false });
+  Object.assign(log, { runs: [], gates: [], running: 0, most: 0, works: false });
 });
 
 async function statuses(type: string): Promise<Record<string, number>> {
@@ -69,13 +69,13 @@ async function drained(type: string) {
 }
 
 describe("two rounds that overlap", () => {
-  test("do each job once", async () => {
+  test("run each job once", async () => {
     const ids = await enqueueMany(
       "crowded",
       many(400, () => ({})),
     );
     await Promise.all([fire(), fire()]);
-    expect(seen.runs.toSorted()).toEqual(ids.toSorted());
+    expect(log.runs.toSorted()).toEqual(ids.toSorted());
     expect(await statuses("crowded")).toEqual({ completed: 400 });
     const rounds = await query<{ completed: number; lost: number }>(
       "select completed, lost from sluice.round",
@@ -93,7 +93,7 @@ describe("two rounds that overlap", () => {
       expect(rounds).toBeLessThan(60);
       await Promise.all(many(4, () => fire()));
     }
-    expect(seen.most).toBe(3);
+    expect(log.most).toBe(3);
   });
 
   test("start no more jobs of a type in a period than its rate", async () => {
@@ -107,8 +107,8 @@ describe("two rounds that overlap", () => {
   });
 });
 
-describe("queues side by side", () => {
-  test("a light queue is drained while all jobs of a heavy one are still running", async () => {
+describe("two queues", () => {
+  test("drain independently: one finishes while all jobs of the other are still running", async () => {
     await enqueueMany(
       "sleeper",
       many(20, () => ({})),
@@ -121,22 +121,22 @@ describe("queues side by side", () => {
     const round = fire();
     await expect.poll(() => statuses("echo"), { timeout: 5000 }).toEqual({ completed: 50 });
     expect(await statuses("sleeper")).toEqual({ processing: 20 });
-    expect(seen.gates).toHaveLength(20);
-    for (const open of seen.gates) open();
+    expect(log.gates).toHaveLength(20);
+    for (const open of log.gates) open();
     await round;
     expect(await statuses("sleeper")).toEqual({ completed: 20 });
   });
 });
 
 describe("a handler", () => {
-  test("that throws is tried again after the backoff, with its error kept", async () => {
+  test("that throws is retried after the backoff, and its error is kept", async () => {
     const job = await drained("throws");
     expect(job).toMatchObject({ status: "pending", attempts: 1, error: "no such luck" });
     expect(secondsUntil(job.scheduled_at)).toBeGreaterThan(25);
     expect(secondsUntil(job.scheduled_at)).toBeLessThan(46);
   });
 
-  test("that does not end is given up after its time-out", async () => {
+  test("that does not end fails at its timeout", async () => {
     expect(await drained("hangs")).toMatchObject({
       status: "pending",
       attempts: 1,
@@ -144,7 +144,7 @@ describe("a handler", () => {
     });
   });
 
-  test("that snoozes comes back when it asked to, and no attempt is used up", async () => {
+  test("that snoozes runs again at the time it gave, without counting the attempt", async () => {
     const job = await drained("snoozes");
     expect(job).toMatchObject({ status: "pending", attempts: 0, error: null });
     expect(secondsUntil(job.scheduled_at)).toBeGreaterThan(5);
@@ -158,7 +158,7 @@ describe("a circuit breaker", () => {
     query(`update sluice.breaker
            set opened_at = opened_at - interval '61 s', probed_at = now() - interval '61 s'`);
 
-  test("stops a type that keeps failing, lets one job through to see, and closes when that succeeds", async () => {
+  test("opens for a type that keeps failing, lets one probe through, and closes when the probe completes", async () => {
     await enqueueMany(
       "broken",
       many(30, () => ({})),
@@ -175,7 +175,7 @@ describe("a circuit breaker", () => {
       "select count(*)::int as jobs from sluice.ready join sluice.lane using (lane) where attempt = 0";
     expect(await query(fresh)).toEqual([{ jobs: 10 }]);
 
-    seen.works = true;
+    log.works = true;
     await probeIsDue();
     await Promise.all([fire(), fire()]);
     expect(await breakers()).toEqual([{ type: "broken", is_open: false }]);

@@ -1,4 +1,4 @@
-// Enqueues that failed for us, not for the caller, end up in the database once it can be reached.
+// Enqueues that fail through no fault of the caller are counted in the database once it can be reached.
 import { neonConfig } from "@neondatabase/serverless";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -12,7 +12,7 @@ const post = (path: string, body: object, settings: object = {}) =>
   deployment.call(path, { method: "POST", body: JSON.stringify(body) }, settings);
 const enqueue = (body: object, settings: object = {}) => post("/v1/jobs", body, settings);
 
-/** The driver has one endpoint for all: it is set back for the tests' own queries. */
+/** The driver has one global endpoint. It is reset here for the tests' own queries. */
 async function postOutOfReach(path: string, body: object): Promise<number> {
   const { status } = await post(path, body, { SLUICE_NEON_ENDPOINT: `${bindings.RECEIVER_URL}/answer/503` });
   neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
@@ -22,7 +22,7 @@ async function postOutOfReach(path: string, body: object): Promise<number> {
 const written = () =>
   deployment.query<{ errors: number }>("select errors from sluice.enqueue_error order by at");
 
-test("what a caller did wrong is not counted, what we did is, and the next request writes it", async () => {
+test("Sluice's errors are counted, the caller's are not; the next request writes the count", async () => {
   expect((await enqueue({ type: "note", payload: { n: "one" } })).status).toBe(400);
   expect((await enqueue({ type: "unknown" })).status).toBe(403);
   const job = { type: "note", payload: { n: 3 } };
@@ -37,7 +37,7 @@ test("what a caller did wrong is not counted, what we did is, and the next reque
   expect(await written()).toEqual([{ errors: 3 }]);
 });
 
-test("a queue that is too deep counts, and however many it refuses, one write is made of it", async () => {
+test("enqueues refused for depth are counted, all of them with one write", async () => {
   await deep.enqueueMany("note", [{ n: 1 }, { n: 2 }]);
   const add = async () => {
     const { status } = await deep.call("/v1/jobs", {

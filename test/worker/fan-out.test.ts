@@ -1,5 +1,5 @@
-// Drains as invocations of their own: the route that starts one, and what a round makes of the binding that it needs.
-// The real binding is in test/worker/api.test.ts: it leads to the Worker of wrangler.toml and its database.
+// Drains in their own invocations: the route that starts one, and the binding SELF that a round starts them through.
+// test/worker/api.test.ts tests the real binding, which leads to the Worker of wrangler.toml and its database.
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { signDrain } from "../../src/edge/drain-call.ts";
@@ -14,7 +14,7 @@ const numbers = (count: number) => Array.from({ length: count }, (_, n) => ({ n 
 const rounds = () => query("select queue, claimed, completed, reason from sluice.round order by queue");
 
 describe("a drain round without the Worker's binding to itself", () => {
-  test("drains all queues in its own invocation, one drain for each", async () => {
+  test("drains all queues in its own invocation, with one drain for each", async () => {
     await enqueueMany("echo", numbers(1600), { queue: "large" });
     await enqueueMany("echo", numbers(10), { queue: "small" });
     await fire();
@@ -26,7 +26,7 @@ describe("a drain round without the Worker's binding to itself", () => {
 });
 
 describe("a drain round with the binding", () => {
-  test("starts no more invocations than a chain may have, and a large queue takes no other's place", async () => {
+  test("starts at most as many invocations as Cloudflare allows, and a large queue keeps no other queue out", async () => {
     await enqueueMany("echo", numbers(1600), { queue: "large" });
     for (let n = 0; n < 28; n++) await enqueueMany("echo", numbers(1), { queue: `small-${n}` });
     const started: string[] = [];
@@ -41,7 +41,7 @@ describe("a drain round with the binding", () => {
     expect(new Set(started).size).toBe(29);
   });
 
-  test("that does not work fails, and loses nothing", async () => {
+  test("fails if the binding does, and loses no job", async () => {
     await enqueueMany("echo", numbers(1));
     const refusing = { fetch: async () => new Response("no", { status: 500 }) };
     await expect(fire("* * * * *", { SELF: refusing })).rejects.toThrow("1 of 1 drains failed");
@@ -50,8 +50,8 @@ describe("a drain round with the binding", () => {
   });
 });
 
-describe("what a round sends to the Worker that SELF names", () => {
-  test("holds no admin key, old or new", async () => {
+describe("the request that a round sends through SELF", () => {
+  test("contains no admin key, old or new", async () => {
     await enqueueMany("echo", numbers(1));
     const sent: string[] = [];
     const listening = {
@@ -77,14 +77,14 @@ describe("what a round sends to the Worker that SELF names", () => {
       { SLUICE_ADMIN_KEY_PREVIOUS: oldKey },
       { SLUICE_ADMIN_KEY: oldKey },
     ],
-  ])("is taken by one with %s", async (_, sender, receiver) => {
+  ])("is accepted by a Worker with %s", async (_, sender, receiver) => {
     await enqueueMany("echo", numbers(5));
     const self = { fetch: (url: string, init: RequestInit) => call(new URL(url).pathname, init, receiver) };
     await fire("* * * * *", { ...sender, SELF: self });
     expect(await rounds()).toMatchObject([{ claimed: 5, completed: 5 }]);
   });
 
-  test("is refused by one with another key", async () => {
+  test("is refused by a Worker with another key", async () => {
     await enqueueMany("echo", numbers(5));
     const other = { SLUICE_ADMIN_KEY: "sk_of_another_worker_altogether" };
     const self = { fetch: (url: string, init: RequestInit) => call(new URL(url).pathname, init, other) };
@@ -104,8 +104,8 @@ describe("POST /internal/drains/:queue", () => {
     ["no signature", async () => `Drain ${Date.now()}`],
     ["a made-up signature", async () => `Drain ${Date.now()} ${"A".repeat(43)}= %%%`],
     ["the signature of another queue", () => signed("other", Date.now())],
-    ["a signature of two minutes ago", () => signed("default", Date.now() - 2 * minuteMs)],
-    ["a signature of two minutes later", () => signed("default", Date.now() + 2 * minuteMs)],
+    ["a signature from two minutes ago", () => signed("default", Date.now() - 2 * minuteMs)],
+    ["a signature from two minutes ahead", () => signed("default", Date.now() + 2 * minuteMs)],
     ["a signature without a time", () => signed("default", Number.NaN)],
   ])("with %s drains nothing", async (_, authorization) => {
     await enqueueMany("echo", numbers(5));
@@ -114,7 +114,7 @@ describe("POST /internal/drains/:queue", () => {
     expect(await rounds()).toEqual([]);
   });
 
-  test("with a signature drains the queue and says what it did", async () => {
+  test("with a valid signature drains the queue and answers with the counts", async () => {
     await enqueueMany("echo", numbers(5));
     const headers = { authorization: await signed("default", Date.now()) };
     const response = await call("/internal/drains/default", { method: "POST", headers });

@@ -1,4 +1,4 @@
-// /health in workerd: what an uptime check sees when rounds stop, and when the database does.
+// /health in workerd: what an uptime check gets when rounds or the database stop.
 import { neonConfig } from "@neondatabase/serverless";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -22,8 +22,8 @@ const makeOlder = (kind: string, seconds: number) =>
     [kind, seconds],
   );
 
-describe("health", () => {
-  test("is good while rounds are on time, and bad when one of them is overdue", async () => {
+describe("/health", () => {
+  test("is ok while rounds are on time, and a 503 when one is overdue", async () => {
     for (const cron of Object.values(crons)) await fire(cron);
     const checks = { database: "ok", drain: "ok", reap: "ok", watch: "ok", alarms: "ok", targets: "ok" };
     expect(await look()).toEqual({ code: 200, status: "ok", checks });
@@ -37,7 +37,7 @@ describe("health", () => {
     expect((await look()).code).toBe(200);
   });
 
-  test("has the limits of the alarm round_overdue: a deployment that changes them changes both", async () => {
+  test("uses the thresholds of the alarm round_overdue, changed ones too", async () => {
     const settings = { SLUICE_ALARM_RULES: { round_overdue: { above: 400 } } };
     for (const cron of Object.values(crons)) await fire(cron);
     await makeOlder("drain", 390);
@@ -47,7 +47,7 @@ describe("health", () => {
     expect((await look(settings)).checks).toMatchObject({ drain: "overdue" });
   });
 
-  test("gives a new deployment some minutes to start, and no more", async () => {
+  test("gives a new deployment a few minutes to start", async () => {
     await query("update sluice.migration set applied_at = now()");
     const starting = { drain: "starting", reap: "starting", watch: "starting" };
     expect(await look()).toMatchObject({ code: 200, status: "ok", checks: starting });
@@ -59,7 +59,7 @@ describe("health", () => {
     expect(await look()).toMatchObject({ code: 503, checks: { ...starting, reap: "ok", drain: "overdue" } });
   });
 
-  test("is bad while a critical alarm fires, and shows a failing target without being bad for it", async () => {
+  test("is a 503 while a critical alarm fires; a failing target is shown and is no 503", async () => {
     const inbox = openInbox(bindings.RECEIVER_URL, "health");
     const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const settings = (severity: string) => ({
@@ -81,11 +81,11 @@ describe("health", () => {
     });
   });
 
-  test("answers in two seconds when the database never does, and says nothing but that", async () => {
+  test("answers within two seconds when the database never answers, and says only that", async () => {
     const startedMs = Date.now();
-    const seen = await look({ SLUICE_NEON_ENDPOINT: `${bindings.RECEIVER_URL}/hang` });
+    const answer = await look({ SLUICE_NEON_ENDPOINT: `${bindings.RECEIVER_URL}/hang` });
     neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
-    expect(seen).toEqual({ code: 503, status: "unavailable", checks: { database: "unavailable" } });
+    expect(answer).toEqual({ code: 503, status: "unavailable", checks: { database: "unavailable" } });
     expect(Date.now() - startedMs).toBeLessThan(2000);
   });
 });

@@ -21,18 +21,18 @@ const unknownId = "01900000-0000-7000-8000-000000000000";
 const enqueue = (key: string, { type = "echo", settings = {} } = {}) =>
   send("POST /v1/jobs", { key, body: { type }, settings });
 
-/** The clock stands still until a test moves it. */
+/** The clock stops until a test moves it. */
 const moveClock = (ms: number) => vi.setSystemTime(Date.now() + ms);
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"] });
 });
 afterEach(async () => {
-  await deployment.quiet(); // by the clock that its drains began with
+  await deployment.quiet(); // while the clock is still the one that its drains started with
   vi.useRealTimers();
   neonConfig.fetchFunction = undefined;
 });
 
-/** How often a key is looked up in the database from now on. */
+/** Counts from now on how often a key is looked up in the database. */
 function countLookUps(): { count: number } {
   const lookUps = { count: 0 };
   neonConfig.fetchFunction = (url: string, init: RequestInit) => {
@@ -43,7 +43,7 @@ function countLookUps(): { count: number } {
 }
 
 describe("a new key", () => {
-  test("is shown once, and the database has only its hash", async () => {
+  test("is shown once; the database stores only its hash", async () => {
     const { key, id } = await addKey("producer");
     expect(key).toMatch(/^sk_[A-Za-z0-9_-]{43}$/);
     const rows = await deployment.query(
@@ -59,12 +59,12 @@ describe("a new key", () => {
     }
   });
 
-  test("is another one each time", async () => {
+  test("is different each time", async () => {
     const made = await Promise.all(Array.from({ length: 10 }, () => addKey("viewer")));
     expect(new Set(made.map(({ key }) => key)).size).toBe(10);
   });
 
-  test("is listed with its role, types and limit, and is in the audit", async () => {
+  test("is listed with its role, types and limit, and is audited", async () => {
     const { key: _, ...added } = await addKey("producer", { job_types: ["echo"], rate_limit_per_second: 7 });
     expect(added).toMatchObject({ role: "producer", job_types: ["echo"], rate_limit_per_second: 7 });
     const { keys } = await ask("GET /v1/admin/keys", keysResponse);
@@ -78,18 +78,18 @@ describe("a new key", () => {
     });
   });
 
-  test("without a limit of its own may call a thousand times a second", async () => {
+  test("has a default limit of 1,000 calls a second", async () => {
     expect(await addKey("producer")).toMatchObject({ rate_limit_per_second: 1000, job_types: null });
   });
 
   test.each([
     ["no name", { role: "viewer" }, "name"],
     ["no role", { name: "x" }, "role"],
-    ["a role that there is not", { name: "x", role: "owner" }, "role"],
+    ["an unknown role", { name: "x", role: "owner" }, "role"],
     ["types for another role", { name: "x", role: "worker", job_types: ["echo"] }, "job_types"],
     ["a bad type", { name: "x", role: "producer", job_types: ["No Type"] }, "job_types.0"],
-    ["a limit of none", { name: "x", role: "producer", rate_limit_per_second: 0 }, "rate_limit_per_second"],
-    ["a name that Postgres cannot keep", { name: "a\u0000b", role: "viewer" }, "name"],
+    ["a limit of zero", { name: "x", role: "producer", rate_limit_per_second: 0 }, "rate_limit_per_second"],
+    ["a name that Postgres cannot store", { name: "a\u0000b", role: "viewer" }, "name"],
   ])("with %s is refused", async (_, body, path) => {
     expect(await refusal(await send("POST /v1/admin/keys", { body }))).toEqual({
       status: 400,
@@ -98,7 +98,7 @@ describe("a new key", () => {
   });
 });
 
-describe("a role may do what is its own, and nothing else", () => {
+describe("each operation is allowed for its roles and for no other", () => {
   const keyOf: Partial<Record<Role, string>> = {};
   beforeAll(async () => {
     for (const role of roles) keyOf[role] = (await addKey(role)).key;
@@ -109,7 +109,7 @@ describe("a role may do what is its own, and nothing else", () => {
   const workers: Role[] = ["worker", "admin"];
   const producers: Role[] = ["producer", "admin"];
   const lease = "none";
-  /** Written by hand on purpose: it checks the roles of the operations table. Null: everybody, without a key. */
+  /** Written by hand on purpose: it checks the roles of the operations table. Null means that no key is needed. */
   const rights: Record<OperationId, [string, Role[] | null, object?]> = {
     enqueueJob: ["POST /v1/jobs", producers, { type: "echo" }],
     enqueueJobs: ["POST /v1/jobs/batch", producers, { jobs: [{ type: "echo" }] }],
@@ -160,22 +160,22 @@ describe("a role may do what is its own, and nothing else", () => {
       expect(await refusal(await send(request, { key, ...options }))).toMatchObject({ status: 401 });
   });
 
-  test("a producer may enqueue the types that its key names, and no other", async () => {
+  test("a producer may enqueue only the types that its key names", async () => {
     const { key } = await addKey("producer", { job_types: ["echo"] });
     expect((await enqueue(key)).status).toBe(201);
     expect(await refusal(await enqueue(key, { type: "other" }))).toMatchObject({ status: 403 });
     expect(await refusal(await enqueue(key, { type: "nobody" }))).toMatchObject({ status: 403 });
   });
 
-  test("what a key does is audited under its name and id", async () => {
+  test("the audit names the key that made a change, with its id", async () => {
     const { key, id, name } = await addKey("admin", { name: "night shift" });
     await send("POST /v1/admin/queues/default/resume", { key });
     expect(await newestAudit()).toMatchObject({ action: "resume", actor: `${name} (${id})` });
   });
 });
 
-describe("a key is looked up seldom", () => {
-  test("once in ten seconds, however often it is used", async () => {
+describe("key look-ups in the database", () => {
+  test("happen once in ten seconds for a key in use", async () => {
     const { key } = await addKey("producer");
     const lookUps = countLookUps();
     for (let n = 0; n < 5; n++) expect((await enqueue(key)).status).toBe(201);
@@ -185,7 +185,7 @@ describe("a key is looked up seldom", () => {
     expect(lookUps.count).toBe(2);
   });
 
-  test("an unknown one once in three seconds, and what is no key never", async () => {
+  test("happen once in three seconds for an unknown key, and never for a malformed one", async () => {
     const guess = `sk_${crypto.randomUUID().replaceAll("-", "")}${"b".repeat(11)}`;
     const lookUps = countLookUps();
     for (let n = 0; n < 5; n++) expect((await enqueue(guess)).status).toBe(401);
@@ -197,7 +197,7 @@ describe("a key is looked up seldom", () => {
     expect(lookUps.count).toBe(2);
   });
 
-  test("the admin keys of the settings never, the previous one neither: they are not there", async () => {
+  test("never happen for the admin keys, because these are in the settings", async () => {
     const lookUps = countLookUps();
     const previous = "sk_the_key_before_the_rotation";
     const settings = { SLUICE_ADMIN_KEY_PREVIOUS: previous };
@@ -207,7 +207,7 @@ describe("a key is looked up seldom", () => {
     expect(lookUps.count).toBe(0);
   });
 
-  test("with more unknown keys than are kept, those in use stay", async () => {
+  test("do not increase for a key in use when many unknown keys fill the cache", async () => {
     const { key } = await addKey("producer");
     await enqueue(key);
     for (let n = 0; n < 1100; n += 50)
@@ -220,7 +220,7 @@ describe("a key is looked up seldom", () => {
   });
 });
 
-test("while the database is out of reach a key is neither known nor unknown: 503, and fine again after it", async () => {
+test("while the database is unreachable a key gets a 503; afterwards it works again", async () => {
   const { key } = await addKey("producer");
   const settings = { DATABASE_URL: deployment.databaseUrl.replace(/[^/]+$/, "no_such_database") };
   const response = await enqueue(key, { settings });
@@ -230,7 +230,7 @@ test("while the database is out of reach a key is neither known nor unknown: 503
 });
 
 describe("a revoked key", () => {
-  test("is refused at once where it was revoked", async () => {
+  test("is refused at once by the isolate that revoked it", async () => {
     const { key, id } = await addKey("producer");
     expect((await enqueue(key)).status).toBe(201);
     const revoked = await ask(`DELETE /v1/admin/keys/${id}`, keyResponse);
@@ -244,10 +244,10 @@ describe("a revoked key", () => {
     });
   });
 
-  test("is refused within ten seconds by isolates that had seen it before", async () => {
+  test("is refused within ten seconds by other isolates that know it", async () => {
     const { key, id } = await addKey("producer");
     expect((await enqueue(key)).status).toBe(201);
-    // As another isolate does it: this one is not told.
+    // As if another isolate had revoked it: this one does not hear of it.
     await deployment.query("select from sluice.revoke_key('elsewhere', $1)", [id]);
     moveClock(revokedWithinMs - 1);
     expect((await enqueue(key)).status).toBe(201);
@@ -255,7 +255,7 @@ describe("a revoked key", () => {
     expect((await enqueue(key)).status).toBe(401);
   });
 
-  test.each([unknownId, "not-an-id"])("that there is not (%s) is a 404", async (id) => {
+  test.each([unknownId, "not-an-id"])("with an unknown id (%s) is a 404", async (id) => {
     expect(await refusal(await send(`DELETE /v1/admin/keys/${id}`))).toMatchObject({ status: 404 });
   });
 });
@@ -264,7 +264,7 @@ describe("a key that is used too often", () => {
   test.each([
     ["with the binding of wrangler.toml", {}],
     ["with no binding", { RATE_LIMITER: undefined }],
-  ])("%s gets 429 with Retry-After until the second is over, and others do not", async (_, settings) => {
+  ])("%s gets 429 with Retry-After until the second is over; other keys do not", async (_, settings) => {
     const { key } = await addKey("producer", { rate_limit_per_second: 3 });
     const { key: another } = await addKey("producer");
     vi.setSystemTime(Math.ceil(Date.now() / 1000) * 1000);
@@ -278,10 +278,10 @@ describe("a key that is used too often", () => {
     expect((await enqueue(key, { settings })).status).toBe(201);
   });
 
-  test("gets 429 with Retry-After from the platform's binding, and others do not", async () => {
+  test("gets 429 with Retry-After when Cloudflare's rate limiter refuses it; other keys do not", async () => {
     const settings = { RATE_LIMITER: platform.TIGHT_RATE_LIMITER };
     const { key } = await addKey("producer");
-    // The platform's own clock may begin a new period once meanwhile, hardly twice.
+    // Meanwhile Cloudflare's own clock may start a new period once, but hardly twice.
     const answers = await Promise.all(Array.from({ length: 10 }, () => enqueue(key, { settings })));
     const taken = answers.filter(({ status }) => status === 201).length;
     expect([3, 4, 5, 6]).toContain(taken);
@@ -295,10 +295,10 @@ describe("a key that is used too often", () => {
     expect((await enqueue(adminKey, { settings })).status).toBe(201);
   });
 
-  test("of a higher limit than the default has a share of the platform's number for each default", async () => {
-    const asked: string[] = [];
+  test("counts under several names in Cloudflare's rate limiter if its limit is above the default", async () => {
+    const limiterKeys: string[] = [];
     const limit = ({ key }: { key: string }) => {
-      asked.push(key);
+      limiterKeys.push(key);
       return platform.RATE_LIMITER.limit({ key });
     };
     const settings = { RATE_LIMITER: { limit } };
@@ -306,6 +306,10 @@ describe("a key that is used too often", () => {
     const frequent = await addKey("producer", { rate_limit_per_second: 2_500 });
     for (const { key } of [plain, plain, frequent, frequent, frequent, frequent])
       expect((await enqueue(key, { settings })).status).toBe(201);
-    expect(asked).toEqual([plain.id, plain.id, ...[1, 2, 0, 1].map((share) => `${frequent.id}/${share}`)]);
+    expect(limiterKeys).toEqual([
+      plain.id,
+      plain.id,
+      ...[1, 2, 0, 1].map((share) => `${frequent.id}/${share}`),
+    ]);
   });
 });

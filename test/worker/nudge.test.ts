@@ -1,4 +1,4 @@
-// The nudge in workerd: an enqueue starts its job at once, and a burst of them makes few drains.
+// The nudge in workerd: an enqueue starts its job at once, and a burst of enqueues starts few drains.
 import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../src/index.ts";
@@ -35,7 +35,7 @@ describe("an enqueue", () => {
     expect(median).toBeLessThan(100);
   });
 
-  test("starts its job at once though a slow one of the same queue is running", async () => {
+  test("starts its job at once while a slow job of the same queue is running", async () => {
     await enqueue({ type: "gated" });
     await expect.poll(() => gates.length).toBe(1);
     const quick = await enqueue({ type: "echo", payload: { n: 1 } });
@@ -45,7 +45,7 @@ describe("an enqueue", () => {
     expect(await completed()).toBe(2);
   });
 
-  test("of a type that may outlast the invocation is left to the cron", async () => {
+  test("leaves a type that may outlast the invocation to the cron", async () => {
     const id = await enqueue({ type: "long" });
     await quiet();
     expect(await look(id)).toMatchObject({ status: "pending", attempts: 0 });
@@ -54,7 +54,7 @@ describe("an enqueue", () => {
   });
 });
 
-test("a burst of 300 enqueues is completed by a few drains, not by hundreds", async () => {
+test("300 enqueues in a burst are completed by a few drains, not by hundreds", async () => {
   const fetched = vi.spyOn(globalThis, "fetch");
   await Promise.all(Array.from({ length: 300 }, (_, n) => enqueue({ type: "echo", payload: { n } })));
   await quiet();

@@ -1,4 +1,4 @@
-// The OpenAPI document: it knows every route there is, and answers are as it says.
+// The OpenAPI document describes every route, and answers are as it says.
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import type { Operation } from "../../src/contract/operation.ts";
@@ -14,7 +14,7 @@ const { call, enqueueMany } = deployment;
 const operations = Object.values<Operation>(table);
 const undocumented = ["POST /internal/drains/:queue", "GET /openapi.json", "GET /docs"];
 
-test("every route is in the document, and nothing else is", () => {
+test("the document has every route and no other", () => {
   const routes = app.routes
     .filter((route) => route.method !== "ALL")
     .map((route) => `${route.method} ${route.path}`);
@@ -50,7 +50,7 @@ test("the docs page names every operation and loads nothing from elsewhere", asy
   expect(text).not.toMatch(/<script|src=|@import|https?:/);
 });
 
-test("an answer that the document does not describe is noticed by every test of the Worker", async () => {
+test("a worker test fails on an answer that the document does not describe", async () => {
   const request = new Request("https://sluice.example/v1/jobs/batch", { method: "POST" });
   const answer = (body: object, init: ResponseInit) => documentedAnswer(request, Response.json(body, init));
   const problem = { type: "t", title: "t", status: 503, detail: "d" };
@@ -69,7 +69,7 @@ const adminBodies: Record<string, object> = {
   "post /v1/admin/keys": { name: "shop", role: "producer" },
 };
 
-/** The path with something that is there in the place of its parameter. */
+/** The path with an existing id or name as its parameter. */
 async function adminPath(path: string, method: string): Promise<string> {
   if (path.includes("/dlq/{id}")) {
     const [id] = await enqueueMany("print", [{}]);
@@ -88,7 +88,7 @@ async function adminPath(path: string, method: string): Promise<string> {
   return path.replace("{type}", "print").replace("{queue}", "default");
 }
 
-describe("what each operation answers is what the document says", () => {
+describe("each operation answers as the document says", () => {
   async function example(path: string, method: string): Promise<{ path: string; body?: object }> {
     await enqueueMany("print", [{}]);
     if (path === "/v1/jobs") return { path, body: { type: "print" } };

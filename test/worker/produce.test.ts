@@ -1,4 +1,4 @@
-// The producers' routes beyond one job: batches, lists, cancelling, and what is refused.
+// The producers' routes beyond one job: batches, lists, cancelling, and refused requests.
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { batchResponse, listResponse } from "../../src/contract/jobs.ts";
@@ -6,7 +6,7 @@ import { problem } from "../../src/contract/problem.ts";
 import { defineJob } from "../../src/index.ts";
 import { useDeployment } from "./deployment.ts";
 
-// With the default time-out of five minutes no nudge takes them: they stay pending.
+// With the default timeout of five minutes no nudge runs these jobs, so they stay pending.
 const deployment = useDeployment([
   defineJob("note", { payload: z.object({ n: z.number() }), run: ({ n }) => n }),
   defineJob("other", { payload: z.object({}), run: () => {} }),
@@ -29,13 +29,13 @@ async function list(query = ""): Promise<ReturnType<typeof listResponse.parse>> 
 }
 
 describe("a batch", () => {
-  test("of 100 jobs is made by one statement, in order", async () => {
+  test("enqueues 100 jobs with one statement, in order", async () => {
     const ids = await batch(...Array.from({ length: 100 }, (_, n) => note(n)));
     expect(new Set(ids).size).toBe(100);
     expect(await look(ids[42] ?? "")).toMatchObject({ payload: { n: 42 }, status: "pending" });
   });
 
-  test("tells which of its jobs were there before", async () => {
+  test("says which of its jobs already existed", async () => {
     const [first] = await batch(note(1, { idempotency_key: "k" }));
     const response = await post("/v1/jobs/batch", { jobs: [note(2), note(1, { idempotency_key: "k" })] });
     const { jobs } = batchResponse.parse(await response.json());
@@ -45,17 +45,12 @@ describe("a batch", () => {
 
   test.each([
     ["a bad field", [note(1), note(2), note(3), note(4, { priority: 10 })], 400, "jobs.3.priority"],
-    [
-      "a payload that does not fit",
-      [note(1), { type: "note", payload: { n: "x" } }],
-      400,
-      "jobs.1.payload.n",
-    ],
+    ["an invalid payload", [note(1), { type: "note", payload: { n: "x" } }], 400, "jobs.1.payload.n"],
     ["a type that is not registered", [note(1), { type: "nobody" }], 403, undefined],
     ["no job", [], 400, "jobs"],
     ["101 jobs", Array.from({ length: 101 }, (_, n) => note(n)), 400, "jobs"],
     [
-      "a payload past its limit",
+      "a payload that is too large",
       [note(1), note(2, { payload: { n: 1, x: "y".repeat(70_000) } })],
       413,
       undefined,
@@ -76,19 +71,19 @@ describe("a batch", () => {
 });
 
 describe("a list", () => {
-  test("is paged by a cursor, the newest first, none twice and none missing", async () => {
+  test("is paged by a cursor, newest first; no job is missing or appears twice", async () => {
     const ids = await batch(...Array.from({ length: 25 }, (_, n) => note(n)));
-    const seen: string[] = [];
+    const listedIds: string[] = [];
     let cursor: string | null = "";
     while (cursor !== null) {
       const page = await list(`?limit=10&cursor=${cursor}`);
-      seen.push(...page.jobs.map((job) => job.job_id));
+      listedIds.push(...page.jobs.map((job) => job.job_id));
       cursor = page.next_cursor;
     }
-    expect(seen).toEqual(ids.toReversed());
+    expect(listedIds).toEqual(ids.toReversed());
   });
 
-  test("is filtered by type, status, queue and tag", async () => {
+  test("can be filtered by type, status, queue and tag", async () => {
     const [a, b] = await batch(note(1, { tags: ["red"] }), note(2, { queue: "side" }), { type: "other" });
     await fire();
     const [c] = await batch(note(3));
@@ -112,7 +107,7 @@ describe("a list", () => {
 });
 
 describe("cancelling", () => {
-  test("works while the job is pending, due or not, and never after that", async () => {
+  test("works while the job is pending, due or scheduled, and never afterwards", async () => {
     const [due = "", later = "", done = ""] = await batch(note(1), note(2, { delay_seconds: 60 }), note(3));
     for (const id of [due, later]) {
       const response = await post(`/v1/jobs/${id}/cancel`, {});
@@ -129,7 +124,7 @@ describe("cancelling", () => {
   });
 });
 
-describe("what would come back as something else is refused", () => {
+describe("a payload that Postgres would not return unchanged is refused", () => {
   const raw = (payload: string) =>
     call("/v1/jobs", { method: "POST", body: `{"type":"any","payload":${payload}}` });
 
@@ -159,7 +154,7 @@ describe("what would come back as something else is refused", () => {
     `{"a":"\\"b\\":[{","c":{"d":":"}}`,
     `{"a":${"[".repeat(90)}${"]".repeat(90)}}`,
     `{"a":[${Array.from({ length: 10_000 }, (_, n) => n)}]}`,
-  ])("but %s comes back as it was", async (payload) => {
+  ])("but %s is stored and returned unchanged", async (payload) => {
     const response = await raw(payload);
     expect(response.status).toBe(201);
     const { job_id } = (await response.json()) as { job_id: string };
@@ -167,19 +162,19 @@ describe("what would come back as something else is refused", () => {
   });
 });
 
-test("a wrong method is a 405 that names the right ones", async () => {
+test("a wrong method is a 405 that names the allowed ones", async () => {
   const response = await call("/v1/jobs/batch", { method: "DELETE" });
   expect(response.status).toBe(405);
   expect(response.headers.get("allow")).toContain("POST");
   expect(problem.parse(await response.json()).status).toBe(405);
 });
 
-test("a queue that is too deep takes no more, and others do", async () => {
+test("a queue that is too deep refuses jobs; other queues accept them", async () => {
   const shallow = { SLUICE_MAX_DEPTH: "3" };
   const add = (queue: string) =>
     call("/v1/jobs", { method: "POST", body: JSON.stringify(note(1, { queue })) }, shallow);
   await deployment.enqueueMany("note", [{ n: 1 }, { n: 2 }, { n: 3 }], { queue: "deep" });
-  // The depth is read after a response, at most every 5 s, so the first ones may still pass.
+  // The depth is read after a response, at most every 5 s, so the first jobs may still be accepted.
   await expect.poll(async () => (await add("deep")).status, { timeout: 15_000, interval: 200 }).toBe(429);
   const refused = await add("deep");
   expect(refused.headers.get("retry-after")).not.toBeNull();

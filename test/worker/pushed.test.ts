@@ -1,4 +1,4 @@
-// Pushed jobs in workerd, against a real HTTP endpoint: what it is sent, and what its answers do to the job.
+// Pushed jobs in workerd, against a real HTTP endpoint: the requests, and what each answer does to the job.
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { definePushedJob } from "../../src/index.ts";
@@ -51,7 +51,7 @@ async function pushedOnce(type: string, payload: object = {}, settings: object =
 const secondsUntil = (iso: string) => (Date.parse(iso) - Date.now()) / 1000;
 
 describe("a pushed job", () => {
-  test("is a POST of its payload, signed under each secret by the Standard Webhooks rules", async () => {
+  test("is sent as a POST of its payload, signed with each secret as Standard Webhooks asks", async () => {
     const job = await pushedOnce("accepted", { name: "Zoë" });
     const [request, ...others] = await received(job.job_id, secrets[0]);
     const [second] = await received(job.job_id, secrets[1]);
@@ -65,7 +65,7 @@ describe("a pushed job", () => {
     expect(Math.abs(ageSeconds)).toBeLessThan(60);
   });
 
-  test("keeps its id and its trace over its attempts, and says which attempt it is", async () => {
+  test("is sent with the same id and trace on every attempt, and with the attempt's number", async () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const response = await call("/v1/jobs", {
       method: "POST",
@@ -89,18 +89,18 @@ describe("a pushed job", () => {
     expect(generations[1]).toBeGreaterThan(generations[0] ?? Number.NaN);
   });
 
-  test("is completed by a 2xx, and a small JSON answer is its output", async () => {
+  test("is completed by a 2xx; a small JSON answer becomes its output", async () => {
     expect(await pushedOnce("accepted")).toMatchObject({ status: "completed", output: JSON.parse(output) });
   });
 
   test.each(["empty", "text", "broken-json"])(
-    "is completed without an output by an answer: %s",
+    "is completed without an output by a 2xx answer of this kind: %s",
     async (type) => {
       expect(await pushedOnce(type)).toMatchObject({ status: "completed", output: null });
     },
   );
 
-  test("is tried again when the endpoint says (Retry-After), with the status and what it said", async () => {
+  test("is retried after the answer's Retry-After; its error has the status and the body", async () => {
     const job = await pushedOnce("busy");
     expect(job).toMatchObject({
       status: "pending",
@@ -111,22 +111,22 @@ describe("a pushed job", () => {
     expect(secondsUntil(job.scheduled_at)).toBeLessThan(7.5);
   });
 
-  test("is tried again by the type's backoff after any other status", async () => {
+  test("is retried with the type's backoff after any other status", async () => {
     const job = await pushedOnce("failing");
     expect(job).toMatchObject({ status: "pending", error: 'the endpoint of "failing" answered 500: oops' });
     expect(secondsUntil(job.scheduled_at)).toBeGreaterThan(25);
   });
 
   test.each([
-    ["gone", 410],
-    ["unfit", 422],
-  ])("is dead at once when the endpoint is %s (%i)", async (type, status) => {
+    [410, "gone"],
+    [422, "unfit"],
+  ])("is dead at once when the endpoint answers %i (%s)", async (status, type) => {
     const job = await pushedOnce(type);
     expect(job).toMatchObject({ status: "dead", dead_reason: "fatal", attempts: 1 });
     expect(job.error).toContain(`answered ${status}`);
   });
 
-  test("does not follow a redirect: it counts as a failure", async () => {
+  test("fails on a redirect instead of following it", async () => {
     const job = await pushedOnce("moved");
     expect(job).toMatchObject({
       status: "pending",
@@ -136,14 +136,14 @@ describe("a pushed job", () => {
     expect((await received(job.job_id)).map(({ path }) => path)).toEqual(["/redirect"]);
   });
 
-  test("cuts off an answer without end", async () => {
+  test("cuts off an endless answer", async () => {
     expect(await pushedOnce("endless")).toMatchObject({ status: "completed", output: null });
     const failed = await pushedOnce("endless-error");
     expect(failed).toMatchObject({ status: "pending", attempts: 1 });
     expect(failed.error?.length).toBeLessThan(600);
   });
 
-  test.each(["hanging", "stalling"])("gives up an endpoint that is %s after its time-out", async (type) => {
+  test.each(["hanging", "stalling"])("fails at its timeout when the endpoint is %s", async (type) => {
     expect(await pushedOnce(type)).toMatchObject({
       status: "pending",
       attempts: 1,
@@ -152,7 +152,7 @@ describe("a pushed job", () => {
   });
 
   test.each(["nul", "half-a-pair"])(
-    "whose answer cannot be kept is dead, and its neighbours are settled: %s",
+    "is dead if its answer cannot be stored, and the other jobs are settled: %s",
     async (type) => {
       const neighbours = await enqueueMany("accepted", [{}, {}]);
       const job = await pushedOnce(type);
@@ -162,7 +162,7 @@ describe("a pushed job", () => {
     },
   );
 
-  test("is tried again after an error with a NUL in it, and its neighbours are settled", async () => {
+  test("is retried after an error that contains a NUL, and the other jobs are settled", async () => {
     const neighbours = await enqueueMany("accepted", [{}, {}]);
     const job = await pushedOnce("nul-in-error");
     expect(job).toMatchObject({
@@ -173,7 +173,7 @@ describe("a pushed job", () => {
     for (const id of neighbours) expect(await look(id)).toMatchObject({ status: "completed", attempts: 1 });
   });
 
-  test("is never sent to a private address unless the deployment allows it", async () => {
+  test("is not sent to a private address unless the deployment allows it", async () => {
     const job = await pushedOnce("accepted", {}, { SLUICE_ALLOW_PRIVATE_TARGETS: "false" });
     expect(job).toMatchObject({ status: "dead", dead_reason: "fatal" });
     expect(job.error).toContain("is not an https URL");

@@ -1,5 +1,5 @@
-// A database that answers and yet cannot do the work: 503 with words that say why, one more try where that helps, and
-// /health is not well meanwhile. The errors are raised by real Postgres.
+// A database that answers but cannot do the work. The caller gets a 503 that says why, the Worker retries once where
+// that helps, and /health is a 503 meanwhile. Real Postgres raises the errors.
 import { neon, neonConfig } from "@neondatabase/serverless";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
@@ -25,7 +25,7 @@ async function refused(response: Response) {
   return { status: response.status, code: type.split(":").at(-1), detail, retryAfter };
 }
 
-/** Every insert into `job` fails so, `times` over: a sequence keeps count, since the rollback takes the rest back. */
+/** Makes the next `times` inserts into `job` fail. A sequence counts them, because a rollback does not undo it. */
 async function failWith(sqlstate: string, times = 1_000_000) {
   await query("create sequence if not exists public.failures");
   await query("alter sequence public.failures restart");
@@ -42,14 +42,14 @@ async function failWith(sqlstate: string, times = 1_000_000) {
   );
 }
 
-/** The proxy's connections have the old defaults: they are ended, as a pooler's are when they are recycled. */
+/** Ends the proxy's connections, which still have the old defaults, as a pooler does when it recycles them. */
 async function setDefault(setting: string) {
   const name = deployment.databaseUrl.split("/").at(-1);
   await asAdmin(`alter database ${name} ${setting}`);
   await asAdmin(
     `select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`,
   );
-  // A connection that the proxy did not see end yet fails once.
+  // A connection fails once if the proxy has not noticed its end yet.
   const works = () => Promise.all(Array.from({ length: 20 }, () => query("select 1")));
   await expect.poll(() => works().then(Boolean, () => false)).toBe(true);
 }
@@ -94,7 +94,7 @@ describe("an enqueue that the database refuses", () => {
     expect(line.cause).toContain("enqueue: as asked");
   });
 
-  test("for a reason of Sluice's own is a 500, and only the log names the statement", async () => {
+  test("through a fault of Sluice is a 500; only the log names the statement", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => {});
     await failWith("23505");
     const answer = await refused(await enqueue());
@@ -104,19 +104,16 @@ describe("an enqueue that the database refuses", () => {
     expect(line).toMatchObject({ statement: "enqueue", sqlstate: "23505", message: "enqueue: as asked" });
   });
 
-  test.each(["40001", "40P01"])(
-    "with %s once is tried again at once, and is there once",
-    async (sqlstate) => {
-      await failWith(sqlstate, 1);
-      expect((await enqueue()).status).toBe(201);
-      expect(await query("select count(*)::int as jobs from sluice.job")).toEqual([{ jobs: 1 }]);
-    },
-  );
+  test.each(["40001", "40P01"])("once with %s is retried at once, and makes one job", async (sqlstate) => {
+    await failWith(sqlstate, 1);
+    expect((await enqueue()).status).toBe(201);
+    expect(await query("select count(*)::int as jobs from sluice.job")).toEqual([{ jobs: 1 }]);
+  });
 
   test.each([
     ["53100", "full"],
     ["58030", "failing"],
-  ])("with %s makes /health bad until one gets through", async (sqlstate, word) => {
+  ])("with %s makes /health a 503 until an enqueue succeeds", async (sqlstate, word) => {
     await failWith(sqlstate);
     expect((await health()).checks.database).toBe("ok");
     await enqueue();
@@ -127,7 +124,7 @@ describe("an enqueue that the database refuses", () => {
   });
 });
 
-test("a read-only database is a 503, and /health sees it before anything was tried", async () => {
+test("a read-only database is a 503, and /health reports it before the first enqueue", async () => {
   await setDefault("set default_transaction_read_only = on");
   expect(await health()).toMatchObject({ code: 503, checks: { database: "read_only" } });
   expect(await refused(await enqueue())).toMatchObject({ status: 503, code: "database_read_only" });
@@ -135,7 +132,7 @@ test("a read-only database is a 503, and /health sees it before anything was tri
   expect(list.status).toBe(200);
 });
 
-describe("defaults of the role or the database", () => {
+describe("Sluice works with these defaults of the role or the database", () => {
   const whole = async () => {
     const id = await deployment.enqueue({ type: "note", scheduled_at: new Date().toISOString() });
     await deployment.quiet();
@@ -155,12 +152,12 @@ describe("defaults of the role or the database", () => {
     "set intervalstyle = 'sql_standard'",
     "set timezone = 'Asia/Kathmandu'",
     "set bytea_output = 'escape'",
-  ])("%s: works", async (setting) => {
+  ])("%s", async (setting) => {
     await setDefault(setting);
     await whole();
   });
 
-  test.each(["repeatable read", "serializable"])("the isolation level %s: works", async (level) => {
+  test.each(["repeatable read", "serializable"])("the isolation level %s", async (level) => {
     await setDefault(`set default_transaction_isolation = '${level}'`);
     const [before] = await query<{ id: string }>("select max(id) as id from sluice.cursors");
     await whole();
@@ -172,10 +169,10 @@ describe("defaults of the role or the database", () => {
   });
 });
 
-describe("a database that is not ready for Sluice", () => {
+describe("a database that Sluice cannot use", () => {
   const elsewhere = { DATABASE_URL: deployment.databaseUrl.replace(/[^/]+$/, "postgres") };
 
-  test("not migrated: a 503 that names the command, in /health too", async () => {
+  test("is a 503 that names the command if it is not migrated, in /health too", async () => {
     expect(await refused(await enqueue(elsewhere))).toMatchObject({
       status: 503,
       code: "schema_outdated",
@@ -184,9 +181,9 @@ describe("a database that is not ready for Sluice", () => {
     expect(await health(elsewhere)).toMatchObject({ code: 503, checks: { database: "schema_outdated" } });
   });
 
-  describe("its schema is older than the Worker needs", () => {
+  describe("because its schema is too old", () => {
     const words = "Sluice's schema has version 0 and this Worker needs version 1: run `npx sluice migrate`";
-    // Another spelling of the same database: this isolate has not seen it yet.
+    // Another spelling of the same database, so that this isolate has not checked its version yet.
     const unseen = { DATABASE_URL: `${deployment.databaseUrl}?unseen=1` };
     const setVersion = (version: number) =>
       query(
@@ -194,7 +191,7 @@ describe("a database that is not ready for Sluice", () => {
       );
     afterEach(() => setVersion(1));
 
-    test("a 503 that names the command, in /health and in a round too; nothing is done", async () => {
+    test("is a 503 that names the command, in /health and in rounds too; nothing is written", async () => {
       await setVersion(0);
       const log = vi.spyOn(console, "error").mockImplementation(() => {});
       expect(await refused(await enqueue(unseen))).toMatchObject({
@@ -214,21 +211,27 @@ describe("a database that is not ready for Sluice", () => {
       expect(await query("select from sluice.job")).toEqual([]);
     });
 
-    test("after the migration the same isolate goes on; a newer schema is fine", async () => {
+    test("works in the same isolate after the migration; a newer schema is fine", async () => {
       await setVersion(2);
       expect((await enqueue(unseen)).status).toBe(201);
     });
   });
 
-  test.each(["404", "200"])("an endpoint that answers %s and is not Neon's is told so", async (status) => {
-    const log = vi.spyOn(console, "error").mockImplementation(() => {});
-    const settings = { SLUICE_NEON_ENDPOINT: `${bindings.RECEIVER_URL}/answer/${status}` };
-    expect(await refused(await enqueue(settings))).toMatchObject({ status: 503, code: "database_not_neon" });
-    expect(await health(settings)).toMatchObject({ code: 503, checks: { database: "not_neon" } });
-    expect(String(log.mock.calls[0]?.[0])).toContain(new URL(bindings.RECEIVER_URL).host);
-  });
+  test.each(["404", "200"])(
+    "is reported as not Neon's if its endpoint answers %s with something else",
+    async (status) => {
+      const log = vi.spyOn(console, "error").mockImplementation(() => {});
+      const settings = { SLUICE_NEON_ENDPOINT: `${bindings.RECEIVER_URL}/answer/${status}` };
+      expect(await refused(await enqueue(settings))).toMatchObject({
+        status: 503,
+        code: "database_not_neon",
+      });
+      expect(await health(settings)).toMatchObject({ code: 503, checks: { database: "not_neon" } });
+      expect(String(log.mock.calls[0]?.[0])).toContain(new URL(bindings.RECEIVER_URL).host);
+    },
+  );
 
-  test("a plain Postgres is told so, and its host stands in the log alone", async () => {
+  test("is reported as not Neon's if it is a plain Postgres; only the log has its host", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => {});
     const settings = {
       DATABASE_URL: "postgresql://me:secret@db.plain.invalid/app",
@@ -243,9 +246,9 @@ describe("a database that is not ready for Sluice", () => {
   });
 });
 
-test("an unknown type is told as that, not as a matter of the key", async () => {
+test("an unknown type is a 403 that says so, and does not blame the key", async () => {
   const response = await call("/v1/jobs", { method: "POST", body: JSON.stringify({ type: "nope" }) });
-  const told = problem.parse(await response.json());
-  expect(told).toMatchObject({ status: 403, title: "Unknown job type" });
-  expect(told.type).toBe("urn:sluice:problem:type_unknown");
+  const answer = problem.parse(await response.json());
+  expect(answer).toMatchObject({ status: 403, title: "Unknown job type" });
+  expect(answer.type).toBe("urn:sluice:problem:type_unknown");
 });

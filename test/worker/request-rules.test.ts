@@ -1,4 +1,4 @@
-// What a request may ask for, and what its answer says: bounds of times and queries, headers, methods, keys of types.
+// Rules for requests: limits of times and queries, headers, methods, and keys that are bound to types.
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { listResponse } from "../../src/contract/jobs.ts";
@@ -19,7 +19,7 @@ const post = (body: object, headers: Record<string, string> = {}) =>
     body: JSON.stringify(body),
   });
 
-describe("a time lies between 1970 and 9999, and is refused by its field", () => {
+describe("a time outside 1970 to 9999 is refused, and the problem names its field", () => {
   const bad = [
     "0000-01-01T00:00:00Z",
     "0001-01-01T00:00:00+23:59",
@@ -41,7 +41,7 @@ describe("a time lies between 1970 and 9999, and is refused by its field", () =>
     expect(await refusal(response)).toEqual({ status: 400, paths: ["until"] });
   });
 
-  test("an expiry in the past is refused, and not a dead letter", async () => {
+  test("an expires_at in the past is refused and makes no dead letter", async () => {
     const expires_at = new Date(Date.now() - 1000).toISOString();
     expect(await refusal(await post({ type: "echo", expires_at }))).toEqual({
       status: 400,
@@ -49,7 +49,7 @@ describe("a time lies between 1970 and 9999, and is refused by its field", () =>
     });
   });
 
-  test("a delay and a time reach equally far", async () => {
+  test("delay_seconds and scheduled_at have the same maximum", async () => {
     const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
     expect((await post({ type: "echo", delay_seconds: 400 * 86_400 })).status).toBe(201);
     expect((await post({ type: "echo", scheduled_at: inDays(400) })).status).toBe(201);
@@ -61,7 +61,7 @@ describe("a time lies between 1970 and 9999, and is refused by its field", () =>
     });
   });
 
-  test("what the database refuses has its field too", async () => {
+  test("the problem names the field when the database refuses it too", async () => {
     const at = new Date(Date.now() + 60_000).toISOString();
     const response = await post({ type: "echo", scheduled_at: at, expires_at: at });
     expect(await refusal(response)).toEqual({ status: 400, paths: ["expires_at"] });
@@ -76,20 +76,20 @@ test.each([
   ["?queue=%00", "queue"],
   ["?cursor=%00", "cursor"],
   ["?colour=red", "colour"],
-])("the list %s is a 400 that names the parameter", async (search, path) => {
+])("GET /v1/jobs%s is a 400 that names the parameter", async (search, path) => {
   expect(await refusal(await call(`/v1/jobs${search}`))).toEqual({ status: 400, paths: [path] });
 });
 
 describe("the header Idempotency-Key", () => {
   const job = { type: "echo" };
-  test("does the same as the field, and has to agree with it", async () => {
+  test("does the same as the field, and must be equal to it", async () => {
     expect((await post({ ...job, idempotency_key: "a" }, { "idempotency-key": '"a"' })).status).toBe(201);
     expect((await post(job, { "idempotency-key": "a" })).status).toBe(200);
     const other = await post({ ...job, idempotency_key: "b" }, { "idempotency-key": "a" });
     expect(await refusal(other)).toEqual({ status: 400, paths: ["idempotency_key"] });
   });
 
-  test.each(["\u00e9", "", "k".repeat(256)])("of %s is refused", async (key) => {
+  test.each(["\u00e9", "", "k".repeat(256)])("with the value %o is refused", async (key) => {
     const refused = await refusal(await post(job, { "idempotency-key": key }));
     expect(refused).toEqual({ status: 400, paths: ["idempotency-key"] });
   });
@@ -105,7 +105,7 @@ describe("a producer's key that is bound to types", () => {
     foreign = await deployment.enqueue({ type: "other", tags: ["t"], delay_seconds: 60 });
   });
 
-  test("sees and cancels its own jobs alone", async () => {
+  test("sees and cancels only jobs of its types", async () => {
     for (const request of [`GET /v1/jobs/${foreign}`, `POST /v1/jobs/${foreign}/cancel`])
       expect(await refusal(await send(request, { key }))).toMatchObject({ status: 404 });
     expect(await look(foreign)).toMatchObject({ status: "pending" });
@@ -113,7 +113,7 @@ describe("a producer's key that is bound to types", () => {
     expect((await send(`POST /v1/jobs/${own}/cancel`, { key })).status).toBe(200);
   });
 
-  test("lists its own jobs alone, and is told when it asks for others", async () => {
+  test("lists only jobs of its types, and is refused when it asks for another type", async () => {
     for (const search of ["", "?tag=t", "?status=pending", "?queue=default", "?type=echo"]) {
       const { jobs } = listResponse.parse(await (await send(`GET /v1/jobs${search}`, { key })).json());
       expect([search, jobs.map((job) => job.job_id)]).toEqual([search, [own]]);
@@ -122,7 +122,7 @@ describe("a producer's key that is bound to types", () => {
   });
 });
 
-test("nobody outside enqueues a job of Sluice's own, and the watch round still does", async () => {
+test("no request may enqueue Sluice's own jobs; the watch round still does", async () => {
   const canary = { type: "sluice.canary", queue: "sluice" };
   for (const { key } of [await addKey("producer"), await addKey("admin"), { key: adminKey }])
     expect(await refusal(await send("POST /v1/jobs", { key, body: canary }))).toMatchObject({ status: 403 });
@@ -131,7 +131,7 @@ test("nobody outside enqueues a job of Sluice's own, and the watch round still d
 });
 
 describe("methods and headers", () => {
-  test("a viewer may ask by HEAD what it may ask by GET", async () => {
+  test("a viewer may send HEAD wherever it may send GET", async () => {
     const { key } = await addKey("viewer");
     for (const path of ["/v1/admin/keys", "/v1/stats", "/metrics"]) {
       const response = await send(`HEAD ${path}`, { key });
@@ -149,7 +149,7 @@ describe("methods and headers", () => {
     expect([response.status, response.headers.get("allow")]).toEqual([405, allow]);
   });
 
-  test("an answer is not kept by others, and is what it says", async () => {
+  test("answers have headers that forbid caching and guessing the content type", async () => {
     for (const path of ["/v1/jobs", "/v1/admin/keys", "/metrics", "/health", "/docs", "/nowhere"]) {
       const { headers } = await call(path);
       expect([path, headers.get("cache-control"), headers.get("x-content-type-options")]).toEqual([
@@ -174,7 +174,7 @@ describe("methods and headers", () => {
   });
 });
 
-test("a queue is paused and resumed if it is known: by a type, by a job, or because it is paused", async () => {
+test("a queue can be paused and resumed if a type, a job or a pause names it", async () => {
   await deployment.enqueueMany("echo", [{}], { queue: "side" });
   await query("insert into sluice.pause (kind, name) values ('queue', 'held')");
   for (const name of ["default", "side", "held"])
@@ -183,7 +183,7 @@ test("a queue is paused and resumed if it is known: by a type, by a job, or beca
     expect(await refusal(await send(`POST /v1/admin/queues/nowhere/${verb}`))).toMatchObject({ status: 404 });
 });
 
-test("a queue past the limit is a 400, and a batch of many new queues nudges few drains", async () => {
+test("one queue too many is a 400; a batch with many new queues nudges few drains", async () => {
   const jobs = Array.from({ length: 30 }, (_, n) => ({ type: "echo", queue: `q${n}` }));
   expect((await send("POST /v1/jobs/batch", { body: { jobs } })).status).toBe(201);
   await deployment.quiet();

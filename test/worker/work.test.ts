@@ -1,4 +1,4 @@
-// The pull API: workers anywhere claim jobs and say what became of them (D9c).
+// The pull API: workers outside Cloudflare claim jobs and report their outcomes.
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { jobTypesResponse } from "../../src/contract/admin.ts";
@@ -35,9 +35,9 @@ const pages = (count: number) => Array.from({ length: count }, (_, page) => ({ p
 
 test.each([
   ["a NUL in an output", { outcome: "complete", output: { a: "\0" } }],
-  ["half a pair in an output", { outcome: "complete", output: ["\ud800"] }],
+  ["half a surrogate pair in an output", { outcome: "complete", output: ["\ud800"] }],
   ["a NUL in an error", { outcome: "fail", error: "a\0b" }],
-  ["half a pair in an error", { outcome: "fail", error: "\udc00" }],
+  ["half a surrogate pair in an error", { outcome: "fail", error: "\udc00" }],
 ])("%s is refused before anything is settled", async (_, bad) => {
   await enqueueMany("print", pages(2));
   const { jobs } = await claim();
@@ -51,7 +51,7 @@ test.each([
 });
 
 describe("claiming", () => {
-  test("hands out due jobs under a lease, and says whether there are more", async () => {
+  test("returns due jobs with a lease, and says whether there are more", async () => {
     await enqueueMany("print", pages(3));
     const first = await claim({ limit: 2, lease_seconds: 60 });
     expect(first.has_more).toBe(true);
@@ -68,7 +68,7 @@ describe("claiming", () => {
     expect(await claim()).toEqual({ jobs: [], has_more: false });
   });
 
-  test("keeps to the asked queue and types, and drains leave pulled types alone", async () => {
+  test("returns only jobs of the requested queue and types; drains do not run pulled types", async () => {
     await enqueueMany("print", pages(1));
     await enqueueMany("own", [{}]);
     await enqueueMany("print", pages(1), { queue: "side" });
@@ -78,16 +78,16 @@ describe("claiming", () => {
     expect((await claim({ types: ["print", "own"] })).jobs).toHaveLength(1);
   });
 
-  test("leaves Sluice's own jobs alone, and refuses to be asked for them", async () => {
+  test("never returns Sluice's own jobs, and refuses requests for them", async () => {
     await query('select sluice.enqueue_jobs(\'[{"type": "sluice.canary", "queue": "sluice"}]\')');
     expect((await claim({ queue: "sluice" })).jobs).toEqual([]);
-    const asked = { worker_id: "w1", queue: "sluice", types: ["sluice.canary"] };
-    expect((await post("/v1/claims", asked)).status).toBe(403);
+    const request = { worker_id: "w1", queue: "sluice", types: ["sluice.canary"] };
+    expect((await post("/v1/claims", request)).status).toBe(403);
     const [canary] = await query<{ id: string }>("select id from sluice.jobs where type = 'sluice.canary'");
     expect((await post(`/v1/jobs/${canary?.id}/cancel`, {})).status).toBe(403);
   });
 
-  test("holds to the limits of a type, whoever pulls", async () => {
+  test("keeps to a type's limits across all pullers", async () => {
     await enqueueMany("narrow", [{}, {}, {}, {}]);
     const claims = await Promise.all(Array.from({ length: 6 }, () => claim({ limit: 10 })));
     expect(claims.flatMap((answer) => answer.jobs)).toHaveLength(2);
@@ -117,7 +117,7 @@ describe("one claimed job", () => {
     });
   });
 
-  test("that fails comes back by its type's backoff, or when the worker says, or not at all", async () => {
+  test("that fails is retried after its type's backoff or at the worker's time, or is buried", async () => {
     await enqueueMany("print", pages(3));
     const { jobs } = await claim({ limit: 3 });
     const bodies = [
@@ -138,7 +138,7 @@ describe("one claimed job", () => {
     expect(answers[2]).toMatchObject({ dead_reason: "fatal", error: "no paper" });
   });
 
-  test("is released without using up an attempt, and its lease can be extended", async () => {
+  test("can be released without counting the attempt, and its lease can be extended", async () => {
     await enqueueMany("print", pages(1));
     const { job_id, lease } = await claimOne({ lease_seconds: 60 });
     const extended = await post(`/v1/jobs/${job_id}/extend`, { lease, lease_seconds: 900 });
@@ -149,7 +149,7 @@ describe("one claimed job", () => {
     expect(await look(job_id)).toMatchObject({ status: "pending", attempts: 0 });
   });
 
-  test("is out of reach for a worker whose lease ran out", async () => {
+  test("cannot be settled by a worker whose lease ran out", async () => {
     await enqueueMany("print", pages(1));
     const old = await claimOne({ lease_seconds: 60 });
     await query("update sluice.lease set deadline = now() - interval '1 s'");
@@ -166,7 +166,7 @@ describe("one claimed job", () => {
     expect((await post(`/v1/jobs/${old.job_id}/complete`, { lease: fresh.lease })).status).toBe(200);
   });
 
-  test("can be settled again by the same lease, as after a lost answer: it is told what it had done", async () => {
+  test("can be settled again with the same lease, as after a lost answer: the answer says repeated", async () => {
     await enqueueMany("print", pages(3));
     const { jobs } = await claim({ limit: 3 });
     const bodies = [
@@ -196,7 +196,7 @@ describe("one claimed job", () => {
       expect(problem.parse(await response.json()).type).toBe("urn:sluice:problem:lease_lost");
   });
 
-  test("that another lease settled since is not taken for one's own work, replayed or not", async () => {
+  test("that another lease has settled is not answered as repeated, replayed or not", async () => {
     await enqueueMany("print", pages(1));
     const old = await claimOne({ lease_seconds: 60 });
     const settlement = { job_id: old.job_id, lease: old.lease, outcome: "complete" };
@@ -229,7 +229,7 @@ describe("one claimed job", () => {
     ]);
   });
 
-  test("is told from one that is not there, and a lease from something else", async () => {
+  test("is a 404 if the job is unknown, and a 400 if the lease is malformed", async () => {
     await enqueueMany("print", pages(1));
     const { job_id, lease } = await claimOne();
     expect((await post("/v1/jobs/019a0000-0000-7000-8000-000000000000/complete", { lease })).status).toBe(
@@ -240,13 +240,13 @@ describe("one claimed job", () => {
   });
 });
 
-describe("a token that a worker has changed", () => {
+describe("a lease that a worker has changed", () => {
   const changed = (lease: string, change: (fields: unknown[]) => unknown[]) =>
     btoa(JSON.stringify(change(JSON.parse(atob(lease.replaceAll("-", "+").replaceAll("_", "/"))))));
   const isOpen = async () =>
     (await query<{ open: boolean }>("select closed_at is null as open from sluice.breaker"))[0]?.open;
 
-  test("does not settle a job that somebody else holds", async () => {
+  test("does not settle a job that another worker holds", async () => {
     await enqueueMany("print", pages(2));
     const [mine, other] = [await claimOne(), await claimOne({ worker_id: "w2" })];
     const guesses = [
@@ -258,7 +258,7 @@ describe("a token that a worker has changed", () => {
     expect(await look(other.job_id)).toMatchObject({ status: "processing" });
   });
 
-  test("does not close a breaker by saying that its job was a probe", async () => {
+  test("does not close a breaker by pretending that its job was a probe", async () => {
     await enqueueMany("print", pages(1));
     const { job_id, lease } = await claimOne();
     await query("select sluice.open_breaker('print')");
@@ -267,7 +267,7 @@ describe("a token that a worker has changed", () => {
     expect(await isOpen()).toBe(true);
   });
 
-  test("is not needed to close a breaker by a real probe", async () => {
+  test("is not needed: a real probe closes the breaker", async () => {
     await enqueueMany("print", pages(1));
     await query("select sluice.open_breaker('print')");
     await query(
@@ -279,7 +279,7 @@ describe("a token that a worker has changed", () => {
   });
 });
 
-test("many settlements at once are applied each on its own", async () => {
+test("each of many settlements in one request is applied on its own", async () => {
   await enqueueMany("print", pages(4));
   const { jobs } = await claim({ limit: 4 });
   const [a, b, c, d] = jobs.map(({ job_id, lease }) => ({ job_id, lease }));
@@ -319,7 +319,7 @@ describe("the circuit breaker of a type that is only pulled", () => {
     query(`update sluice.breaker
            set opened_at = opened_at - interval '61 s', probed_at = probed_at - interval '61 s'`);
 
-  test("opens when its attempts keep failing, and closes by a probe that completes", async () => {
+  test("opens when its attempts keep failing, and closes when a probe completes", async () => {
     await enqueueMany("print", pages(40));
     await failAll((await claim({ limit: 20 })).jobs);
     expect(await state()).toBe("open");
@@ -335,7 +335,7 @@ describe("the circuit breaker of a type that is only pulled", () => {
     await expect.poll(state).toBe("closed");
   });
 
-  test("counts failures that are told one by one", async () => {
+  test("counts failures that are reported one by one", async () => {
     await enqueueMany("print", pages(20));
     const { jobs } = await claim({ limit: 20 });
     for (const job of jobs.slice(1)) await fail(job);
@@ -344,7 +344,7 @@ describe("the circuit breaker of a type that is only pulled", () => {
     await expect.poll(state).toBe("open");
   });
 
-  test("opens again when the few jobs after a probe fail", async () => {
+  test("opens again when the jobs of the step after a probe fail", async () => {
     await enqueueMany("print", pages(30));
     await failAll((await claim({ limit: 20 })).jobs);
     await passMinute();

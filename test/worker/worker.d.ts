@@ -1,4 +1,4 @@
-// Tells the types of workerd which module the Worker under test is.
+// Declares which module is the Worker under test, for the types of workerd.
 declare namespace Cloudflare {
   interface GlobalProps {
     mainModule: typeof import("../../src/worker.ts");
