@@ -1,4 +1,4 @@
-// migrate: what becomes of functions and views whose file has changed. Each test adds a file of its own to this release's.
+// How migrate handles functions and views whose file has changed. Each test adds its own files to those of this release.
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { migrate } from "../../src/cli/migrate.ts";
@@ -19,7 +19,7 @@ afterAll(async () => {
   await db.pool.query(`drop role ${app}`);
 });
 
-/** Migrates with these files beside the release's; answers with what was done. */
+/** Migrates with these files added to those of the release. Returns the log lines. */
 async function apply(texts: Record<string, string | null>): Promise<string[]> {
   const lines: string[] = [];
   await migrate({ databaseUrl: db.url, files: changeFiles(texts), log: (line) => lines.push(line) });
@@ -39,7 +39,7 @@ beforeEach(async () => {
 });
 
 describe("a function", () => {
-  test("whose text alone changed is replaced in place", async () => {
+  test("is replaced in place if only its text changed", async () => {
     const oid = await oidOf("double");
     const faster = double.replace("n * 2", "n + n");
     const files = { "functions/double.sql": `${faster} ${other}`, "functions/shown.sql": shown };
@@ -48,7 +48,7 @@ describe("a function", () => {
     expect(await mayCall("double(int)")).toBe(true);
   });
 
-  test("that returns another type is made anew, with the view that is bound to it and the grants of both", async () => {
+  test("is created again if its return type changed, along with the view that uses it and the grants of both", async () => {
     const text = double.replace("returns int", "returns bigint").replace("n * 2", "n * 2::bigint");
     expect(await apply({ "functions/double.sql": `${text} ${other}`, "functions/shown.sql": shown })).toEqual(
       ["applied functions/double.sql", "applied functions/shown.sql"],
@@ -62,7 +62,7 @@ describe("a function", () => {
     );
   });
 
-  test("that takes other arguments leaves no overload behind, and keeps its grants", async () => {
+  test("leaves no overload behind if its arguments changed, and keeps its grants", async () => {
     const text = double.replace("n int", "n int, times int default 2").replace("n * 2", "n * times");
     const done = await apply({ "functions/double.sql": `${text} ${other}`, "functions/shown.sql": shown });
     expect(done).toContain("dropped double(integer)");
@@ -71,20 +71,20 @@ describe("a function", () => {
     expect(await mayCall("double(int, int)")).toBe(true);
   });
 
-  test("that the file no longer defines is dropped", async () => {
+  test("is dropped if its file no longer defines it", async () => {
     expect(await apply({ "functions/double.sql": double, "functions/shown.sql": shown })).toEqual([
       "applied functions/double.sql",
       "dropped other()",
     ]);
   });
 
-  test("that moved to another file, with another result, is not lost", async () => {
+  test("is kept if it moves to another file and returns another type", async () => {
     const text = other.replace("returns int", "returns bigint");
     await apply({ "functions/double.sql": double, "functions/a.sql": text, "functions/shown.sql": shown });
     expect(await scalar("select pg_typeof(sluice.other())::text")).toBe("bigint");
   });
 
-  test("of a file that was taken away is dropped", async () => {
+  test("is dropped if its file was removed", async () => {
     expect((await apply({})).toSorted()).toEqual([
       "dropped double(integer)",
       "dropped other()",
@@ -96,14 +96,14 @@ describe("a function", () => {
     ).toBe(0);
   });
 
-  test("of the user's in the same schema is left alone", async () => {
+  test("that the user made in the same schema is left alone", async () => {
     await db.pool.query("create or replace function sluice.mine() returns int language sql return 1");
     await apply({});
     expect(await scalar("select sluice.mine()")).toBe(1);
   });
 });
 
-test("a view of the user's on a function that has to go is an error that names it, and nothing has changed", async () => {
+test("a user's view on a function that must be dropped is an error that names the view; nothing changes", async () => {
   await db.pool.query("create view public.theirs as select sluice.double(1) as n");
   const text = double.replace("returns int", "returns bigint").replace("n * 2", "n * 2::bigint");
   const migrated = apply({ "functions/double.sql": `${text} ${other}`, "functions/shown.sql": shown });
@@ -114,7 +114,7 @@ test("a view of the user's on a function that has to go is an error that names i
   await db.pool.query("drop view public.theirs");
 });
 
-test("a file that fails leaves nothing behind, and is named", async () => {
+test("an error in a file names the file, and nothing changes", async () => {
   const broken = { "functions/double.sql": double.replace("n * 2", "m"), "functions/shown.sql": shown };
   await expect(apply(broken)).rejects.toThrow(
     'migration of functions failed: functions/double.sql: column "m"',
@@ -122,7 +122,7 @@ test("a file that fails leaves nothing behind, and is named", async () => {
   expect(await scalar("select sluice.double(1) + sluice.other()")).toBe(3);
 });
 
-test("a file that chooses by the server's version is applied again on another one", async () => {
+test("a file that depends on the server's version is applied again after an upgrade", async () => {
   await db.pool.query(
     "update sluice.migration set checksum = regexp_replace(checksum, 'on .*', 'on 14') where name ~ 'identity'",
   );
@@ -130,14 +130,14 @@ test("a file that chooses by the server's version is applied again on another on
   expect(await apply(files)).toEqual(["applied functions/identity.sql"]);
 });
 
-describe("a schema that is newer than the release", () => {
-  test("by a numbered file", async () => {
+describe("a schema that is newer than the release is refused", () => {
+  test("if it has an unknown numbered file", async () => {
     await apply({ "0002_more.sql": "create table more ()" });
     await expect(apply({})).rejects.toThrow(/newer than this release of Sluice \(it has 0002_more.sql\)/);
     await db.pool.query("delete from sluice.migration where name = '0002_more.sql'; drop table sluice.more");
   });
 
-  test("by its version", async () => {
+  test("if its version is higher", async () => {
     const version =
       "create or replace function sluice.schema_version() returns int language sql immutable return";
     await db.pool.query(`${version} 99`);

@@ -1,5 +1,5 @@
-// migrate through a pooler in transaction mode, as Neon's and Supabase's pooled connection strings are: it must leave
-// nothing in the connections that it shares with the app.
+// migrate through a pooler in transaction mode, as with Neon's and Supabase's pooled connection strings. It must leave
+// no session state in the connections that it shares with the app.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { migrate } from "../../src/cli/migrate.ts";
 import { connectTo, startAppBeside } from "../support/app-beside.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => pooler.close());
 
-test("an app beside it reads its own table throughout, and the next migrate goes through", async () => {
+test("an app on the same pooler can read its table all the time, and the next migrate succeeds", async () => {
   const app = startAppBeside(pooler.url);
   await migrate({ databaseUrl: pooler.url, schema: "pooled" });
   await migrate({ databaseUrl: pooler.url, schema: "pooled" });
@@ -25,10 +25,10 @@ test("an app beside it reads its own table throughout, and the next migrate goes
   expect(reads).toBeGreaterThan(0);
 });
 
-test("nothing of it is left in any connection of the pooler", async () => {
+test("migrate leaves no setting in any connection of the pooler", async () => {
   await migrate({ databaseUrl: pooler.url, schema: "pooled" });
   const clients = await Promise.all(Array.from({ length: serverConnections }, () => connectTo(pooler.url)));
-  // Open transactions: each has a server connection of its own.
+  // The transactions are open at the same time, so each has its own server connection.
   for (const client of clients) await client.query("begin");
   for (const client of clients) {
     const { rows } = await client.query(`

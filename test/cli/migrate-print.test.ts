@@ -1,4 +1,4 @@
-// `sluice migrate --print` and `--dry-run`, as a user calls them.
+// `sluice migrate --print` and `--dry-run`, called on the command line.
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import pg from "pg";
@@ -49,7 +49,7 @@ const runScript = (script: string) =>
       .join("\n"),
   );
 
-describe("the database is empty", () => {
+describe("on an empty database", () => {
   test("--dry-run names every file and creates nothing", async () => {
     const { numbered, functions } = readMigrationFiles();
     const lines = [...numbered, ...functions].map(({ name }) => `would apply ${name}`);
@@ -58,7 +58,7 @@ describe("the database is empty", () => {
     expect((await pool.query("select to_regnamespace('sluice') as schema")).rows).toEqual([{ schema: null }]);
   });
 
-  test("--print makes the schema and records its files; run again it changes nothing", async () => {
+  test("--print gives a script that makes the schema and records its files; run again it changes nothing", async () => {
     const { code, out } = await run(["migrate", "--print"], { SLUICE_SCHEMA: "printed" });
     expect(code).toBe(0);
     await runScript(out);
@@ -73,7 +73,7 @@ describe("the database is empty", () => {
   });
 });
 
-test("--dry-run says when nothing is to apply", async () => {
+test("--dry-run says when there is nothing to apply", async () => {
   const env = { DATABASE_URL: databaseUrl, SLUICE_SCHEMA: "printed" };
   expect(await run(["migrate", "--dry-run"], env)).toEqual({ code: 0, err: "", out: "nothing to apply\n" });
 });

@@ -1,4 +1,4 @@
-// What `sluice migrate` says when it cannot do its work: one line with what is wrong and what to do, and no secret.
+// The errors of `sluice migrate`: one line that says what is wrong and what to do, without secrets.
 import { execFile } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ import { migrate } from "../../src/cli/migrate.ts";
 const secret = "s3cret-word";
 const server = new URL(inject("adminDatabaseUrl"));
 
-describe("a DATABASE_URL that is no connection string", () => {
+describe("an invalid DATABASE_URL is explained", () => {
   test.each([
     ["garbage", "DATABASE_URL is not a connection string"],
     [`mysql://u:${secret}@h/d`, "DATABASE_URL is not a Postgres connection string"],
@@ -25,14 +25,14 @@ describe("a DATABASE_URL that is no connection string", () => {
   });
 });
 
-describe("a server that cannot be reached", () => {
-  test("by its name", async () => {
+describe("the error names the part of DATABASE_URL at fault when", () => {
+  test("the host name is unknown", async () => {
     expect(await failure(`postgresql://u:${secret}@no-such-host.invalid/d`)).toBe(
       'the host "no-such-host.invalid" of DATABASE_URL is not known; check its name',
     );
   });
 
-  test.each(["127.0.0.1", "localhost"])("at its port on %s", async (host) => {
+  test.each(["127.0.0.1", "localhost"])("nothing listens on the port of %s", async (host) => {
     const port = await freePort();
     expect(await failure(`postgresql://u:${secret}@${host}:${port}/d`)).toMatch(
       `nothing answers at ${host}:${port} of DATABASE_URL; check host and port`,
@@ -40,7 +40,7 @@ describe("a server that cannot be reached", () => {
   });
 });
 
-describe("a server that does not let us in", () => {
+describe("the error says what to change when", () => {
   const directory = mkdtempSync(join(tmpdir(), "sluice-words-"));
   let strict: PostgresServer;
   beforeAll(async () => {
@@ -55,20 +55,20 @@ describe("a server that does not let us in", () => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  test("for a wrong password", async () => {
+  test("the password is wrong", async () => {
     expect(await failure(strict.url("postgres").replace(":sluice@", `:${secret}@`))).toBe(
       'the server does not let the user "sluice" in (password authentication failed for user "sluice"); check user and password of DATABASE_URL',
     );
   });
 
-  test("for want of a password", async () => {
+  test("the password is missing", async () => {
     expect(await failure(strict.url("postgres").replace(":sluice@", "@"))).toMatch(
       "the server asks for a password, and DATABASE_URL has none",
     );
   });
 });
 
-test("a database that is not there", async () => {
+test("an unknown database is named", async () => {
   const url = `postgresql://sluice:${secret}@${server.host}/not%20there`;
   expect(await failure(url)).toBe(
     'there is no database "not there" on 127.0.0.1; create it, or correct DATABASE_URL',
@@ -76,7 +76,7 @@ test("a database that is not there", async () => {
 });
 
 test.each(["MySchema", 'we"ird', "with space", "my-jobs", "", "x".repeat(64)])(
-  "a schema that the Worker would refuse: %o",
+  "a schema name that the Worker refuses is refused here too: %o",
   async (schema) => {
     await expect(migrate({ databaseUrl: server.href, schema })).rejects.toThrow(
       "SLUICE_SCHEMA is not a plain lower case schema name",
@@ -85,7 +85,7 @@ test.each(["MySchema", 'we"ird', "with space", "my-jobs", "", "x".repeat(64)])(
 );
 
 describe("the command", () => {
-  test("ends with code 1 and that one line", async () => {
+  test("ends with code 1 and the one line", async () => {
     expect(await runCommand({ DATABASE_URL: `mysql://u:${secret}@h/d` })).toEqual({
       code: 1,
       output:
@@ -93,7 +93,7 @@ describe("the command", () => {
     });
   });
 
-  test("takes an empty schema for a bad one, as the Worker does", async () => {
+  test("refuses an empty schema name, as the Worker does", async () => {
     expect(await runCommand({ DATABASE_URL: server.href, SLUICE_SCHEMA: "" })).toMatchObject({ code: 1 });
   });
 });

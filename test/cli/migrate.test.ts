@@ -1,4 +1,4 @@
-// migrate: from nothing, again, by several at once, into a schema of any name.
+// migrate on an empty database, a second time, by several processes at once, and into a schema of another name.
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { migrate } from "../../src/cli/migrate.ts";
@@ -9,13 +9,13 @@ import { wholeLife } from "../support/whole-life.ts";
 
 const db = useTestDatabase();
 
-test("running it again applies nothing", async () => {
+test("a second migrate applies nothing", async () => {
   const lines: string[] = [];
   await migrate({ databaseUrl: db.url, log: (line) => lines.push(line) });
   expect(lines).toEqual([]);
 });
 
-test("four runners at once apply each migration once, into a schema of another name", async () => {
+test("four migrates at once apply each file once, into a schema of another name", async () => {
   const schema = `s_${randomBytes(4).toString("hex")}`;
   const lines: string[] = [];
   await Promise.all(
@@ -29,14 +29,14 @@ test("four runners at once apply each migration once, into a schema of another n
   expect(applied.toSorted()).toEqual(rows.map((row) => `applied ${row.name}`).toSorted());
 });
 
-test("a role whose transactions are serializable and read-only by default migrates too, beside another", async () => {
+test("two migrates at once work for a role whose transactions are serializable and read-only by default", async () => {
   const url = `${db.url}?options=-c%20default_transaction_isolation%3Dserializable%20-c%20default_transaction_read_only%3Don`;
   const run = () => migrate({ databaseUrl: url, schema: "strict" });
   await Promise.all([run(), run()]);
   await wholeLife(createPgDatabase(db.pool, "strict"));
 });
 
-test("who waits for another migration says so, and goes on when that has ended", async () => {
+test("a migrate that waits for another says so, and goes on when the other has ended", async () => {
   const lines: string[] = [];
   await inSession(db.pool, async (client) => {
     await client.query("begin");
@@ -54,7 +54,7 @@ test("who waits for another migration says so, and goes on when that has ended",
   expect(lines[0]).toBe('waiting for another migration of the schema "sluice", for 1 s now');
 });
 
-test("jobs live their whole life in a schema of another name", async () => {
+test("every operation on jobs works in a schema of another name", async () => {
   const schema = "elsewhere";
   await migrate({ databaseUrl: db.url, schema });
   await wholeLife(createPgDatabase(db.pool, schema));
@@ -62,7 +62,7 @@ test("jobs live their whole life in a schema of another name", async () => {
   expect(rows).toEqual([]);
 });
 
-test("a function file that changed is applied again, alone, and still not for everyone", async () => {
+test("only the changed function file is applied again, and public still may not call its functions", async () => {
   await db.pool.query("drop function sluice.resume");
   await db.pool.query("update sluice.migration set checksum = 'of old' where name = 'functions/pause.sql'");
   const lines: string[] = [];
@@ -76,14 +76,14 @@ test("a function file that changed is applied again, alone, and still not for ev
   expect(rows).toEqual([]);
 });
 
-test("a numbered file whose text has changed is an error that names it and says what to do", async () => {
+test("a changed numbered file is an error that names the file and says what to do", async () => {
   await db.pool.query("update sluice.migration set checksum = 'other' where name = '0001_tables.sql'");
   await expect(migrate({ databaseUrl: db.url })).rejects.toThrow(
     /^0001_tables.sql has changed since it was applied.* write the change as a new file with the next number/,
   );
 });
 
-test("a pooled connection string is warned of", async () => {
+test("a pooled connection string gives a warning", async () => {
   const lines: string[] = [];
   const databaseUrl = "postgresql://u:p@ep-pooler.no-such-host.invalid:6543/d";
   await expect(migrate({ databaseUrl, log: (line) => lines.push(line) })).rejects.toThrow("is not known");

@@ -32,7 +32,7 @@ beforeAll(async () => {
   ];
   const file = join(directory, "pgbouncer.ini");
   writeFileSync(file, config.join("\n"));
-  chmodSync(directory, 0o755); // it runs as another user where the tests run as root
+  chmodSync(directory, 0o755); // pgbouncer runs as another user if the tests run as root
   pgbouncer = spawnGuarded("pgbouncer", [file], {
     cwd: tmpdir(),
     env: { PATH: `${process.env.PATH}:/usr/sbin` },
@@ -49,7 +49,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-test("an app beside it reads its own table throughout, and the next migrate goes through", async () => {
+test("an app on the same pooler can read its table all the time, and the next migrate succeeds", async () => {
   const app = startAppBeside(url);
   for (const schema of ["one", "two", "one"]) await migrate({ databaseUrl: url, schema });
   await Promise.all([1, 2, 3].map(() => migrate({ databaseUrl: url, schema: "three" })));

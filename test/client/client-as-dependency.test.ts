@@ -1,4 +1,4 @@
-// sluice/client as a dependency: what compiles against it, and what it weighs.
+// sluice/client as a dependency: its types and its size.
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { expect, expectTypeOf, test } from "vitest";
@@ -13,7 +13,7 @@ const url = "https://sluice.example";
 const key = "sk_of_a_producer";
 const client = createClient({ url, key });
 
-test("a payload is typed by its definition, by a map of definitions, or not at all", () => {
+test("a payload gets its type from its definition or from a map of definitions, or has none", () => {
   const typed = createClient<{ welcome: typeof welcome }>({ url, key });
   const inferred = createClient({ url, key, jobs: { welcome } });
   expectTypeOf(typed).toEqualTypeOf(inferred);
@@ -21,25 +21,25 @@ test("a payload is typed by its definition, by a map of definitions, or not at a
     client.enqueue(welcome, { userId: "u1" });
     // @ts-expect-error: a wrong payload does not compile
     client.enqueue(welcome, { userId: 1 });
-    // @ts-expect-error: nor one that lacks a field
+    // @ts-expect-error: a payload that lacks a field does not compile
     client.enqueueMany(welcome, [{ userId: "u1" }, {}]);
     typed.enqueue("welcome", { userId: "u1" });
-    // @ts-expect-error: nor a wrong one under a known name
+    // @ts-expect-error: a wrong payload for a type's name does not compile
     typed.enqueue("welcome", { userId: 1 });
     typed.enqueue("another", { userId: 1 });
-    // @ts-expect-error: an unknown option
+    // @ts-expect-error: an unknown option does not compile
     client.enqueue(welcome, { userId: "u1" }, { prority: 1 });
   };
   expect(neverCalled).toBeTypeOf("function");
 });
 
-test("the options are the fields of an enqueue request, every one and no other", () => {
+test("the options are exactly the fields of an enqueue request", () => {
   expectTypeOf<keyof EnqueueOptions>().toEqualTypeOf<
     Exclude<keyof CamelCased<EnqueueRequest>, "type" | "payload">
   >();
 });
 
-test("minified and gzipped it has less than 3 kB, and it imports nothing", async () => {
+test("the client is less than 3 kB minified and gzipped, and imports nothing", async () => {
   const { outputFiles, metafile } = await build({
     entryPoints: ["src/client/client.ts"],
     bundle: true,

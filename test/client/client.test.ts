@@ -1,4 +1,4 @@
-// sluice/client over real HTTP: what it sends, what it makes of the answers, and that it can send it all twice.
+// sluice/client over real HTTP: its requests, how it reads the answers, and that its retries make no second job.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import {
@@ -25,7 +25,7 @@ beforeAll(async () => {
   api = await startProducerApi();
 });
 beforeEach(() => {
-  vi.spyOn(Math, "random").mockReturnValue(0); // no backoff: what is waited for is tested with a clock of its own
+  vi.spyOn(Math, "random").mockReturnValue(0); // no backoff: tries.test.ts tests the waits
   Object.assign(api, { seen: [], mishaps: [], beforeGet: () => {} });
   api.jobs.clear();
   client = createClient({ url: `${api.url}/`, key });
@@ -43,8 +43,8 @@ const failed = (promise: Promise<unknown>): Promise<SluiceRequestError> =>
   );
 const keysSent = () => api.seen.map(({ body }) => (body as EnqueueRequest).idempotency_key);
 
-describe("what it sends", () => {
-  test("a job by its definition, with the key and every option in the contract's names", async () => {
+describe("the client sends", () => {
+  test("a job by its definition, with the key, and every option under its name in the API", async () => {
     const scheduledAt = new Date("2030-01-01T00:00:00Z");
     const options: Required<Omit<EnqueueOptions, "delaySeconds">> = {
       queue: "mail",
@@ -79,7 +79,7 @@ describe("what it sends", () => {
     expect(enqueueRequest.parse(request?.body)).toMatchObject({ max_attempts: 3 });
   });
 
-  test("a job by its name alone, and nothing that was not given but a key", async () => {
+  test("a job by its type's name, with an idempotency key and nothing else", async () => {
     await client.enqueue("anything", { some_field: { aKey: 1 } }, { delaySeconds: 5 });
     expect(api.seen[0]?.body).toEqual({
       type: "anything",
@@ -89,14 +89,14 @@ describe("what it sends", () => {
     });
   });
 
-  test("a key of its own even where the caller's turned out to be undefined", async () => {
-    // As a project without exactOptionalPropertyTypes may write it.
+  test("an idempotency key of its own when the caller's is undefined", async () => {
+    // A project without exactOptionalPropertyTypes may write this.
     const options = { idempotencyKey: undefined } as unknown as EnqueueOptions;
     await client.enqueue("anything", {}, options);
     expect(keysSent()).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)]);
   });
 
-  test("250 jobs in three requests of at most 100, whose ids come back in order", async () => {
+  test("250 jobs in three requests of at most 100, and returns their ids in order", async () => {
     const userIds = Array.from({ length: 250 }, (_, n) => `u${n}`);
     const payloads = userIds.map((userId) => ({ userId }));
     const ids = await client.enqueueMany(welcome, payloads, { queue: "bulk" });
@@ -111,7 +111,7 @@ describe("what it sends", () => {
     expect(new Set(jobs.map((job) => job?.queue))).toEqual(new Set(["bulk"]));
   });
 
-  test("many jobs under keys of the caller's own, so that calling again makes no others", async () => {
+  test("the caller's idempotency keys for many jobs, so that a second call makes no new jobs", async () => {
     const payloads = [{ userId: "u1" }, { userId: "u2" }];
     const call = () =>
       client.enqueueMany(welcome, payloads, { idempotencyKey: ({ userId }) => `signup:${userId}` });
@@ -119,13 +119,13 @@ describe("what it sends", () => {
     expect([...api.jobs.values()].map((job) => job.idempotency_key)).toEqual(["signup:u1", "signup:u2"]);
   });
 
-  test("no request at all for no jobs", async () => {
+  test("no request for an empty list of jobs", async () => {
     expect(await client.enqueueMany(welcome, [])).toEqual([]);
     expect(api.seen).toEqual([]);
   });
 });
 
-describe("when an answer does not come", () => {
+describe("when an answer is missing", () => {
   test.each([
     "drop",
     "lose",
@@ -133,7 +133,7 @@ describe("when an answer does not come", () => {
     { status: 502, body: "<html>" },
     { status: 503 },
     { status: 504 },
-  ] as const)("%j is tried again under the same key, and there is one job", async (mishap) => {
+  ] as const)("after %j the client retries with the same key, and there is one job", async (mishap) => {
     api.mishaps = [mishap, mishap];
     const id = await client.enqueue(welcome, { userId: "u1" });
     expect(api.seen).toHaveLength(3);
@@ -141,14 +141,14 @@ describe("when an answer does not come", () => {
     expect([...api.jobs.keys()]).toEqual([id]);
   });
 
-  test("two calls never share a key", async () => {
+  test("two calls never share an idempotency key", async () => {
     await client.enqueue(welcome, { userId: "u1" });
     await client.enqueue(welcome, { userId: "u1" });
     expect(new Set(keysSent()).size).toBe(2);
     expect(api.jobs.size).toBe(2);
   });
 
-  test("a batch whose answer was lost makes no job twice", async () => {
+  test("a batch makes no job twice", async () => {
     api.mishaps = ["lose"];
     const ids = await client.enqueueMany(
       welcome,
@@ -158,7 +158,7 @@ describe("when an answer does not come", () => {
     expect([...api.jobs.keys()]).toEqual(ids);
   });
 
-  test("a try that hangs is given up for another one", async () => {
+  test("the client ends a try that hangs, and retries", async () => {
     api.mishaps = ["hang"];
     const patient = createClient({ url: api.url, key, tryTimeoutMs: 50 });
     const id = await patient.enqueue(welcome, { userId: "u1" });
@@ -166,7 +166,7 @@ describe("when an answer does not come", () => {
     expect(api.seen).toHaveLength(2);
   });
 
-  test("a server that never answers is an error without a status, with its cause, at the deadline", async () => {
+  test("a server that never answers gives an error at the deadline, with a cause and without a status", async () => {
     api.mishaps = Array.from({ length: 100 }, () => "hang" as const);
     const startedAt = Date.now();
     const error = await failed(
@@ -179,8 +179,8 @@ describe("when an answer does not come", () => {
   });
 });
 
-describe("what is refused is not tried again", () => {
-  test("and the error carries the problem document", async () => {
+describe("a refused request is not retried", () => {
+  test("and the error has the problem document", async () => {
     const document = {
       type: "urn:sluice:problem:request_invalid",
       title: "Invalid request",
@@ -196,7 +196,7 @@ describe("what is refused is not tried again", () => {
   });
 
   test.each([401, 403, 404, 409, 413, 422, 500])(
-    "%i, even where it is no problem document",
+    "after a %i, even without a problem document",
     async (status) => {
       api.mishaps = [{ status, body: "<html>a proxy's own page" }];
       const error = await failed(client.enqueue(welcome, { userId: "u1" }));
@@ -211,8 +211,8 @@ describe("what is refused is not tried again", () => {
   );
 });
 
-describe("looking", () => {
-  test("a job comes back in camelCase, its payload and output untouched", async () => {
+describe("reading a job", () => {
+  test("get returns it in camelCase, its payload and output unchanged", async () => {
     const id = await client.enqueue("anything", { some_field: 1 }, { maxAttempts: 7 });
     const job = await client.get(id);
     expect(job).toMatchObject({ jobId: id, status: "pending", maxAttempts: 7, payload: { some_field: 1 } });
@@ -230,7 +230,7 @@ describe("looking", () => {
     },
   );
 
-  test("wait says what it last saw when the time is over", async () => {
+  test("wait fails at its timeout and gives the last status", async () => {
     const id = await client.enqueue(welcome, { userId: "u1" });
     const error = await client.wait(id, { timeoutMs: 50, intervalMs: 10 }).catch((caught) => caught);
     expect(error).toBeInstanceOf(SluiceTimeoutError);
@@ -238,14 +238,14 @@ describe("looking", () => {
     expect(error.job).toMatchObject({ jobId: id, status: "pending" });
   });
 
-  test("wait outlasts a server that is away for a while", async () => {
+  test("wait goes on while the server is down for a short time", async () => {
     const id = await client.enqueue(welcome, { userId: "u1" });
     api.mishaps = ["drop", { status: 503 }];
     api.beforeGet = (job) => Object.assign(job, { status: "completed" });
     expect(await client.wait(id)).toMatchObject({ status: "completed" });
   });
 
-  test("an id that is not there is a 404, and one that is odd cannot leave its path", async () => {
+  test("an unknown id is a 404, and an id with slashes is encoded", async () => {
     expect((await failed(client.get("../admin/keys"))).status).toBe(404);
     expect(api.seen[0]?.path).toBe("/v1/jobs/..%2Fadmin%2Fkeys");
   });
@@ -257,13 +257,13 @@ describe("cancel", () => {
     expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
   });
 
-  test("whose answer was lost is no conflict with itself", async () => {
+  test("succeeds when the answer to its first try was lost", async () => {
     const id = await client.enqueue(welcome, { userId: "u1" });
     api.mishaps = ["lose"];
     expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
   });
 
-  test("of a job that runs is a 409", async () => {
+  test("of a running job is a 409", async () => {
     const id = await client.enqueue(welcome, { userId: "u1" });
     Object.assign(api.jobs.get(id) ?? {}, { status: "processing" });
     const error = await failed(client.cancel(id));

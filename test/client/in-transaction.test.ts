@@ -1,4 +1,4 @@
-// sluice/sql with the four drivers, each as its own users would write it.
+// sluice/sql with four drivers, each in its usual style.
 import { neon, neonConfig } from "@neondatabase/serverless";
 import { sql as drizzleSql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
@@ -32,7 +32,7 @@ beforeEach(async () => {
 
 class Undone extends Error {}
 
-/** Runs the work in a transaction of the driver; `insert` is the app's own write. */
+/** Runs the work in a transaction of the driver. `insert` is the app's own write. */
 type InTransaction = (
   work: (tx: Transaction, insert: (id: string) => Promise<unknown>) => Promise<void>,
 ) => Promise<void>;
@@ -112,7 +112,7 @@ describe.each(Object.keys(drivers))("in a transaction of %s", (name) => {
     });
   });
 
-  test("rolled back, neither the job nor the row ever existed", async () => {
+  test("a rollback removes both the job and the row", async () => {
     const work = inTransaction(async (tx, insert) => {
       await insert("u1");
       await enqueue(tx, welcome, { userId: "u1" });
@@ -122,7 +122,7 @@ describe.each(Object.keys(drivers))("in a transaction of %s", (name) => {
     expect(await counts()).toEqual({ jobs: 0, customers: 0 });
   });
 
-  test("many jobs in one call, in order", async () => {
+  test("one call enqueues many jobs, in order", async () => {
     let ids: string[] = [];
     await inTransaction(async (tx) => {
       ids = await enqueueMany(tx, welcome, [{ userId: "a" }, { userId: "b" }], {
@@ -135,24 +135,24 @@ describe.each(Object.keys(drivers))("in a transaction of %s", (name) => {
     expect(jobs[0]).toMatchObject({ queue: "mail", maxAttempts: 3, tags: ["bulk"] });
   });
 
-  test("a handler's own write and its job's completion are one", async () => {
+  test("a handler's write and its job's completion commit together", async () => {
     await inTransaction(async (tx) => void (await enqueue(tx, welcome, { userId: "u1" })));
     const claimed = await db.run(
       claim({ queue: "mail", types: [{ type: "welcome" }], limit: 1, leaseSeconds: 60 }),
     );
     const [job] = claimed.jobs;
-    const held = { jobId: job?.id ?? "", leaseKey: job?.leaseKey ?? "" };
+    const attempt = { jobId: job?.id ?? "", leaseKey: job?.leaseKey ?? "" };
     await inTransaction(async (tx, insert) => {
       await insert("u1");
-      await complete(tx, held, { sent: true });
+      await complete(tx, attempt, { sent: true });
     });
-    expect(await db.run(findJob(held.jobId))).toMatchObject({
+    expect(await db.run(findJob(attempt.jobId))).toMatchObject({
       status: "completed",
       output: { sent: true },
     });
     const stale = inTransaction(async (tx, insert) => {
       await insert("u2");
-      await complete(tx, held);
+      await complete(tx, attempt);
     });
     await expect(stale).rejects.toThrow("is lost");
     expect(await counts()).toEqual({ jobs: 1, customers: 1 });
@@ -179,26 +179,26 @@ describe("a batch over Neon's HTTP", () => {
     expect(await counts()).toEqual({ jobs: 1, customers: 1 });
   });
 
-  test("a single enqueue stands on its own", async () => {
+  test("a single enqueue needs no transaction", async () => {
     expect(await enqueue(neon(db.url), welcome, { userId: "n3" })).toMatch(/^[0-9a-f-]{36}$/);
   });
 });
 
-describe("a payload that does not fit", () => {
-  test("is refused before anything is sent, with the path of the fault", async () => {
+describe("an invalid payload", () => {
+  test("is refused before anything is sent, with the path of the field", async () => {
     const never: Transaction = { query: () => Promise.reject(new Error("was sent")) };
-    // @ts-expect-error: it does not compile either
+    // @ts-expect-error: the payload does not compile either
     await expect(enqueue(never, welcome, { userId: 7 })).rejects.toMatchObject({
       code: "request_invalid",
       faults: [{ path: "payload.userId" }],
     });
-    // @ts-expect-error: nor in a list
+    // @ts-expect-error: nor does it in a list
     await expect(enqueueMany(never, welcome, [{ userId: "a" }, {}])).rejects.toMatchObject({
       faults: [{ path: "payload.1.userId" }],
     });
   });
 
-  test("what the schema fills in is stored as it was given", async () => {
+  test("a payload is stored as the caller gave it, without the schema's defaults", async () => {
     const id = await enqueue(db.pool, welcome, { userId: "u" });
     expect((await db.run(findJob(id)))?.payload).toEqual({ userId: "u" });
   });

@@ -1,5 +1,5 @@
-// The package as somebody who installed it has it: packed by npm, unpacked into an empty project beside what its own
-// package.json calls dependencies, and nothing else. No network is used.
+// The package as users install it: packed by npm and unpacked into an empty project, with the dependencies that its
+// package.json names and nothing else. No network is used.
 import { execFile } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +34,7 @@ beforeAll(async () => {
   for (const dependency of Object.keys(manifestOf(installed).dependencies)) link(dependency);
   mkdirSync(dirname(bin));
   symlinkSync(join(installed, manifestOf(installed).bin.sluice), bin);
-  chmodSync(bin, 0o755); // as npm does on installing
+  chmodSync(bin, 0o755); // as npm does when it installs
   await queryAsAdmin(`create database ${emptyDatabase}`);
 }, 60_000);
 
@@ -65,7 +65,7 @@ async function queryAsAdmin(text: string): Promise<void> {
   await client.end();
 }
 
-test("it holds the library, the migrations and the words about it, and no source or test", async () => {
+test("the package contains the library, the migrations and the texts about it, but no sources and no tests", async () => {
   const { stdout } = await run("tar", ["-tzf", join(project, `sluice-${manifestOf(root).version}.tgz`)]);
   const files = stdout.trim().split("\n");
   const parts = new Set(files.map((file) => file.replace(/^package\//, "").replace(/^([^/]+\/).*/, "$1")));
@@ -81,7 +81,7 @@ test("it holds the library, the migrations and the words about it, and no source
   expect(files).toContain("package/migrations/functions/enqueue.sql");
 });
 
-test("its three parts can be imported, and a job goes its whole way through them", async () => {
+test("its three entry points can be imported, and complete jobs together", async () => {
   const script = `
     import pg from "pg";
     import * as z from "zod";
@@ -120,7 +120,7 @@ test("its three parts can be imported, and a job goes its whole way through them
 describe.each([
   { module: "NodeNext", moduleResolution: "NodeNext" },
   { module: "ESNext", moduleResolution: "Bundler" },
-])("a strict project with moduleResolution $moduleResolution", (resolution) => {
+])("the compiler with strict and moduleResolution $moduleResolution", (resolution) => {
   const right = `
     import { defineJob, sluice } from "sluice";
     import { createClient, type Job } from "sluice/client";
@@ -156,18 +156,18 @@ describe.each([
     return errors.map((line) => Number(/^a\.ts\((\d+),/.exec(line)?.[1]));
   }
 
-  test("takes the types", async () => expect(await errorLinesOf(right)).toEqual([]));
+  test("accepts the right calls", async () => expect(await errorLinesOf(right)).toEqual([]));
   test("refuses every wrong payload", async () =>
     expect(await errorLinesOf(wrong)).toEqual([13, 14, 15, 16]));
 });
 
-describe("its command line", () => {
-  test("says how it is used", async () => {
+describe("the package's command line", () => {
+  test("prints its usage", async () => {
     const { stdout } = await run(bin, ["migrate", "--help"], { cwd: project });
     expect(stdout).toMatch(/^usage: sluice migrate \[--dry-run \| --print\]\n/);
   });
 
-  test("migrates a database with the migrations that came along", async () => {
+  test("migrates a database with the packed migrations", async () => {
     const env = { ...process.env, DATABASE_URL: databaseUrl };
     const { stdout } = await run(bin, ["migrate"], { cwd: project, env });
     expect(stdout).toMatch(/^applied 0001_tables\.sql\n/);
@@ -176,7 +176,7 @@ describe("its command line", () => {
     expect(again.stdout).toBe("the schema is up to date\n");
   });
 
-  test("fails with one line when the database is not there", async () => {
+  test("fails with one line when the database does not exist", async () => {
     const env = { ...process.env, DATABASE_URL: `${databaseUrl}_no` };
     const failed = await run(bin, ["migrate"], { cwd: project, env }).catch((error) => error);
     expect(failed).toMatchObject({

@@ -1,4 +1,4 @@
-// When the client tries again, by a clock of the test's own: backoff, jitter, Retry-After and the deadline.
+// When the client retries: backoff, jitter, Retry-After and the deadline. The tests control the clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createClient, type SluiceRequestError } from "../../src/client/client.ts";
 
@@ -10,7 +10,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Enqueues at a server that is never there; resolves to when each try was made and how it ended. */
+/** Enqueues at a server that always refuses. Resolves to the time of each try and the end. */
 async function triesOf({ headers = {}, timeoutMs }: { headers?: HeadersInit; timeoutMs?: number }) {
   const triedAtMs: number[] = [];
   const { enqueue } = createClient({
@@ -38,7 +38,7 @@ describe("without a Retry-After", () => {
     expect(ending).toEqual({ status: 503, endedAtMs: 6200 }); // another 5 s would end past the deadline
   });
 
-  test("each wait is anything from nothing up to that (full jitter)", async () => {
+  test("each wait is a random part of its maximum (full jitter)", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0.25);
     const { triedAtMs } = await triesOf({ timeoutMs: 500 });
     expect(triedAtMs).toEqual([0, 50, 150, 350]);
@@ -46,28 +46,31 @@ describe("without a Retry-After", () => {
 });
 
 describe("with a Retry-After", () => {
-  test("in seconds, no try comes before it, and the jitter comes after it", async () => {
+  test("in seconds, the client waits that long and then adds the jitter", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0.5);
     const { triedAtMs } = await triesOf({ headers: { "retry-after": "4" } });
     expect(triedAtMs).toEqual([0, 4100, 8300]);
   });
 
-  test("as a date, no try comes before it", async () => {
+  test("as a date, the client does not retry before it", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0.5);
     const at = new Date(startsAt + 7000).toUTCString();
     const { triedAtMs } = await triesOf({ headers: { "retry-after": at }, timeoutMs: 7200 });
     expect(triedAtMs).toEqual([0, 7100]);
   });
 
-  test("past the deadline, the error comes at once", async () => {
+  test("after the deadline, the client fails at once", async () => {
     const { triedAtMs, ending } = await triesOf({ headers: { "retry-after": "60" } });
     expect(triedAtMs).toEqual([0]);
     expect(ending).toEqual({ status: 503, endedAtMs: 0 });
   });
 
-  test.each(["soon", "-5", ""])("of %o, which says nothing, the backoff alone counts", async (retryAfter) => {
-    vi.spyOn(Math, "random").mockReturnValue(1);
-    const { triedAtMs } = await triesOf({ headers: { "retry-after": retryAfter }, timeoutMs: 500 });
-    expect(triedAtMs).toEqual([0, 200]);
-  });
+  test.each(["soon", "-5", ""])(
+    "of %o, which is invalid, the client waits for its backoff only",
+    async (retryAfter) => {
+      vi.spyOn(Math, "random").mockReturnValue(1);
+      const { triedAtMs } = await triesOf({ headers: { "retry-after": retryAfter }, timeoutMs: 500 });
+      expect(triedAtMs).toEqual([0, 200]);
+    },
+  );
 });

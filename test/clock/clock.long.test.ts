@@ -1,5 +1,5 @@
-// The database's clock steps for real, under real drains and reap rounds: nothing is stuck and nothing is lost. Needs
-// libfaketime (`apt-get install faketime`) and fails without it.
+// The database's clock steps under real drains and reap rounds: no job is stuck and none is lost. Needs libfaketime
+// (`apt-get install faketime`) and fails without it.
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import * as z from "zod";
@@ -25,7 +25,7 @@ beforeAll(async () => {
   const url = server.url("postgres");
   await migrate({ databaseUrl: url });
   pool = new pg.Pool({ connectionString: url, max: 8 });
-  pool.on("error", () => {}); // the server is stopped under what has not closed yet
+  pool.on("error", () => {}); // the server stops before all connections are closed
   db = createPgDatabase(pool);
 });
 afterAll(async () => {
@@ -41,7 +41,7 @@ const backoff = { baseSeconds: 1, maxSeconds: 1, jitterSeconds: 0 };
 const any = z.object({});
 const types = [
   defineJob("echo", { payload: any, run: () => {} }),
-  // Half of them fail at first: fewer than what opens a breaker.
+  // Half of them fail at first, which is not enough to open a breaker.
   defineJob("second_try", {
     payload: z.object({ fails: z.boolean() }),
     backoff,
@@ -51,7 +51,7 @@ const types = [
   defineJob("rated", { payload: any, rate: { limit: 5, per: 1 }, run: () => {} }),
 ];
 const jobsOfStep = 60;
-/** The longest delay and backoff, the windows of the rate, and a wide margin for a busy machine. */
+/** Longer than the longest delay, backoff and rate window together, with a wide margin for a busy machine. */
 const withinMs = 60_000;
 
 const enqueueSome = () =>
@@ -74,7 +74,7 @@ async function pending(): Promise<number> {
   return rows[0].jobs;
 }
 
-/** Drains and reap rounds, as the crons start them, until all is done. */
+/** Runs drains and reap rounds, as the crons do, until all jobs are completed. */
 async function workOff(): Promise<void> {
   const ports = createTestPorts(db, types);
   const giveUpAt = Date.now() + withinMs;
@@ -93,7 +93,7 @@ test.each([
   { name: "back by an hour", steps: [-3600] },
   { name: "forward by an hour", steps: [3600] },
   { name: "back by 10 s, three times", steps: [-10, -20, -30] },
-])("$name", async ({ steps }) => {
+])("all jobs are completed when the clock steps $name", async ({ steps }) => {
   await enqueueSome();
   await workOff();
   for (const ahead of steps) {
@@ -102,7 +102,7 @@ test.each([
     await enqueueSome();
     if (ahead > 0) await workOff();
   }
-  // What was delayed before a step back waits for its time, which is as much later: the clock catches up.
+  // Jobs that were delayed before a step back are due later by as much, so the clock is set right again.
   await enqueueSome();
   if (steps.every((ahead) => ahead < 0)) {
     await workOffWhatIsDue();
@@ -112,7 +112,7 @@ test.each([
   expect(await differences(verbsOf({ ...db, pool, url: "" }))).toEqual([]);
 });
 
-test("forward by an hour and back: what was enqueued after that does not wait for the clock", async () => {
+test("jobs that are enqueued after the clock stepped forward and back are completed at once", async () => {
   await enqueueSome();
   await workOff();
   server.setAhead(3600);
@@ -124,7 +124,7 @@ test("forward by an hour and back: what was enqueued after that does not wait fo
   expect(await differences(verbsOf({ ...db, pool, url: "" }))).toEqual([]);
 });
 
-/** Those that were written after the last step: all but what was delayed before it. */
+/** Counts the open jobs that were written after the last step, without those that were delayed before it. */
 async function workOffWhatIsDue(): Promise<void> {
   const ports = createTestPorts(db, types);
   const giveUpAt = Date.now() + withinMs;

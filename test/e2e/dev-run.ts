@@ -1,4 +1,4 @@
-// `npm run dev` as a user starts it, in a `.sluice` of its own so that a developer's own run is left alone.
+// Starts `npm run dev` as a user does, but with its own `.sluice` directory, so that it does not touch a developer's run.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,9 +10,9 @@ export interface DevRun {
   output(): string;
   ready(): Promise<DevJson>;
   kill(signal: NodeJS.Signals): void;
-  /** As a terminal does it: to every process of the foreground group. */
+  /** Sends a signal to every process of the group, as a terminal does. */
   pressCtrlC(): void;
-  /** The processes that this run has started and that are alive now. */
+  /** The live processes that this run has started. */
   descendants(): Process[];
 }
 
@@ -61,7 +61,7 @@ export function startDev(
   return run;
 }
 
-/** For afterEach: a test that failed half way leaves nothing running. */
+/** For afterEach, so that a failed test leaves nothing running. */
 export async function endAllRuns(): Promise<void> {
   for (const run of started.splice(0)) {
     for (const { pid, command } of run.descendants()) {
@@ -71,7 +71,7 @@ export async function endAllRuns(): Promise<void> {
   }
 }
 
-/** Those of the given processes that still run: a pid alone may be another's by now. */
+/** The processes that still run. It compares commands too, because a pid may have been reused. */
 export function stillRunning(before: Process[]): Process[] {
   const now = new Map(processes().map((found) => [found.pid, found.command]));
   return before.filter(({ pid, command }) => now.get(pid) === command);
@@ -90,7 +90,7 @@ function readDevJson(directory: string): DevJson | undefined {
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : undefined;
 }
 
-/** Without the dead that no one has asked about yet. */
+/** All processes except zombies. */
 function processes(): Process[] {
   const lines = execFileSync("ps", ["-eo", "pid=,ppid=,stat=,args="], { encoding: "utf8" });
   return lines.split("\n").flatMap((line) => {

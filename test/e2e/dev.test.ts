@@ -1,4 +1,4 @@
-// `npm run dev` from the outside: what a newcomer does, and what must not be left behind however it ends.
+// `npm run dev` from the outside: what a newcomer does, and that it leaves nothing behind however it ends.
 import { execFile } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -18,7 +18,7 @@ let directory: string;
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "sluice dev "));
-  // Postgres runs as another user where the tests run as root.
+  // Postgres runs as another user if the tests run as root.
   chmodSync(directory, 0o755);
 });
 
@@ -29,7 +29,7 @@ afterEach(async () => {
 
 describe("a newcomer", () => {
   it("enqueues a job, sees it completed, and stops everything with one SIGTERM", async () => {
-    // As below /root: what Postgres needs is put where its user can read it, and removed again.
+    // As in /root, the Postgres user cannot read this directory. The run must copy what Postgres needs, and remove the copy.
     chmodSync(directory, 0o700);
     const port = await freePort();
     const run = startDev(["--port", String(port), ...ephemeral], { directory });
@@ -57,7 +57,7 @@ describe("a newcomer", () => {
     const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory, env });
     expect((await run.ready()).admin_key).toBe(key);
 
-    // What it prints comes through npm's pipe, and may arrive after the file is there.
+    // The output comes through npm's pipe, so it may arrive after dev.json is written.
     const curlLines = () => run.output().match(/^ *curl .*$/gm) ?? [];
     await until("both curl lines are printed", async () => curlLines().length === 2);
     const [enqueueLine, lookLine] = curlLines();
@@ -69,8 +69,8 @@ describe("a newcomer", () => {
   });
 });
 
-describe("the data", () => {
-  it("lasts from one run to the next, and a run beside it gets a database of its own", async () => {
+describe("the local data", () => {
+  it("is kept from one run to the next; a second run at the same time gets its own database", async () => {
     const flags = ["--tick-seconds", "0", "--port"];
     const first = startDev([...flags, String(await freePort())], { directory });
     const firstStack = await first.ready();
@@ -97,7 +97,7 @@ describe("the data", () => {
 });
 
 describe("a start that cannot succeed", () => {
-  it("leaves a database of an older checkout alone, and says how to go on", async () => {
+  it("leaves the database of an older checkout unchanged, and says what to do", async () => {
     const flags = ["--tick-seconds", "0", "--port"];
     const first = startDev([...flags, String(await freePort())], { directory });
     const client = new pg.Client({ connectionString: (await first.ready()).database_url });
@@ -126,7 +126,7 @@ describe("a start that cannot succeed", () => {
     other.close();
   });
 
-  it("says which flag it does not know or cannot read, and ends with code 2", async () => {
+  it("names the unknown or invalid flag, and ends with code 2", async () => {
     const unknown = startDev(["--prot", "1"], { directory });
     expect(await unknown.exitCode).toBe(2);
     expect(unknown.output()).toContain("'--prot'");
@@ -136,7 +136,7 @@ describe("a start that cannot succeed", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it("names a setting that does not hold, and ends with code 1", async () => {
+  it("names the invalid setting, and ends with code 1", async () => {
     const env = { SLUICE_SCHEMA: "sluice", SLUICE_ALLOW_PRIVATE_TARGETS: "perhaps" };
     const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory, env });
     expect(await run.exitCode).toBe(1);
@@ -145,7 +145,7 @@ describe("a start that cannot succeed", () => {
   });
 });
 
-describe("a sudden death", () => {
+describe("the sudden end", () => {
   it("of Postgres ends everything with code 1 and a message", async () => {
     const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory });
     await run.ready();
@@ -167,7 +167,7 @@ describe("a sudden death", () => {
     await untilGone(processes);
   });
 
-  it("of `npm run dev` itself leaves no process, and the next start clears what it left on disk", async () => {
+  it("of `npm run dev` itself leaves no process, and the next start removes the files that it left", async () => {
     const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory });
     const { pid } = await run.ready();
     const processes = run.descendants();
@@ -207,7 +207,7 @@ async function pasted(line: string | undefined) {
 }
 
 function theOne(processes: Process[], part: string): Process {
-  // The guard's own command line holds that of the process it guards.
+  // The guard's command line contains that of the process it guards.
   const found = processes.filter(({ command }) => command.includes(part) && !command.startsWith("/bin/sh"));
   expect(found).toHaveLength(1);
   return found[0] as Process;

@@ -1,4 +1,4 @@
-// The local proxy against Neon's own driver: what holds here is what the Worker may rely on in production.
+// The local proxy with Neon's own driver: it must behave as Neon does, since the Worker relies on that in production.
 import { connect } from "node:net";
 import { NeonDbError, neon, neonConfig, Pool } from "@neondatabase/serverless";
 import pg from "pg";
@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 describe("a query over HTTP", () => {
-  it("gives every type as the driver parses it", async () => {
+  it("returns every type in the form that the driver parses", async () => {
     const [row] = await sql`
       select 9007199254740993::int8 as big, 1.50::numeric as exact, '{"a": [1, null]}'::jsonb as json,
         '2026-01-02T03:04:05.678Z'::timestamptz as at, array[1, 2] as numbers, array['a,"b', null] as texts,
@@ -48,7 +48,7 @@ describe("a query over HTTP", () => {
     });
   });
 
-  it("takes parameters of every kind, and tells how many rows it touched", async () => {
+  it("accepts parameters of every type, and returns the number of affected rows", async () => {
     const values = [7, "o'clock", ["a", null], { b: 1 }, null, true, new Date(0)];
     const text = `select $1::int as a, $2::text as b, $3::text[] as c, $4::jsonb as d, $5::text as e,
       $6::bool as f, $7::timestamptz as g`;
@@ -57,7 +57,7 @@ describe("a query over HTTP", () => {
     expect(result).toMatchObject({ rowCount: 1, command: "SELECT" });
   });
 
-  it("fails with the SQLSTATE and the fields of the error, and leaves the connection usable", async () => {
+  it("returns the SQLSTATE and the fields of an error, and the connection stays usable", async () => {
     await sql`insert into proxy_check values (1, 'one')`;
     const failure = await sql`insert into proxy_check values (1, 'again')`.catch((e) => e);
     expect(failure).toBeInstanceOf(NeonDbError);
@@ -70,17 +70,17 @@ describe("a query over HTTP", () => {
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
   });
 
-  it("is one statement, as on Neon", async () => {
+  it("must be a single statement, as on Neon", async () => {
     await expect(sql.query("select 1; select 2")).rejects.toMatchObject({ code: "42601" });
   });
 
-  it("carries eight megabytes both ways", async () => {
+  it("can send and return eight megabytes", async () => {
     const text = "x".repeat(8 * 1024 * 1024);
     const [row] = await sql`select ${text}::text as text`;
     expect(row?.text.length).toBe(text.length);
   });
 
-  it("that leaves a transaction open does not hand it on to the next", async () => {
+  it("that leaves a transaction open does not affect the next query", async () => {
     await sql`begin`;
     await sql`insert into proxy_check values (30, 'thirty')`;
     const elsewhere = new Pool({ connectionString: url });
@@ -89,7 +89,7 @@ describe("a query over HTTP", () => {
     await elsewhere.end();
   });
 
-  it("to another database goes there", async () => {
+  it("runs on the database that the connection string names", async () => {
     const other = neon(inject("workerDatabaseUrl"));
     expect(await other`select current_database() as name`).toEqual([{ name: "sluice_worker" }]);
     const missing = neon(url.replace(/[^/]+$/, "no_such_database"));
@@ -98,14 +98,14 @@ describe("a query over HTTP", () => {
 });
 
 describe("a batch over HTTP", () => {
-  it("gives each query's rows, in one request", async () => {
+  it("returns each query's rows, in one request", async () => {
     const before = proxy.requests();
     const results = await sql.transaction([sql`select 1 as a`, sql`select 2 as b`]);
     expect(results).toEqual([[{ a: 1 }], [{ b: 2 }]]);
     expect(proxy.requests()).toBe(before + 1);
   });
 
-  it("is written whole or not at all", async () => {
+  it("is one transaction: all of it is written or nothing", async () => {
     const batch = sql.transaction([
       sql`insert into proxy_check values (10, 'ten')`,
       sql`insert into proxy_check values (1 / 0, 'never')`,
@@ -114,7 +114,7 @@ describe("a batch over HTTP", () => {
     expect(await sql`select from proxy_check where id = 10`).toEqual([]);
   });
 
-  it("runs at the isolation level and in the mode asked for", async () => {
+  it("runs with the requested isolation level and access mode", async () => {
     const query = sql`select current_setting('transaction_isolation') as level,
       current_setting('transaction_read_only') as read_only, current_setting('transaction_deferrable') as deferrable`;
     const options = { isolationLevel: "Serializable", readOnly: true, deferrable: true } as const;
@@ -124,7 +124,7 @@ describe("a batch over HTTP", () => {
 });
 
 describe("a session over the WebSocket", () => {
-  it("holds a transaction open between queries", async () => {
+  it("keeps a transaction open between queries", async () => {
     const pool = new Pool({ connectionString: url });
     const client = await pool.connect();
     await client.query("begin");
@@ -139,8 +139,8 @@ describe("a session over the WebSocket", () => {
   });
 });
 
-describe("trouble on the way", () => {
-  it("a client that hangs up half way disturbs no one", async () => {
+describe("the proxy", () => {
+  it("serves others when a client hangs up during a query", async () => {
     const statement = sql.query("select pg_sleep(0.2)", [], {
       fetchOptions: { signal: AbortSignal.timeout(20) },
     });
@@ -153,13 +153,13 @@ describe("trouble on the way", () => {
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
   });
 
-  it("a connection that Postgres ends is replaced", async () => {
+  it("replaces a connection that Postgres ended", async () => {
     const ending = sql`select pg_terminate_backend(pg_backend_pid())`;
     await expect(ending).rejects.toMatchObject({ code: "57P01" });
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
   });
 
-  it("a Postgres out of reach is an error without a SQLSTATE", async () => {
+  it("gives an error without a SQLSTATE when Postgres is unreachable", async () => {
     const unreachable = await startNeonProxy({ postgresPort: await freePort() });
     const response = await fetch(unreachable.endpoint, {
       method: "POST",
@@ -171,7 +171,7 @@ describe("trouble on the way", () => {
     await unreachable.close();
   });
 
-  it("a database can be dropped once its connections are closed", async () => {
+  it("closes its connections to a database on request, so that it can be dropped", async () => {
     await sql`create database proxy_drop_check`;
     await neon(url.replace(/[^/]+$/, "proxy_drop_check"))`select 1`;
     await proxy.closeDatabase("proxy_drop_check");
@@ -179,7 +179,7 @@ describe("trouble on the way", () => {
   });
 });
 
-it("lives on while its connections are terminated under load", async () => {
+it("keeps running while its connections are terminated under load", async () => {
   const admin = new pg.Client({ connectionString: url });
   await admin.connect();
   await admin.query("create database terminated");

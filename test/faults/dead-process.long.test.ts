@@ -1,4 +1,4 @@
-// One dead process under load: what it held comes back isolated, and its queue goes on at its rate.
+// One process dies under load: its jobs are isolated and pending again, and the queue keeps its rate.
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { crons, startFaultDeployment } from "../support/fault-deployment.ts";
@@ -10,7 +10,7 @@ const perTick = { second: 10, quick: 2 };
 const tickMs = 100;
 const windowSeconds = 5;
 const windows = { before: 3, after: 10 };
-/** Of the rate before, and for how long less than that is let pass. */
+/** The least share of the earlier rate, and for how long the rate may be lower. */
 const bar = { share: 0.8, seconds: 30 };
 
 async function completed(type: string): Promise<number> {
@@ -25,14 +25,14 @@ async function isolated(): Promise<number> {
   return (await db.pool.query<{ n: number }>(text)).rows[0]?.n ?? 0;
 }
 
-test("a process that dies with 100 jobs and more in flight costs its queue at most 20 % for 30 s", {
+test("a process that dies with 100 or more running jobs costs its queue at most 20 % for 30 s", {
   timeout: 180_000,
 }, async () => {
   const workerd = await startFaultDeployment(db);
   let isOver = false;
   const every = async (ms: number, step: () => Promise<unknown>) => {
     while (!isOver) {
-      void step().catch(() => {}); // a process that was killed does not answer
+      void step().catch(() => {}); // a killed process does not answer
       await sleep(ms);
     }
   };
@@ -54,7 +54,7 @@ test("a process that dies with 100 jobs and more in flight costs its queue at mo
   ]);
   const rates: { second: number; quick: number; isolated: number }[] = [];
   try {
-    await sleep(3000); // until it runs evenly
+    await sleep(3000); // until the rate is steady
     let last = { second: await completed("second"), quick: await completed("quick") };
     for (let window = 0; window < windows.before + windows.after; window++) {
       if (window === windows.before) {

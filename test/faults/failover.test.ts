@@ -1,5 +1,5 @@
-// A failover to a standby that did not get the last transactions (M6). The new primary does not know the last claims, and
-// its sequences are as old as the log that arrived: it claims the same jobs again. Whoever held them before is refused.
+// A failover to a standby that missed the last transactions. The new primary does not know the last claims, and its
+// sequences are behind, so it claims the same jobs again. It must refuse the workers that claimed them before.
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PostgresServer } from "../../infra/local/postgres.ts";
@@ -22,7 +22,7 @@ afterAll(async () => {
 
 function connect(server: PostgresServer) {
   const pool = new pg.Pool({ connectionString: server.url("postgres") });
-  pool.on("error", () => {}); // the primary goes away under it
+  pool.on("error", () => {}); // the primary stops while connections are open
   pools.push(pool);
   return createPgDatabase(pool);
 }
@@ -43,10 +43,10 @@ async function claimFifty(db: ReturnType<typeof connect>): Promise<ClaimedJob[]>
   return jobs;
 }
 
-test("stale workers are refused, true holders are not, and generations rise", async () => {
+test("after a failover old leases are refused, new ones are not, and generations rise", async () => {
   const old = connect(pair.primary);
   await old.run(enqueue(times(50, () => newJob())));
-  // The next numbers that a sequence gives out are logged 32 at a time: to its end, so that both give the same ones.
+  // Postgres logs a sequence 32 numbers ahead. These calls use them up, so that both servers give the same next number.
   await query(pair.primary, "select setval('sluice.lease_generation', 1)");
   const [here] = await query<{ lsn: string }>(pair.primary, "select pg_current_wal_lsn() as lsn");
   await until(pair.standby, `pg_last_wal_replay_lsn() >= '${here?.lsn}'`);
@@ -58,14 +58,14 @@ test("stale workers are refused, true holders are not, and generations rise", as
   await pair.primary.stop();
   await query(pair.standby, "select pg_promote()");
   const current = connect(pair.standby);
-  const held = await claimFifty(current);
+  const newJobs = await claimFifty(current);
 
-  expect(held.map((job) => job.id).sort()).toEqual(stale.map((job) => job.id).sort());
+  expect(newJobs.map((job) => job.id).sort()).toEqual(stale.map((job) => job.id).sort());
   const generation = (job: ClaimedJob) => BigInt(generationOf(job.leaseKey));
   const last = new Map(stale.map((job) => [job.id, generation(job)]));
-  for (const job of held) expect(generation(job)).toBeGreaterThan(last.get(job.id) ?? 0n);
+  for (const job of newJobs) expect(generation(job)).toBeGreaterThan(last.get(job.id) ?? 0n);
   const settled = async (jobs: ClaimedJob[]) =>
     (await current.run(settle(jobs.map((job) => ({ job, outcome: complete }))))).filter((job) => job.applied);
   expect(await settled(stale)).toHaveLength(0);
-  expect(await settled(held)).toHaveLength(50);
+  expect(await settled(newJobs)).toHaveLength(50);
 });

@@ -1,5 +1,5 @@
-// The drain, the reap round and producers over a database that fails by a seeded plan. The laws hold after every plan,
-// once all has been driven to its end with a database that works.
+// Drains, reap rounds and producers over a database whose faults follow a seeded plan. After each plan all jobs are run
+// to their end without faults, and then the checks must hold.
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { FatalError, RetryableError, Snooze } from "../../src/core/errors.ts";
@@ -31,7 +31,7 @@ const types = ["steady", "flaky", "fatal", "sleepy"] as const;
 type Type = (typeof types)[number];
 const options = { queue: "default", budget: { ...roomyBudget, subrequests: 40, maxBatch: 3 } };
 
-/** What may become of a job of each type, whatever the database does. */
+/** The allowed final states of each type, whatever the database does. */
 const ends = {
   steady: ["completed", "abandoned"],
   flaky: ["completed", "abandoned", "exhausted"],
@@ -39,7 +39,7 @@ const ends = {
   sleepy: ["completed", "abandoned"],
 } satisfies Record<Type, string[]>;
 
-/** How often each job ran under each lease; 0 where a rival claimed it and died. */
+/** How often each job ran under each lease. It is 0 if another worker claimed the job and died. */
 type Effects = Map<string, Map<string, number>>;
 const totals = new Map<Fault, number>();
 
@@ -50,7 +50,7 @@ for (let first = 1; first <= plans; first += plansPerTest) {
   });
 }
 
-test("the plans held every kind of fault", () => {
+test("the plans contained every kind of fault", () => {
   expect([...totals.keys()].sort()).toEqual([...faults].sort());
 });
 
@@ -70,7 +70,7 @@ async function runPlan(seed: number): Promise<void> {
   const faulty = createFaultyDatabase(db, { random, share: 0.1 + random.next() * 0.4, meanwhile });
   const broken = { ...healthy, db: faulty };
 
-  const asked = Array.from({ length: jobsPerPlan }, (_, n) =>
+  const enqueues = Array.from({ length: jobsPerPlan }, (_, n) =>
     enqueueUntilDone(broken, { key: `${seed}-${n}`, type: types[n % 4] ?? "steady" }),
   );
   for (let round = 0; round < faultyRounds; round++) {
@@ -81,13 +81,13 @@ async function runPlan(seed: number): Promise<void> {
     ]);
     await passTime();
   }
-  const ids = await Promise.all(asked);
+  const ids = await Promise.all(enqueues);
   await driveToTheEnd(healthy);
   await checkLaws({ seed, ids, effects });
-  for (const [fault, times] of faulty.seen) totals.set(fault, (totals.get(fault) ?? 0) + times);
+  for (const [fault, times] of faulty.faultCounts) totals.set(fault, (totals.get(fault) ?? 0) + times);
 }
 
-/** A producer that does not know whether it was heard asks again, with the same key. */
+/** A producer that does not know whether its enqueue succeeded retries with the same idempotency key. */
 async function enqueueUntilDone(ports: Ports, { key, type }: { key: string; type: Type }): Promise<string> {
   for (;;) {
     const job = newJob({ type, idempotencyKey: key, maxAttempts });
@@ -96,7 +96,7 @@ async function enqueueUntilDone(ports: Ports, { key, type }: { key: string; type
   }
 }
 
-/** Planned faults end a round, as they would end an invocation; anything else is a bug. */
+/** A planned fault ends a round, as it would end an invocation. Any other error is a bug. */
 async function tolerate<T>(round: Promise<T>): Promise<T | undefined> {
   try {
     return await round;
@@ -141,7 +141,7 @@ function queueOf(database: Database, effects: Effects) {
   ]);
 }
 
-/** Returns under how many leases the job has run. */
+/** Returns the number of leases under which the job has run. */
 function noteRun(
   effects: Effects,
   id: string,
@@ -152,7 +152,7 @@ function noteRun(
   return [...runs.values()].filter((count) => count > 0).length;
 }
 
-/** Over a database that works: no round may fail. */
+/** Uses a database without faults, so no round may fail. */
 async function driveToTheEnd(ports: Ports): Promise<void> {
   for (let round = 0; round < maxRounds; round++) {
     await passTime();

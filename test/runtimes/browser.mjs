@@ -1,5 +1,5 @@
-// The scenario in a page of the API's own origin: `browser.mjs URL KEY TAG` prints its account. Plain JavaScript, since
-// the types of what it imports are there only after an install.
+// Runs the scenario in a page of the API's own origin: `browser.mjs URL KEY TAG` prints its result. It is plain JavaScript,
+// because the types of its imports exist only after an install.
 import chromium from "@sparticuz/chromium";
 import { chromium as driver } from "playwright-core";
 

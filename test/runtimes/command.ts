@@ -1,4 +1,4 @@
-// The scenario as a program of Node, Deno and Bun: `command.js URL KEY TAG` prints its account.
+// Runs the scenario in Node, Deno and Bun: `command.js URL KEY TAG` prints its result.
 import { runScenario } from "./scenario.ts";
 
 const [url = "", key = "", tag = ""] = process.argv.slice(2);

@@ -1,26 +1,26 @@
-// A server of one's own in front of Sluice, as a browser needs it: it serves the page and hands the rest on, so that both
-// have one origin. Of every POST the first answer is lost: the Worker has done it, and the client is told 503.
+// A server in front of Sluice, as a browser needs it: it serves the page and forwards the rest, so that both have one
+// origin. It loses the first answer to every POST: the Worker has done the work, and the client gets a 503.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface Front {
   url: string;
-  /** How many answers were lost. */
+  /** The number of lost answers. */
   lost: number;
   close(): Promise<void>;
 }
 
 export async function startFront({ target, script }: { target: string; script: string }): Promise<Front> {
-  const seen = new Set<string>();
+  const lostRequests = new Set<string>();
   const server = createServer(async (request, response) => {
     const { method = "", url = "" } = request;
     if (url === "/") return void response.setHeader("content-type", "text/html").end("<!doctype html>");
     if (url === "/scenario.js") return void response.setHeader("content-type", "text/javascript").end(script);
     const body = await readBody(request);
     const answer = await fetch(target + url, { method, headers: headersOf(request), ...(body && { body }) });
-    const asked = `${method} ${url} ${body}`;
-    if (method === "GET" || seen.has(asked)) return void (await handOn(answer, response));
-    seen.add(asked);
+    const requestText = `${method} ${url} ${body}`;
+    if (method === "GET" || lostRequests.has(requestText)) return void (await handOn(answer, response));
+    lostRequests.add(requestText);
     front.lost++;
     response.writeHead(503, { "retry-after": "0" }).end("it may have been done");
   });

@@ -1,5 +1,5 @@
-// sluice/client in Node, Deno, Bun and a browser, against the local stack. The runtimes come from npm into this folder
-// when the test begins (280 MB): too much for everybody's `npm ci`.
+// sluice/client in Node, Deno, Bun and a browser, against the local stack. The test installs the runtimes into this folder
+// (280 MB), which is too much for everybody's `npm ci`.
 import { execFile } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,13 +18,13 @@ const bin = join(here, "node_modules/.bin");
 const directory = mkdtempSync(join(tmpdir(), "sluice-runtimes-"));
 const command = join(directory, "command.js");
 const run = promisify(execFile);
-/** The one that npm brings is built for this alone. */
+/** npm's package of Chromium exists for this platform only. */
 const hasChromium = process.platform === "linux" && process.arch === "x64";
 let stack: DevJson;
 let front: Front;
 
 beforeAll(async () => {
-  chmodSync(directory, 0o755); // Postgres runs as another user where the tests run as root
+  chmodSync(directory, 0o755); // Postgres runs as another user if the tests run as root
   await run("npm", ["install", "--no-save"], { cwd: here });
   const entryPoints = ["scenario.ts", "command.ts"].map((file) => join(here, file));
   await build({ entryPoints, bundle: true, format: "esm", outdir: directory });
@@ -47,7 +47,7 @@ test.each<readonly [string, readonly string[]]>([
   ["Bun", [join(bin, "bun"), command]],
   ...(hasChromium ? [["Chromium", [process.execPath, join(here, "browser.mjs")]] as const] : []),
 ])(
-  "in %s the client does all that it can do, and makes each job once though answers are lost",
+  "in %s every call of the client works, and each job is made once although answers are lost",
   async (name, [program = "", ...args]) => {
     const lostBefore = front.lost;
     const { stdout } = await run(program, [...args, front.url, await addKey(), name], {
@@ -65,7 +65,7 @@ test.each<readonly [string, readonly string[]]>([
       unauthorized: [401, "urn:sluice:problem:unauthorized"],
       unreachable: [0, "about:blank"],
     });
-    expect(front.lost - lostBefore).toBe(6); // an enqueue, two batches, two cancels, one that is invalid
+    expect(front.lost - lostBefore).toBe(6); // an enqueue, two batches, two cancels, one invalid request
     expect(await jobsOf(name)).toBe(151);
   },
 );

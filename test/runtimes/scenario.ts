@@ -1,11 +1,10 @@
-// What a producer does with sluice/client, written for no runtime in particular: each of them has to give the same
-// account of it.
+// What a producer does with sluice/client, written for any runtime. The result must be the same in each of them.
 import { createClient, SluiceRequestError, SluiceTimeoutError } from "../../src/client/client.ts";
 
 export interface ScenarioOptions {
   url: string;
   key: string;
-  /** Of all its jobs. */
+  /** The tag of all its jobs. */
   tag: string;
 }
 

@@ -1,5 +1,5 @@
-// A Database between the caller and the real one that goes wrong by a plan: each call draws a fault from the plan's
-// seed. A statement that was committed and one that was never sent look the same from outside.
+// A Database that wraps the real one and adds faults: each call draws a fault with the plan's seed. The caller cannot
+// tell a statement that was committed from one that was never sent.
 import { SluiceError } from "../../src/core/errors.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import type { SeededRandom } from "./seeded-random.ts";
@@ -15,23 +15,23 @@ export class DatabaseFault extends SluiceError {
 
 export interface FaultPlan {
   random: SeededRandom;
-  /** The share of calls that go wrong. */
+  /** The share of calls that fail. */
   share: number;
-  /** What happens elsewhere while a slow call is under way. */
+  /** Runs while a slow call is under way. */
   meanwhile(): Promise<void>;
 }
 
 export function createFaultyDatabase(
   db: Database,
   { random, share, meanwhile }: FaultPlan,
-): Database & { seen: Map<Fault, number> } {
-  const seen = new Map<Fault, number>();
+): Database & { faultCounts: Map<Fault, number> } {
+  const faultCounts = new Map<Fault, number>();
   return {
-    seen,
+    faultCounts,
     async run(statement) {
       if (!random.isLikely(share)) return db.run(statement);
       const fault = random.pick(faults);
-      seen.set(fault, (seen.get(fault) ?? 0) + 1);
+      faultCounts.set(fault, (faultCounts.get(fault) ?? 0) + 1);
       switch (fault) {
         case "unsent":
           throw new DatabaseFault(`${statement.name} was not sent`);
