@@ -12,7 +12,7 @@ const page = {
   limit: z.coerce.number().int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional(),
 };
-const plainText = z.string().regex(/^\P{Cc}+$/u, "is empty or contains control characters");
+const plainText = z.string().regex(/^\P{Cc}+$/u, "must not be empty or contain control characters");
 const books = z.record(z.enum(booked), z.int());
 
 export const deadLetterQuery = z.strictObject({

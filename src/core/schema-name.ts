@@ -3,4 +3,5 @@
 
 export const defaultSchema = "sluice";
 export const schemaName = /^[a-z_][a-z0-9_]{0,62}$/;
-export const schemaNameFault = "is not a plain lower case schema name";
+export const schemaNameFault =
+  "must be a lower case name of letters, digits and _, with at most 63 characters and no digit first";

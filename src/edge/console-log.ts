@@ -1,4 +1,4 @@
-// The Log port: one JSON line an event, which is what the platform's log search reads.
+// The Log port. It writes one line of JSON for each event, which the platform's log search can read.
 import type { Log } from "../queue/ports.ts";
 
 export const consoleLog: Log = {

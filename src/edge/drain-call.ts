@@ -1,13 +1,13 @@
-// How a cron round proves to the Worker behind SELF that it may start a drain there: a signature made with the admin key,
-// for one queue and one moment. The key itself is not sent: whoever renames the Worker and forgets `service` in
-// wrangler.toml would hand it to another Worker, which as it is refuses the call.
+// Signs the calls by which a cron round starts drains through the binding SELF, and checks them. The signature is made with
+// the admin key, for one queue and one time. The key itself is not sent: if SELF points to another Worker by mistake, that
+// Worker must not learn the key. It cannot check the signature, so it refuses the call.
 //
-// A sender signs with each of its admin keys and a receiver tries each of its own, so that while a key is rotated
-// isolates with the old and with the new settings understand each other.
+// While the admin key is rotated, some isolates have old settings and some have new ones. So the sender signs with each of
+// its admin keys, and the receiver checks with each of its own.
 
 const scheme = "Drain";
-/** Clocks of two machines differ. A call that is repeated meanwhile starts a drain that the cron would start anyway. */
-const validForMs = 60_000;
+/** The clocks of two machines differ. Within this time a call can be repeated, which only starts one more drain. */
+const maxAgeMs = 60_000;
 const text = new TextEncoder();
 
 export async function signDrain(
@@ -17,7 +17,7 @@ export async function signDrain(
   const at = String(call.nowMs);
   const signatures = await Promise.all(
     adminKeys.map(async (key) => {
-      const signature = await crypto.subtle.sign("HMAC", await hmacKey(key), messageOf(call.queue, at));
+      const signature = await crypto.subtle.sign("HMAC", await hmacKey(key), toMessage(call.queue, at));
       return btoa(String.fromCharCode(...new Uint8Array(signature)));
     }),
   );
@@ -28,13 +28,13 @@ export async function isSignedDrain(
   adminKeys: readonly string[],
   call: { queue: string; nowMs: number; authorization: string },
 ): Promise<boolean> {
-  const [given, at = "", ...signatures] = call.authorization.split(" ");
-  if (given !== scheme || !(Math.abs(call.nowMs - Number(at)) <= validForMs)) return false;
-  const message = messageOf(call.queue, at);
+  const [callScheme, at = "", ...signatures] = call.authorization.split(" ");
+  if (callScheme !== scheme || !(Math.abs(call.nowMs - Number(at)) <= maxAgeMs)) return false;
+  const message = toMessage(call.queue, at);
   for (const key of adminKeys) {
     const hmac = await hmacKey(key);
     for (const signature of signatures.slice(0, 2))
-      if (await crypto.subtle.verify("HMAC", hmac, bytesOf(signature), message)) return true;
+      if (await crypto.subtle.verify("HMAC", hmac, decodeBase64(signature), message)) return true;
   }
   return false;
 }
@@ -44,12 +44,12 @@ function hmacKey(adminKey: string) {
   return crypto.subtle.importKey("raw", text.encode(adminKey), algorithm, false, ["sign", "verify"]);
 }
 
-function messageOf(queue: string, at: string): Uint8Array<ArrayBuffer> {
+function toMessage(queue: string, at: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(text.encode(`sluice drain\n${queue}\n${at}`));
 }
 
-/** What is no base64 is no signature either. */
-function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+/** Text that is not base64 becomes an empty signature, which never fits. */
+function decodeBase64(base64: string): Uint8Array<ArrayBuffer> {
   try {
     return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   } catch {

@@ -1,27 +1,27 @@
-// What one isolate remembers between its invocations, all of it here. It is plain data: a promise that belongs to one
-// request never settles in another one once the first is over. The platform may end an isolate at any time, so this only
-// saves work or delays it; nothing depends on it.
+// Everything that one isolate remembers between its invocations. It is plain data without promises: a promise belongs to
+// the request that made it, and never settles after that request has ended. The platform may end an isolate at any time, so
+// nothing depends on this state. It only saves work or delays it.
 import type { ApiKey } from "../core/key.ts";
 import type { Settings } from "./settings/env.ts";
 
 export interface IsolateState {
-  /** The drains that nudges have started, by queue. An invocation that is cut off cannot clear its entry: time does. */
+  /** The running nudges by queue. An invocation that is cut off cannot remove its entry, so each entry has an end. */
   nudges: Map<string, { untilMs: number; isAskedAgain: boolean }>;
-  /** Waiting jobs by queue, as last read. */
+  /** The number of waiting jobs by queue, as last read. */
   depths: { readAtMs: number; byQueue: ReadonlyMap<string, number> } | undefined;
   /** Failed enqueues that are not written to the database yet. */
   enqueueErrors: { unwritten: number; writtenAtMs: number };
   /** API keys by their hash. */
   keys: Map<string, { key: ApiKey; untilMs: number }>;
-  /** Apart from the keys, so that guesses do not evict the keys in use. */
+  /** Hashes of unknown keys. They are kept apart from the keys, so that guesses do not evict the keys in use. */
   unknownKeysUntilMs: Map<string, number>;
-  /** Calls of each API key in the current second. */
+  /** The number of calls of each API key in the current second. */
   calls: { second: number; byKey: Map<string, number> };
-  /** Statements that the database refused last because it cannot write, by name. */
+  /** Statements by name that the database refused last time because it could not write. */
   refusedWrites: Map<string, { code: string; atMs: number }>;
-  /** The default isolation level of the role or the database is another one than READ COMMITTED. */
+  /** True if the default isolation level of the role or the database is not READ COMMITTED. */
   needsReadCommitted: boolean;
-  /** The schema was seen to be new enough for this Worker. It only becomes newer, so one look is enough. */
+  /** True if the schema is new enough for this Worker. It only becomes newer, so one check is enough. */
   fitsSchema: boolean;
 }
 

@@ -15,7 +15,7 @@ export interface Nudge {
   ports: Ports;
   name: string;
   plan: Plan;
-  /** Shared by the requests of an isolate, so that a burst of enqueues makes one drain. */
+  /** The requests of an isolate share this map, so that a burst of enqueues makes one drain. */
   nudges: IsolateState["nudges"];
   waitUntil(work: Promise<unknown>): void;
 }
@@ -31,7 +31,7 @@ export function nudge(options: Nudge): void {
   options.waitUntil(drainWhileNudged(options));
 }
 
-/** Drains again while further enqueues ask for it. When its claims are over, another drain may start beside its last handlers. */
+/** Drains again if there were further enqueues meanwhile. The next drain may start while the last handlers still run. */
 async function drainWhileNudged({ ports, name, plan, nudges }: Nudge): Promise<void> {
   const budget = nudgeBudget(plan);
   const startedMs = ports.clock.nowMs();
@@ -51,7 +51,7 @@ async function drainWhileNudged({ ports, name, plan, nudges }: Nudge): Promise<v
   await Promise.all(rounds);
 }
 
-/** `quick` resolves when the claims are over, and the handlers too if they are quick: so a burst of enqueues makes few drains. */
+/** `quick` resolves when the claims have ended and quick handlers too, so that a burst of enqueues makes few drains. */
 function startRound(ports: Ports, name: string, options: Pick<DrainOptions, "budget" | "spent">) {
   const claimed = Promise.withResolvers<void>();
   const drain = { kind: "nudge", queue: name, ...options, onClaimed: claimed.resolve } as const;

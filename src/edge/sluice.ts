@@ -1,4 +1,4 @@
-// sluice({ jobs }): a deployment in the form that the platform calls. It connects the ports to each invocation.
+// sluice({ jobs }) makes the Worker: its fetch and scheduled handlers. It creates the ports for each invocation.
 import { defaultFanOut } from "../core/policy/fan-out.ts";
 import { canaryJob } from "../jobs/canary.ts";
 import type { JobDefinition } from "../jobs/define.ts";
@@ -26,7 +26,7 @@ export interface SluiceOptions {
   crons?: Partial<Crons>;
 }
 
-/** The cron expression of each round, as `wrangler.toml` has them. */
+/** The cron expression of each round. `wrangler.toml` must have the same. */
 export interface Crons {
   drain: string;
   reap: string;
@@ -43,7 +43,7 @@ export const defaultCrons: Crons = {
 const requestTimeoutMs = 4_000;
 const roundTimeoutMs = 30_000;
 
-/** Names only what it uses of the platform's types, so it fits every version of them. */
+/** Contains only the parts of the platform's types that Sluice uses, so that it fits all their versions. */
 export interface SluiceWorker {
   fetch(
     request: Request,
@@ -140,7 +140,7 @@ const watchQueues: Round = ({ settings, ports, sender }) =>
     }),
   );
 
-/** With the Worker's binding to itself each drain is an invocation with a budget of its own. */
+/** With the Worker's binding to itself, each drain is an invocation with a budget of its own. */
 function createDrainElsewhere({ self, adminKeys }: Settings, clock: Clock): DrainElsewhere | undefined {
   if (!self) return undefined;
   return async (queue) => {

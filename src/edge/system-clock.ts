@@ -1,4 +1,4 @@
-// The Clock port: the platform's clock and its timers.
+// The Clock port: the platform's clock and timers.
 import type { Clock } from "../queue/ports.ts";
 
 export const systemClock: Clock = {

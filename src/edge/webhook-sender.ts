@@ -1,7 +1,7 @@
-// The Sender port, for pushed jobs, alarms and heartbeats: fetch, to public hosts unless the deployment allows others. It
-// follows no redirects, waits for a bounded time and reads a bounded answer.
+// The Sender port, for pushed jobs, alarms and heartbeats. It sends requests with fetch, and only to public hosts unless
+// the deployment allows others. It follows no redirects. The time and the size of the answer are limited.
 import { FatalError } from "../core/errors.ts";
-import { refusalOf } from "../core/policy/outgoing-target.ts";
+import { findRefusal } from "../core/policy/outgoing-target.ts";
 import { readAtMost, retryAfterSeconds } from "../queue/outgoing/answer.ts";
 import type { Sender } from "../queue/ports.ts";
 
@@ -10,7 +10,7 @@ const maxErrorBytes = 500;
 export function createSender({ allowPrivate }: { allowPrivate: boolean }): Sender {
   return {
     async send({ url, method, headers = {}, body = null, maxJsonBytes = 0, ...limit }) {
-      const refusal = refusalOf(url, { allowPrivate });
+      const refusal = findRefusal(url, { allowPrivate });
       if (refusal) throw new FatalError(`the target ${refusal}`);
       const signal = "signal" in limit ? limit.signal : AbortSignal.timeout(limit.timeoutMs);
       const response = await fetch(url, { method, headers, body, redirect: "manual", signal });

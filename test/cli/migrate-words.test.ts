@@ -79,7 +79,7 @@ test.each(["MySchema", 'we"ird', "with space", "my-jobs", "", "x".repeat(64)])(
   "a schema name that the Worker refuses is refused here too: %o",
   async (schema) => {
     await expect(migrate({ databaseUrl: server.href, schema })).rejects.toThrow(
-      "SLUICE_SCHEMA is not a plain lower case schema name",
+      "SLUICE_SCHEMA must be a lower case name of letters, digits and _, with at most 63 characters and no digit first",
     );
   },
 );

@@ -140,7 +140,7 @@ describe("a start that cannot succeed", () => {
     const env = { SLUICE_SCHEMA: "sluice", SLUICE_ALLOW_PRIVATE_TARGETS: "perhaps" };
     const run = startDev(["--port", String(await freePort()), ...ephemeral], { directory, env });
     expect(await run.exitCode).toBe(1);
-    expect(run.output()).toContain('SLUICE_ALLOW_PRIVATE_TARGETS is neither "true" nor "false"');
+    expect(run.output()).toContain('SLUICE_ALLOW_PRIVATE_TARGETS must be "true" or "false"');
     expect(readdirSync(directory)).toEqual(["admin-key"]);
   });
 });

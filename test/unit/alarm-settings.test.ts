@@ -56,16 +56,16 @@ describe("SLUICE_ALARM_TARGETS", () => {
 
   const target = { name: "ops", url: "https://example.com/", secret };
   test.each([
-    ["[", "SLUICE_ALARM_TARGETS is not JSON"],
+    ["[", "SLUICE_ALARM_TARGETS must be JSON"],
     [[{ ...target, secret: "hunter2" }], "SLUICE_ALARM_TARGETS.0.secret"],
     [[{ ...target, secret: undefined }], "SLUICE_ALARM_TARGETS.0.secret"],
     [[{ ...target, format: "email" }], "SLUICE_ALARM_TARGETS.0.format"],
     [[{ ...target, extra: 1 }], "SLUICE_ALARM_TARGETS.0"],
-    [[target, target], "SLUICE_ALARM_TARGETS has two targets of one name"],
-    [[{ ...target, url: "http://127.0.0.1/" }], "SLUICE_ALARM_TARGETS.0.url is not an https URL"],
+    [[target, target], "SLUICE_ALARM_TARGETS has two targets with the same name"],
+    [[{ ...target, url: "http://127.0.0.1/" }], "SLUICE_ALARM_TARGETS.0.url must be an https URL"],
     [
       [target, { ...target, name: "b", url: "https://10.0.0.1/" }],
-      "SLUICE_ALARM_TARGETS.1.url is a private address",
+      "SLUICE_ALARM_TARGETS.1.url must not be a private address",
     ],
   ])("a bad one is named by its path, and its secret is not: %j", async (targets, message) => {
     const fault = await faultOf({ SLUICE_ALARM_TARGETS: targets });
@@ -134,7 +134,7 @@ describe("SLUICE_ALARM_RULES", () => {
   });
 
   test.each([
-    ["{", "SLUICE_ALARM_RULES is not JSON"],
+    ["{", "SLUICE_ALARM_RULES must be JSON"],
     [{ queue_lenght_high: {} }, "queue_lenght_high"],
     [{ queue_length_high: { above: "many" } }, "SLUICE_ALARM_RULES.queue_length_high.0.above"],
     [{ queue_length_high: { abvoe: 1 } }, "abvoe"],
@@ -150,11 +150,11 @@ describe("SLUICE_ALARM_RULES", () => {
     [{ job_expired: { window_minutes: 0 } }, "SLUICE_ALARM_RULES.job_expired.0.window_minutes"],
     [
       { dead_letters: { active_hours: { from: "8", to: "18:00" } } },
-      "SLUICE_ALARM_RULES.dead_letters.0.active_hours.from is not a time as 08:00",
+      "SLUICE_ALARM_RULES.dead_letters.0.active_hours.from must be a time such as 08:00",
     ],
     [
       { dead_letters: { active_hours: { from: "08:00", to: "18:00", time_zone: "Mars" } } },
-      "SLUICE_ALARM_RULES.dead_letters.0.active_hours.time_zone is not a time zone",
+      "SLUICE_ALARM_RULES.dead_letters.0.active_hours.time_zone must be a time zone such as Europe/Berlin",
     ],
     [{ dead_letters: { silenced_until: "tomorrow" } }, "SLUICE_ALARM_RULES.dead_letters.0.silenced_until"],
   ])("a bad one is named by its path: %j", async (rules, message) => {
@@ -174,10 +174,10 @@ describe("SLUICE_HEARTBEAT_URL", () => {
   });
 
   test.each([
-    ["nowhere", "SLUICE_HEARTBEAT_URL is not an http(s) URL"],
-    [{ drain: "nowhere" }, "SLUICE_HEARTBEAT_URL.drain is not an http(s) URL"],
+    ["nowhere", "SLUICE_HEARTBEAT_URL must be an http or https URL"],
+    [{ drain: "nowhere" }, "SLUICE_HEARTBEAT_URL.drain must be an http or https URL"],
     [{ sleep: "https://example.com" }, "SLUICE_HEARTBEAT_URL"],
-    ["https://127.0.0.1/beat", "SLUICE_HEARTBEAT_URL is a private address"],
+    ["https://127.0.0.1/beat", "SLUICE_HEARTBEAT_URL must not be a private address"],
   ])("a bad one is named: %j", async (urls, message) => {
     expect(await faultOf({ SLUICE_HEARTBEAT_URL: urls })).toContain(message);
   });

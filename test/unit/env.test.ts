@@ -49,17 +49,20 @@ test("every missing setting is named in one message", async () => {
 });
 
 test.each([
-  [{ DATABASE_URL: "mysql://u:p@h/d" }, "DATABASE_URL is not a postgresql:// connection string"],
-  [{ SLUICE_ADMIN_KEY: "short" }, "SLUICE_ADMIN_KEY is shorter than 16 characters"],
-  [{ SLUICE_ADMIN_KEY_PREVIOUS: "short" }, "SLUICE_ADMIN_KEY_PREVIOUS is shorter than 16 characters"],
-  [{ SLUICE_SCHEMA: "no; drop" }, "SLUICE_SCHEMA is not a plain lower case schema name"],
-  [{ SLUICE_PLAN: "gold" }, 'SLUICE_PLAN is neither "free" nor "paid"'],
-  [{ SLUICE_MAX_DRAINS: "0" }, "SLUICE_MAX_DRAINS is less than 1"],
-  [{ SLUICE_MAX_DRAINS: "many" }, "SLUICE_MAX_DRAINS is not a number"],
-  [{ SLUICE_NEON_ENDPOINT: "nowhere" }, "SLUICE_NEON_ENDPOINT is not a URL"],
-  [{ SELF: "sluice" }, "SELF is not a service binding"],
-  [{ RATE_LIMITER: {} }, "RATE_LIMITER is not a rate limit binding"],
-  [{ SLUICE_ALLOW_PRIVATE_TARGETS: "yes" }, 'SLUICE_ALLOW_PRIVATE_TARGETS is neither "true" nor "false"'],
+  [{ DATABASE_URL: "mysql://u:p@h/d" }, "DATABASE_URL must be a postgresql:// connection string"],
+  [{ SLUICE_ADMIN_KEY: "short" }, "SLUICE_ADMIN_KEY must have at least 16 characters"],
+  [{ SLUICE_ADMIN_KEY_PREVIOUS: "short" }, "SLUICE_ADMIN_KEY_PREVIOUS must have at least 16 characters"],
+  [
+    { SLUICE_SCHEMA: "no; drop" },
+    "SLUICE_SCHEMA must be a lower case name of letters, digits and _, with at most 63 characters and no digit first",
+  ],
+  [{ SLUICE_PLAN: "gold" }, 'SLUICE_PLAN must be "free" or "paid"'],
+  [{ SLUICE_MAX_DRAINS: "0" }, "SLUICE_MAX_DRAINS must be at least 1"],
+  [{ SLUICE_MAX_DRAINS: "many" }, "SLUICE_MAX_DRAINS must be a number"],
+  [{ SLUICE_NEON_ENDPOINT: "nowhere" }, "SLUICE_NEON_ENDPOINT must be a URL"],
+  [{ SELF: "sluice" }, "SELF must be a service binding"],
+  [{ RATE_LIMITER: {} }, "RATE_LIMITER must be a rate limit binding"],
+  [{ SLUICE_ALLOW_PRIVATE_TARGETS: "yes" }, 'SLUICE_ALLOW_PRIVATE_TARGETS must be "true" or "false"'],
 ])("a bad setting is named with what is wrong: %o", async (bad, message) => {
   expect(await messageOf({ ...good, ...bad })).toBe(`invalid settings: ${message}`);
 });

@@ -188,7 +188,7 @@ describe("failures", () => {
     const response = await worker.fetch(new Request("https://sluice.example/health"), bad, context());
     expect(response.status).toBe(500);
     const { detail } = problem.parse(await response.json());
-    expect(detail).toBe("invalid settings: DATABASE_URL is not a postgresql:// connection string");
+    expect(detail).toBe("invalid settings: DATABASE_URL must be a postgresql:// connection string");
   });
 
   test("an unreachable database is a 503 with Retry-After, and /health shows it", async () => {

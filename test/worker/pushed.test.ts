@@ -176,10 +176,10 @@ describe("a pushed job", () => {
   test("is not sent to a private address unless the deployment allows it", async () => {
     const job = await pushedOnce("accepted", {}, { SLUICE_ALLOW_PRIVATE_TARGETS: "false" });
     expect(job).toMatchObject({ status: "dead", dead_reason: "fatal" });
-    expect(job.error).toContain("is not an https URL");
+    expect(job.error).toContain("must be an https URL");
     const overHttps = { RECEIVER_URL: bindings.RECEIVER_URL.replace("http:", "https:") };
     const secure = await pushedOnce("accepted", {}, { SLUICE_ALLOW_PRIVATE_TARGETS: "false", ...overHttps });
-    expect(secure.error).toContain("is a private address");
+    expect(secure.error).toContain("must not be a private address");
     expect(await received(job.job_id)).toEqual([]);
     expect(await received(secure.job_id)).toEqual([]);
   });

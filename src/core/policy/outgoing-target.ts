@@ -3,14 +3,14 @@
 // resolved: if a public name points to a private address, the platform must refuse it.
 
 /** Why the target is refused. Null if it may be called. */
-export function refusalOf(target: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
+export function findRefusal(target: string, { allowPrivate }: { allowPrivate: boolean }): string | null {
   const url = parse(target);
-  if (!url) return "is not a URL";
-  if (url.hasCredentials) return "has a user name or password in it";
+  if (!url) return "must be a URL";
+  if (url.hasCredentials) return "must not contain a user name or password";
   if (allowPrivate)
-    return url.protocol === "https" || url.protocol === "http" ? null : "is not an http(s) URL";
-  if (url.protocol !== "https") return "is not an https URL";
-  if (isPrivateHost(url.host)) return "is a private address";
+    return url.protocol === "https" || url.protocol === "http" ? null : "must be an http or https URL";
+  if (url.protocol !== "https") return "must be an https URL";
+  if (isPrivateHost(url.host)) return "must not be a private address";
   return null;
 }
 

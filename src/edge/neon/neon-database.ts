@@ -1,4 +1,4 @@
-// The Database port over Neon's HTTP driver: one statement, one POST. No client outlives its request.
+// The Database port over Neon's HTTP driver. Each statement is one POST. Each invocation has a client of its own.
 import { NeonDbError, neon, neonConfig } from "@neondatabase/serverless";
 import { databaseError, isCollision, StatementError, sqlstateOf } from "../../core/database-errors.ts";
 import { SluiceError } from "../../core/errors.ts";
@@ -8,31 +8,31 @@ import type { Database } from "../../queue/ports.ts";
 import type { IsolateState } from "../isolate-state.ts";
 import type { Settings } from "../settings/env.ts";
 import { isNeonMissing } from "./neon-protocol.ts";
-import { noteFailure, noteSuccess } from "./refused-writes.ts";
+import { recordFailure, recordSuccess } from "./refused-writes.ts";
 
-/** A database that fails at once may just be waking up; one that failed slowly is not asked again. */
+/** A database that fails within this time may be waking up, so the statement is sent again. */
 const quickFailureMs = 1000;
 const maxPauseMs = 250;
 
-const neonsOwnEndpoint = neonConfig.fetchEndpoint;
+const driverEndpoint = neonConfig.fetchEndpoint;
 
-/** Without a time-out a query to a database that went away can hang for ever. */
+/** The time-out is needed because a query can hang for ever if the database disappears. */
 export function createNeonDatabase(
   settings: Settings,
   { timeoutMs, isolate }: { timeoutMs: number; isolate: IsolateState },
 ): Database {
   // The driver has one endpoint for the whole isolate and reads it at each query.
-  neonConfig.fetchEndpoint = settings.neonEndpoint ?? neonsOwnEndpoint;
+  neonConfig.fetchEndpoint = settings.neonEndpoint ?? driverEndpoint;
   const query = neon(settings.databaseUrl);
 
   async function send(statement: Statement<unknown>): Promise<Row[]> {
     const { text, values } = compile(statement, settings.schema);
     const fetchOptions = { signal: AbortSignal.timeout(timeoutMs) };
     try {
-      // A batch can name its isolation level, and costs Neon two more round trips of its own.
+      // The other way, a batch, can set its isolation level, but costs two more round trips between the proxy and Postgres.
       if (isolate.fitsSchema && !isolate.needsReadCommitted)
         return (await query.query(text, values, { fetchOptions })) as Row[];
-      // In one transaction with the check, so nothing is done in a schema that is too old.
+      // The check is in the same transaction, so nothing is written to a schema that is too old.
       const check = compile(requireSchemaVersion(), settings.schema);
       const checks = isolate.fitsSchema ? [] : [query.query(check.text, check.values)];
       const batch = [...checks, query.query(text, values)];
@@ -44,20 +44,20 @@ export function createNeonDatabase(
     }
   }
 
-  /** Once more, where that does no harm. */
-  async function sendTwice(statement: Statement<unknown>): Promise<Row[]> {
+  /** Sends the statement again after some errors, if that does no harm. */
+  async function sendWithRetry(statement: Statement<unknown>): Promise<Row[]> {
     const startedMs = Date.now();
     try {
       return await send(statement);
     } catch (error) {
       const sqlstate = sqlstateOf(error) ?? "";
-      // READ COMMITTED has no serialization failures of its own.
+      // READ COMMITTED has no serialization failures, so the isolation level must be a stricter one.
       if (sqlstate === "40001") isolate.needsReadCommitted = true;
       if (isCollision(sqlstate)) return send(statement);
       const isQuick = Date.now() - startedMs < quickFailureMs;
-      const isAway = error instanceof SluiceError && error.code === "database_unavailable";
-      // Its answer may have been lost after the commit.
-      if (!(statement.isRepeatable && isAway && isQuick)) throw error;
+      const isUnavailable = error instanceof SluiceError && error.code === "database_unavailable";
+      // A statement that is not repeatable may have been committed before its answer was lost.
+      if (!(statement.isRepeatable && isUnavailable && isQuick)) throw error;
       await new Promise((resolve) => setTimeout(resolve, Math.random() * maxPauseMs));
       return send(statement);
     }
@@ -66,11 +66,11 @@ export function createNeonDatabase(
   return {
     async run(statement) {
       try {
-        const rows = await sendTwice(statement);
-        noteSuccess(isolate, statement.name);
+        const rows = await sendWithRetry(statement);
+        recordSuccess(isolate, statement.name);
         return statement.decode(rows);
       } catch (error) {
-        noteFailure(isolate, statement.name, error);
+        recordFailure(isolate, statement.name, error);
         throw error;
       }
     },
@@ -80,15 +80,15 @@ export function createNeonDatabase(
 function toSluiceError(error: unknown, statement: string, settings: Settings): Error {
   const cause = new StatementError(statement, error);
   if (isNeonMissing(error, settings)) {
-    // The host is for the log alone.
+    // The host is only for the log.
     const { host } = new URL(settings.neonEndpoint ?? settings.databaseUrl);
-    const told = new Error(`${host} does not answer as Neon does`, { cause });
-    return new SluiceError("database_not_neon", notNeonText, { cause: told });
+    const hostError = new Error(`${host} does not speak Neon's HTTP protocol`, { cause });
+    return new SluiceError("database_not_neon", notNeonText, { cause: hostError });
   }
   const sqlstate = error instanceof NeonDbError ? (error.code ?? "") : "";
   return databaseError(sqlstate, { message: (error as Error).message, cause }) ?? cause;
 }
 
 const notNeonText =
-  "nothing that speaks Neon's HTTP protocol answers for DATABASE_URL: it has to be a Neon database, or one behind a " +
-  "proxy that SLUICE_NEON_ENDPOINT names";
+  "the host of DATABASE_URL does not speak Neon's HTTP protocol: use a Neon database, or set SLUICE_NEON_ENDPOINT to a " +
+  "proxy that speaks it";

@@ -1,20 +1,20 @@
-// Remembers which statements a database refused that answers but cannot write. /health reads it, because a plain query
+// Remembers the statements that the database refused because it cannot write. /health reads this, because a plain query
 // does not show that the disk is full.
 import { SluiceError } from "../../core/errors.ts";
 import type { IsolateState } from "../isolate-state.ts";
 
-/** After so long a refusal says nothing: rounds of every kind have tried their own statements since. */
+/** An older refusal does not count, because rounds of every kind have run their statements since. */
 const forgetAfterMs = 120_000;
 
 const refusals: readonly string[] = ["database_read_only", "database_full", "database_failing"];
 
-export function noteFailure({ refusedWrites }: IsolateState, statement: string, error: unknown): void {
+export function recordFailure({ refusedWrites }: IsolateState, statement: string, error: unknown): void {
   if (error instanceof SluiceError && refusals.includes(error.code))
     refusedWrites.set(statement, { code: error.code, atMs: Date.now() });
 }
 
 /** A statement that was refused succeeds now, so the database writes again. */
-export function noteSuccess({ refusedWrites }: IsolateState, statement: string): void {
+export function recordSuccess({ refusedWrites }: IsolateState, statement: string): void {
   if (refusedWrites.has(statement)) refusedWrites.clear();
 }
 

@@ -1,4 +1,4 @@
-// SLUICE_ALARM_RULES: what differs from the default rules, by alarm; checked field by field.
+// SLUICE_ALARM_RULES: the settings that differ from the default rules, by alarm.
 import * as z from "zod";
 import { name } from "../../contract/jobs.ts";
 import { weekdays } from "../../core/alarms/active-hours.ts";
@@ -6,12 +6,12 @@ import { type AlarmName, type AlarmRule, alarmNames, canary, severities } from "
 import { type AlarmOverride, alarmRules } from "../../core/alarms/alarm-defaults.ts";
 import { jsonSetting } from "./json-setting.ts";
 
-const clockTime = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, "is not a time as 08:00");
+const clockTime = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, "must be a time such as 08:00");
 const activeHours = z
   .strictObject({
     from: clockTime,
     to: clockTime,
-    time_zone: z.string().default("UTC").refine(isTimeZone, "is not a time zone"),
+    time_zone: z.string().default("UTC").refine(isTimeZone, "must be a time zone such as Europe/Berlin"),
     days: z
       .array(z.enum(weekdays))
       .min(1)
@@ -39,48 +39,48 @@ const ruleFields = {
   silenced_until: z.iso.datetime({ offset: true }).optional(),
   active_hours: activeHours.optional(),
 };
-const above = { above: z.number().min(0).optional() };
-/** The look at the queue reaches back an hour. */
-const window = { window_minutes: z.int().min(1).max(55).optional() };
-const ofQueueAndType = { queue: name.optional(), job_type: name.optional() };
-const byPriority = z
-  .partialRecord(z.string().regex(/^\d$/, "is not a priority"), z.number().min(0))
+const aboveField = { above: z.number().min(0).optional() };
+/** The snapshot has sums of the last hour only. */
+const windowField = { window_minutes: z.int().min(1).max(55).optional() };
+const scopeFields = { queue: name.optional(), job_type: name.optional() };
+const thresholdsByPriority = z
+  .partialRecord(z.string().regex(/^\d$/, "must be a priority from 0 to 9"), z.number().min(0))
   .optional();
 
-const shapes = {
-  completion_rate_low: { ...ofQueueAndType, ...window, per_minute_below: z.number().positive().optional() },
-  queue_length_high: { ...ofQueueAndType, ...above },
-  queue_growing: { ...ofQueueAndType, ...window, ...above },
-  oldest_pending_high: { ...ofQueueAndType, ...above, above_by_priority: byPriority },
-  job_expired: { ...ofQueueAndType, ...window, ...above },
-  dead_letters: { ...ofQueueAndType, ...above },
-  breaker_open: { job_type: name.optional(), ...above },
-  oldest_transaction: above,
-  round_overdue: above,
-  enqueue_errors: { ...window, ...above },
-  books_unbalanced: above,
-  target_failing: above,
-  jobs_unreachable: above,
+const fieldsByAlarm = {
+  completion_rate_low: { ...scopeFields, ...windowField, per_minute_below: z.number().positive().optional() },
+  queue_length_high: { ...scopeFields, ...aboveField },
+  queue_growing: { ...scopeFields, ...windowField, ...aboveField },
+  oldest_pending_high: { ...scopeFields, ...aboveField, above_by_priority: thresholdsByPriority },
+  job_expired: { ...scopeFields, ...windowField, ...aboveField },
+  dead_letters: { ...scopeFields, ...aboveField },
+  breaker_open: { job_type: name.optional(), ...aboveField },
+  oldest_transaction: aboveField,
+  round_overdue: aboveField,
+  enqueue_errors: { ...windowField, ...aboveField },
+  books_unbalanced: aboveField,
+  target_failing: aboveField,
+  jobs_unreachable: aboveField,
 } satisfies Record<AlarmName, z.ZodRawShape>;
 
-/** All fields of all alarms, once each shape was checked. */
-interface GivenRule {
+/** A rule of the setting after its check. The fields depend on the alarm. */
+interface RuleSetting {
   [field: string]: unknown;
   queue?: string | undefined;
   job_type?: string | undefined;
 }
 
-const rulesOf = (alarm: AlarmName) =>
+const ruleListSchema = (alarm: AlarmName) =>
   z
     .preprocess(
-      (given) => (Array.isArray(given) ? given : [given]),
-      z.array(z.strictObject({ ...shapes[alarm], ...ruleFields })).max(100),
+      (value) => (Array.isArray(value) ? value : [value]),
+      z.array(z.strictObject({ ...fieldsByAlarm[alarm], ...ruleFields })).max(100),
     )
-    .superRefine((given, context) => checkTogether(alarm, given as GivenRule[], context));
+    .superRefine((rules, context) => checkRuleList(alarm, rules as RuleSetting[], context));
 
-function checkTogether(alarm: AlarmName, given: readonly GivenRule[], context: z.RefinementCtx): void {
-  const scopes = given.map(({ queue, job_type }) => `${queue ?? ""}/${job_type ?? ""}`);
-  given.forEach((rule, index) => {
+function checkRuleList(alarm: AlarmName, rules: readonly RuleSetting[], context: z.RefinementCtx): void {
+  const scopes = rules.map(({ queue, job_type }) => `${queue ?? ""}/${job_type ?? ""}`);
+  rules.forEach((rule, index) => {
     const fault = (message: string) => context.addIssue({ code: "custom", path: [index], message });
     if (scopes.indexOf(scopes[index] ?? "") < index) fault("is a second rule for the same queue and type");
     const isCanary = scopes[index] === "/" || scopes[index] === `${canary.queue}/${canary.type}`;
@@ -96,34 +96,37 @@ function checkTogether(alarm: AlarmName, given: readonly GivenRule[], context: z
 }
 
 const overrides = z.strictObject(
-  Object.fromEntries(alarmNames.map((alarm) => [alarm, rulesOf(alarm).optional()])),
+  Object.fromEntries(alarmNames.map((alarm) => [alarm, ruleListSchema(alarm).optional()])),
 );
 
-export const alarmRuleSetting = jsonSetting(overrides).transform((given): AlarmRule[] =>
+export const alarmRuleSetting = jsonSetting(overrides).transform((setting): AlarmRule[] =>
   alarmRules(
     Object.fromEntries(
-      Object.entries(given).map(([alarm, rules]) => [alarm, ((rules ?? []) as GivenRule[]).map(overrideOf)]),
+      Object.entries(setting).map(([alarm, rules]) => [
+        alarm,
+        ((rules ?? []) as RuleSetting[]).map(toOverride),
+      ]),
     ),
   ),
 );
 
-/** Only what was given: the rest is the default's. */
-function overrideOf(given: GivenRule): AlarmOverride {
+/** Only the fields that the setting has. The others keep their defaults. */
+function toOverride(rule: RuleSetting): AlarmOverride {
   const fields: Record<string, unknown> = {
-    queue: given.queue,
-    jobType: given.job_type,
-    isEnabled: given.enabled,
-    threshold: given.above ?? given.per_minute_below,
-    thresholdByPriority: given.above_by_priority,
-    windowMinutes: given.window_minutes,
-    graceMinutes: given.grace_minutes,
-    forRounds: given.for_rounds,
-    ofRounds: given.of_rounds,
-    clearRounds: given.clear_rounds,
-    severity: given.severity,
-    repeatMinutes: given.repeat_minutes,
-    silencedUntil: given.silenced_until === undefined ? undefined : new Date(given.silenced_until as string),
-    activeHours: given.active_hours,
+    queue: rule.queue,
+    jobType: rule.job_type,
+    isEnabled: rule.enabled,
+    threshold: rule.above ?? rule.per_minute_below,
+    thresholdByPriority: rule.above_by_priority,
+    windowMinutes: rule.window_minutes,
+    graceMinutes: rule.grace_minutes,
+    forRounds: rule.for_rounds,
+    ofRounds: rule.of_rounds,
+    clearRounds: rule.clear_rounds,
+    severity: rule.severity,
+    repeatMinutes: rule.repeat_minutes,
+    silencedUntil: rule.silenced_until === undefined ? undefined : new Date(rule.silenced_until as string),
+    activeHours: rule.active_hours,
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -1,13 +1,13 @@
-// SLUICE_ALARM_TARGETS: who is told of alarms, in which format and under which secret.
+// SLUICE_ALARM_TARGETS: the URLs that notices are sent to, each with its format and secret.
 import * as z from "zod";
 import { targetName } from "../../contract/alarms.ts";
 import type { AlarmTarget } from "../../queue/alarms/notify.ts";
 import { jsonSetting } from "./json-setting.ts";
 
 const maxTargets = 10;
-const webhookSecret = z.string().refine(isWebhookSecret, "is not whsec_ and base64");
-/** Two while it is rotated. */
-const webhookSecrets = z.preprocess((given) => [given].flat(), z.array(webhookSecret).min(1).max(2));
+const webhookSecret = z.string().refine(isWebhookSecret, "must be whsec_ followed by base64");
+/** There are two while the secret is rotated. */
+const webhookSecrets = z.preprocess((value) => [value].flat(), z.array(webhookSecret).min(1).max(2));
 
 function isWebhookSecret(secret: string): boolean {
   try {
@@ -34,7 +34,7 @@ export const alarmTargets = jsonSetting(
     .max(maxTargets)
     .refine(
       (targets) => new Set(targets.map((one) => one.name)).size === targets.length,
-      "has two targets of one name",
+      "has two targets with the same name",
     ),
 ).transform((targets) =>
   targets.map(
@@ -42,6 +42,6 @@ export const alarmTargets = jsonSetting(
   ),
 );
 
-function withFormat(given: unknown): unknown {
-  return given !== null && typeof given === "object" ? { format: "generic", ...given } : given;
+function withFormat(value: unknown): unknown {
+  return value !== null && typeof value === "object" ? { format: "generic", ...value } : value;
 }

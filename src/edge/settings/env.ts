@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { AlarmRule } from "../../core/alarms/alarm.ts";
 import type { Deployment } from "../../core/alarms/notice.ts";
 import { type Fault, SluiceError } from "../../core/errors.ts";
-import { refusalOf } from "../../core/policy/outgoing-target.ts";
+import { findRefusal } from "../../core/policy/outgoing-target.ts";
 import { defaultSchema, schemaName, schemaNameFault } from "../../core/schema-name.ts";
 import { faultsOf } from "../../jobs/faults.ts";
 import { type KeyedTarget, keyTargets } from "../../queue/alarms/notify.ts";
@@ -22,45 +22,45 @@ export interface RateLimiter {
   limit(options: { key: string }): Promise<{ success: boolean }>;
 }
 
-const adminKey = z.string().min(16, "is shorter than 16 characters");
+const adminKey = z.string().min(16, "must have at least 16 characters");
 
 const settingsSchema = z.object({
   DATABASE_URL: z.url({
     protocol: /^postgres(ql)?$/,
-    error: "is not a postgresql:// connection string",
+    error: "must be a postgresql:// connection string",
   }),
   SLUICE_ADMIN_KEY: adminKey,
   /** The previous key. It still works while the new one is distributed. */
   SLUICE_ADMIN_KEY_PREVIOUS: adminKey.optional(),
   SLUICE_SCHEMA: z.string().regex(schemaName, schemaNameFault).default(defaultSchema),
   /** Where the driver sends its queries instead of Neon's own host. The local stack sets it. */
-  SLUICE_NEON_ENDPOINT: z.url("is not a URL").optional(),
-  SLUICE_PLAN: z.enum(["free", "paid"], 'is neither "free" nor "paid"').default("paid"),
+  SLUICE_NEON_ENDPOINT: z.url("must be a URL").optional(),
+  SLUICE_PLAN: z.enum(["free", "paid"], 'must be "free" or "paid"').default("paid"),
   SLUICE_MAX_DRAINS: z.coerce
-    .number("is not a number")
-    .int("is not a whole number")
-    .min(1, "is less than 1")
-    .max(30, "is more than 30")
+    .number("must be a number")
+    .int("must be a whole number")
+    .min(1, "must be at least 1")
+    .max(30, "must be at most 30")
     .default(4),
   SLUICE_MAX_DEPTH: z.coerce
-    .number("is not a number")
-    .int("is not a whole number")
-    .min(1, "is less than 1")
+    .number("must be a number")
+    .int("must be a whole number")
+    .min(1, "must be at least 1")
     .default(100_000),
-  SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'is neither "true" nor "false"').default("false"),
+  SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'must be "true" or "false"').default("false"),
   SLUICE_ALARM_TARGETS: alarmTargets.prefault([]),
   SLUICE_ALARM_RULES: alarmRuleSetting.prefault({}),
   SLUICE_HEARTBEAT_URL: heartbeatUrls.prefault({}),
-  /** Where this Worker answers: notices link to it. */
-  SLUICE_PUBLIC_URL: z.url({ protocol: /^https?$/, error: "is not an http(s) URL" }).optional(),
+  /** The URL of this Worker. Notices link to it. */
+  SLUICE_PUBLIC_URL: z.url({ protocol: /^https?$/, error: "must be an http or https URL" }).optional(),
   /** A page that says what to do about each alarm. Notices link to it. */
-  SLUICE_RUNBOOK_URL: z.url({ protocol: /^https?$/, error: "is not an http(s) URL" }).optional(),
+  SLUICE_RUNBOOK_URL: z.url({ protocol: /^https?$/, error: "must be an http or https URL" }).optional(),
   SLUICE_ENVIRONMENT: z
     .string()
-    .regex(/^\P{Cc}{1,64}$/u, "is empty, longer than 64 characters, or has control characters")
+    .regex(/^\P{Cc}{1,64}$/u, "must have 1 to 64 characters and no control characters")
     .optional(),
-  SELF: binding<SelfBinding>("fetch", "is not a service binding"),
-  RATE_LIMITER: binding<RateLimiter>("limit", "is not a rate limit binding"),
+  SELF: binding<SelfBinding>("fetch", "must be a service binding"),
+  RATE_LIMITER: binding<RateLimiter>("limit", "must be a rate limit binding"),
 });
 
 function binding<Binding extends object>(method: keyof Binding, error: string) {
@@ -71,15 +71,15 @@ function binding<Binding extends object>(method: keyof Binding, error: string) {
 
 export interface Settings {
   databaseUrl: string;
-  /** The current one first, then the previous one while it is rotated. */
+  /** The current key first. While it is rotated, the previous key follows. */
   adminKeys: readonly string[];
   schema: string;
   neonEndpoint: string | undefined;
-  /** The Cloudflare plan: how many subrequests an invocation may make. */
+  /** The Cloudflare plan. It decides how many subrequests an invocation may send. */
   plan: "free" | "paid";
-  /** Drains of one queue in one cron round, each in an invocation of its own. */
+  /** The most drains of one queue in one cron round, each in an invocation of its own. */
   maxDrains: number;
-  /** A queue with so many waiting jobs takes no more over HTTP. */
+  /** A queue with this many waiting jobs accepts no more over HTTP. */
   maxDepth: number;
   allowPrivateTargets: boolean;
   alarmTargets: readonly KeyedTarget[];
@@ -96,7 +96,7 @@ const parsedSettings = new WeakMap<object, Settings>();
 
 /** The platform passes the same object to every invocation of an isolate, so each isolate parses once. */
 export async function settingsFor(env: object): Promise<Settings> {
-  // The value is kept and not its promise, which would belong to the first request.
+  // The cache has the value and not its promise, because a promise belongs to the request that made it.
   const settings = parsedSettings.get(env) ?? (await parseSettings(env));
   parsedSettings.set(env, settings);
   return settings;
@@ -106,11 +106,11 @@ export async function parseSettings(env: object): Promise<Settings> {
   const parsed = settingsSchema.safeParse(env);
   if (!parsed.success) throw settingsError(parsed.error, env);
   const allowPrivateTargets = parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true";
-  const refused = outgoing(parsed.data).flatMap(({ path, url }) => {
-    const message = refusalOf(url, { allowPrivate: allowPrivateTargets });
+  const refusals = listOutgoingUrls(parsed.data).flatMap(({ path, url }) => {
+    const message = findRefusal(url, { allowPrivate: allowPrivateTargets });
     return message ? [{ path, message }] : [];
   });
-  if (refused.length > 0) throw invalidSettings(refused);
+  if (refusals.length > 0) throw invalidSettings(refusals);
   return {
     databaseUrl: parsed.data.DATABASE_URL,
     adminKeys: [parsed.data.SLUICE_ADMIN_KEY, parsed.data.SLUICE_ADMIN_KEY_PREVIOUS].filter(
@@ -144,7 +144,7 @@ function deploymentName(parsed: z.output<typeof settingsSchema>): string {
 }
 
 /** All URLs in the settings that the Worker sends requests to. */
-function outgoing(parsed: z.output<typeof settingsSchema>): { path: string; url: string }[] {
+function listOutgoingUrls(parsed: z.output<typeof settingsSchema>): { path: string; url: string }[] {
   const targets = parsed.SLUICE_ALARM_TARGETS.map(({ url }, index) => ({
     path: `SLUICE_ALARM_TARGETS.${index}.url`,
     url,

@@ -1,4 +1,4 @@
-// SLUICE_HEARTBEAT_URL: who hears of every round.
+// SLUICE_HEARTBEAT_URL: the URL that each round calls.
 import * as z from "zod";
 import { jsonSetting } from "./json-setting.ts";
 
@@ -8,17 +8,17 @@ export interface HeartbeatUrls {
   watch: string | undefined;
 }
 
-const url = z.url({ protocol: /^https?$/, error: "is not an http(s) URL" });
+const url = z.url({ protocol: /^https?$/, error: "must be an http or https URL" });
 
 /** One URL for all rounds, or one for each kind. */
 export const heartbeatUrls = z
   .preprocess(
-    (given, context) => {
-      if (typeof given !== "string" || given.trimStart().startsWith("{")) return given;
-      if (!url.safeParse(given).success)
-        context.addIssue({ code: "custom", message: "is not an http(s) URL" });
-      return { drain: given, reap: given, watch: given };
+    (value, context) => {
+      if (typeof value !== "string" || value.trimStart().startsWith("{")) return value;
+      if (!url.safeParse(value).success)
+        context.addIssue({ code: "custom", message: "must be an http or https URL" });
+      return { drain: value, reap: value, watch: value };
     },
     jsonSetting(z.strictObject({ drain: url.optional(), reap: url.optional(), watch: url.optional() })),
   )
-  .transform((given): HeartbeatUrls => ({ drain: given.drain, reap: given.reap, watch: given.watch }));
+  .transform(({ drain, reap, watch }): HeartbeatUrls => ({ drain, reap, watch }));
