@@ -6,7 +6,7 @@ import { enqueueRequest, jobResponse } from "../../src/contract/jobs.ts";
 import type { NewJob } from "../../src/core/job.ts";
 import { type JobOptions, jobLimits, optionList } from "../../src/core/job-options.ts";
 import { enqueue, enqueueMany, enqueueOne } from "../../src/core/sql/index.ts";
-import { jobResponseOf } from "../../src/edge/http/codec/job-response.ts";
+import { toJobResponse } from "../../src/edge/http/codec/job-response.ts";
 import { newJob } from "../support/jobs.ts";
 import { sqlState } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -104,7 +104,7 @@ describe("an option is stored and shown", () => {
 
   async function show(id: string | undefined): Promise<Record<string, unknown>> {
     const job = await queue.find(id ?? "");
-    return { ...jobResponseOf(job), traceparent: job.traceparent };
+    return { ...toJobResponse(job), traceparent: job.traceparent };
   }
   const inJson = (value: unknown) => (value instanceof Date ? value.toISOString() : value);
 

@@ -1,11 +1,11 @@
-// What every route and guard finds in its context: what belongs to the invocation, and who calls.
+// The context of every route and guard: the invocation, and the caller.
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { Ports, Sender } from "../../queue/ports.ts";
 import type { IsolateState } from "../isolate-state.ts";
 import type { Settings } from "../settings/env.ts";
 import type { Caller } from "./guards/caller.ts";
 
-/** Routes need the payload schemas of the registered types; the queue itself does not. */
+/** Routes need the payload schemas of the registered types. The code in src/queue does not. */
 interface AppPorts extends Ports {
   readonly registry: JobRegistry;
 }

@@ -30,7 +30,7 @@ const handlers = {
 
 export const app = new Hono<AppEnv>();
 app.use(guardAnswer);
-// Before the guards of the route: a key that could not be looked up is a failed enqueue too.
+// This comes before the guards of the routes, because a key that could not be looked up is a failed enqueue too.
 app.on("POST", [operations.enqueueJob.path, operations.enqueueJobs.path], countEnqueueErrors);
 addOperations(app, handlers);
 app.post("/internal/drains/:queue", startDrain).all(allowOnly("POST"));

@@ -1,4 +1,4 @@
-// The job that a route's path names: found, or changed by one statement that also answers with it.
+// Finds or changes the job whose id is in the path. A change is one statement, which also answers with the job.
 import type { Context } from "hono";
 import * as z from "zod";
 import { SluiceError } from "../../core/errors.ts";
@@ -9,7 +9,7 @@ import type { Statement } from "../../core/sql/statement.ts";
 import type { AppEnv } from "./app-env.ts";
 import { mayUse } from "./guards/auth.ts";
 
-/** Not found, too, where the caller's key may not use its type. */
+/** A job of a type that the caller's key may not use counts as not found. */
 export async function findJobInPath(context: Context<AppEnv>): Promise<Job> {
   const id = parseJobId(context);
   const job = await context.env.ports.db.run(findJob(id));

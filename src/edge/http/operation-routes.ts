@@ -1,5 +1,5 @@
-// Makes the routes from the table of operations: method, path, roles, query and body come from there. A handler gets what
-// the request says already parsed, and runs only for callers who may call the operation.
+// Makes the routes from the table of operations, which has the method, path, roles, query and body of each. A handler gets
+// the parsed query and body, and runs only for callers who may call the operation.
 import type { Context, Handler, Hono } from "hono";
 import type * as z from "zod";
 import type { Operation } from "../../contract/operation.ts";
@@ -23,19 +23,19 @@ type Query<Described> = Described extends { query: infer Schema } ? z.output<Sch
 
 export function addOperations(app: Hono<AppEnv>, handlers: Handlers): void {
   const byPath = Map.groupBy(Object.entries<Operation>(operations), ([, { path }]) => path);
-  // Paths without parameters first: GET /v1/jobs/batch is a 405 and not a look at the job "batch".
+  // Paths without parameters come first, so that GET /v1/jobs/batch is a 405 and does not look for a job "batch".
   for (const [path, group] of [...byPath].toSorted(([a], [b]) => parametersIn(a) - parametersIn(b))) {
     const routePath = path.replace(/\{(\w+)\}/g, ":$1");
-    // The type `Handlers` has tied the handler to its operation; in a loop that is lost.
+    // The type `Handlers` ensures that the handler fits its operation. TypeScript cannot check that in a loop.
     for (const [id, operation] of group)
-      app.on(methodOf(operation), routePath, toHandler(operation, handlers[id as OperationId] as never));
-    app.all(routePath, allowOnly(...group.map(([, operation]) => methodOf(operation))));
+      app.on(httpMethod(operation), routePath, toHandler(operation, handlers[id as OperationId] as never));
+    app.all(routePath, allowOnly(...group.map(([, operation]) => httpMethod(operation))));
   }
 }
 
 /** Answers 405 and names the methods. Register it after the handlers of the path. */
 export function allowOnly(...methods: readonly string[]): Handler {
-  // Hono answers HEAD by the handler of GET.
+  // Hono answers HEAD with the handler of GET.
   const allow = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])).join(", ");
   return ({ req }) => {
     const detail = `${req.path} supports ${allow}, not ${req.method}`;
@@ -60,6 +60,6 @@ function parametersIn(path: string): number {
   return path.split("{").length - 1;
 }
 
-function methodOf({ method }: Operation): string {
+function httpMethod({ method }: Operation): string {
   return method.toUpperCase();
 }

@@ -1,4 +1,4 @@
-// Reads a JSON body: JSON in UTF-8 of a limited size that fits the schema. Reads the query string too.
+// Reads a JSON body (UTF-8, of a limited size) and the query string, and checks both with their schemas.
 import type { Context } from "hono";
 import type * as z from "zod";
 import type { RequestBody } from "../../../contract/operation.ts";
@@ -52,13 +52,13 @@ async function readText(request: Request, maxBytes: number): Promise<string> {
   for await (const chunk of (request.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.byteLength;
     if (bytes > maxBytes) throw tooLarge();
-    text += decoded(decoder, chunk);
+    text += decodeChunk(decoder, chunk);
   }
-  return text + decoded(decoder);
+  return text + decodeChunk(decoder);
 }
 
 /** Call it without a chunk at the end: an incomplete character is an error then. */
-function decoded(decoder: TextDecoder, chunk?: Uint8Array): string {
+function decodeChunk(decoder: TextDecoder, chunk?: Uint8Array): string {
   try {
     return decoder.decode(chunk, { stream: chunk !== undefined });
   } catch (cause) {

@@ -2,7 +2,7 @@
 import type { JobResponse } from "../../../contract/jobs.ts";
 import type { Job } from "../../../core/job.ts";
 
-export function jobResponseOf(job: Job): JobResponse {
+export function toJobResponse(job: Job): JobResponse {
   return {
     job_id: job.id,
     type: job.type,

@@ -1,24 +1,24 @@
-// Looks at the text of a JSON body for what JSON.parse would change or drop in silence: a name that stands twice, a number
-// that no double holds, text that Postgres cannot keep, too many levels. One walk over the text: each character is read
-// once, and a token that is looked at closer is cut out once. So the cost grows with the size of the body and no faster.
+// Scans the text of a JSON body for values that could not be stored unchanged, and that JSON.parse accepts: a name that is
+// used twice in an object, a number that does not fit a double, text that Postgres cannot store, and too many levels. The
+// scan reads each character once, and copies a token at most once, so its cost is linear in the size of the body.
 import type { Fault } from "../../../core/errors.ts";
 
-/** What walks over a parsed value does so by recursion: this keeps it far from the end of the stack. */
+/** Code that visits a parsed value is recursive. This limit keeps it far from a stack overflow. */
 const maxDepth = 100;
-/** A number of so many characters, without an exponent, has no more than fifteen digits: a double holds it. */
-const surelyExact = 15;
+/** A double represents every number of up to 15 digits exactly. A number with up to 15 characters has no more digits. */
+const maxExactLength = 15;
 
-/** A string, or in a test something that counts how much of it is read. */
+/** A string. Tests pass an object that counts how much of it is read. */
 export interface Text {
   readonly length: number;
   charCodeAt(at: number): number;
   slice(start: number, end: number): string;
 }
 
-/** An object or array that the walk is inside of. */
+/** An object or array that contains the current position. */
 interface Level {
   names: Set<string> | undefined;
-  /** Of the value that comes next. */
+  /** The name or index of the next value. */
   key: string | number;
   isNameNext: boolean;
 }
@@ -29,7 +29,7 @@ const backslash = code("\\");
 const minus = code("-");
 const [zero, nine] = [code("0"), code("9")];
 
-/** Text that is not JSON at all is JSON.parse's to refuse: the walk ends there, or finds a fault all the same. */
+/** Does not check that the text is JSON: JSON.parse does that later. For other text the result means nothing. */
 export function firstFault(text: Text): Fault | undefined {
   const levels: Level[] = [];
   const fault = (message: string): Fault => ({ path: levels.map(({ key }) => key).join("."), message });
@@ -48,7 +48,7 @@ export function firstFault(text: Text): Fault | undefined {
       if (message) return fault(message);
       at = end.at;
     } else {
-      step(levels, level, character);
+      enterOrLeave(levels, level, character);
       if (levels.length > maxDepth) return { path: "", message: `nested deeper than ${maxDepth} levels` };
     }
   }
@@ -57,7 +57,7 @@ export function firstFault(text: Text): Fault | undefined {
 
 const [openObject, closeObject, openArray, closeArray, comma, colon] = [..."{}[],:"].map(code);
 
-function step(levels: Level[], level: Level | undefined, character: number): void {
+function enterOrLeave(levels: Level[], level: Level | undefined, character: number): void {
   if (character === openObject) levels.push({ names: undefined, key: "", isNameNext: true });
   else if (character === openArray) levels.push({ names: undefined, key: 0, isNameNext: false });
   else if (character === closeObject || character === closeArray) levels.pop();
@@ -68,35 +68,35 @@ function step(levels: Level[], level: Level | undefined, character: number): voi
   }
 }
 
-/** The last character of a token, and whether it has something in it that needs a closer look. */
+/** The position of the last character of a token. */
 interface End {
   at: number;
-  isOdd: boolean;
+  /** A string with an escape, or a number with an exponent. Only these have to be parsed. */
+  needsParsing: boolean;
 }
 
-/** Odd: it has an escape in it. Undefined: it has no end. */
+/** Undefined if the string has no end. */
 function endOfString(text: Text, start: number): End | undefined {
-  let isOdd = false;
+  let needsParsing = false;
   for (let at = start + 1; at < text.length; at++) {
     const character = text.charCodeAt(at);
-    if (character === quote) return { at, isOdd };
+    if (character === quote) return { at, needsParsing };
     if (character !== backslash) continue;
-    isOdd = true;
-    at++; // what is escaped does not end the string
+    needsParsing = true;
+    at++; // an escaped quote does not end the string
   }
   return undefined;
 }
 
-/** Odd: it has an exponent in it. */
 function endOfNumber(text: Text, start: number): End {
-  let isOdd = false;
+  let needsParsing = false;
   let at = start + 1;
   for (; at < text.length; at++) {
     const character = text.charCodeAt(at);
-    if (exponents.has(character)) isOdd = true;
+    if (exponents.has(character)) needsParsing = true;
     else if (!numeric.has(character)) break;
   }
-  return { at: at - 1, isOdd };
+  return { at: at - 1, needsParsing };
 }
 const exponents = new Set([..."eE"].map(code));
 const numeric = new Set([..."0123456789+-."].map(code));
@@ -106,43 +106,43 @@ function nameFault(text: Text, start: number, end: End, level: Level): string | 
   if (name === undefined) return undefined;
   level.key = name;
   level.names ??= new Set();
-  if (level.names.has(name)) return "the name stands twice in one object";
+  if (level.names.has(name)) return "the name is used twice in one object";
   level.names.add(name);
-  // JSON.parse makes an ordinary property of it; whatever copies the object makes it the prototype.
-  if (name === "__proto__") return "the name __proto__ is not taken";
-  return isStorable(name) ? undefined : "a name with a NUL character or half a surrogate pair in it";
+  // JSON.parse makes it an ordinary property, but code that copies the object would set its prototype.
+  if (name === "__proto__") return "the name __proto__ is not allowed";
+  return isStorable(name) ? undefined : "the name contains a NUL character or half a surrogate pair";
 }
 
-/** The body was decoded from UTF-8 and a control character is not JSON, so only an escape can make these. */
+/** Only an escape can produce these characters: the body was decoded from UTF-8, and JSON has no control characters. */
 function textFault(text: Text, start: number, end: End): string | undefined {
-  if (!end.isOdd) return undefined;
+  if (!end.needsParsing) return undefined;
   const value = decode(text, start, end);
   return value === undefined || isStorable(value)
     ? undefined
-    : "a NUL character or half a surrogate pair in it";
+    : "the text contains a NUL character or half a surrogate pair";
 }
 
 function decode(text: Text, start: number, end: End): string | undefined {
-  if (!end.isOdd) return text.slice(start + 1, end.at);
+  if (!end.needsParsing) return text.slice(start + 1, end.at);
   try {
     return JSON.parse(text.slice(start, end.at + 1));
   } catch {
-    return undefined; // an escape that JSON does not have
+    return undefined; // not a valid escape of JSON
   }
 }
 
-/** Postgres keeps neither a NUL character nor half of a surrogate pair. */
+/** Postgres stores neither a NUL character nor half of a surrogate pair. */
 const isStorable = (text: string) => !text.includes("\0") && text.isWellFormed();
 
 function numberFault(text: Text, start: number, end: End): string | undefined {
-  if (!end.isOdd && end.at - start < surelyExact) return undefined;
+  if (!end.needsParsing && end.at - start < maxExactLength) return undefined;
   const source = text.slice(start, end.at + 1);
   return isExact(Number(source), source)
     ? undefined
-    : `the number ${source.slice(0, 40)} does not fit a double: send it as a string`;
+    : `the number ${source.slice(0, 40)} does not fit a double; send it as a string`;
 }
 
-/** Would it be read back as it was written? Fifteen digits always are. */
+/** True if the number is read back as it was written. With up to 15 digits it always is. */
 function isExact(value: number, source: string): boolean {
   const digits = source.replace(/e.*$/i, "").replace(/[-.]/g, "").replace(/^0+/, "");
   const isInRange = Number.isFinite(value) && (value !== 0 || digits === "");

@@ -1,7 +1,7 @@
-// The lease as a puller holds it: a token with the lease's key, and what settling a failure needs. The database compares
-// the key, half of which is random, so a made-up token settles nothing. Whoever holds a job can change the rest of its
-// token. That changes the backoff, which a puller may choose anyway. It does not change a breaker: the database checks
-// probes by itself, and a breaker opens only by the attempts that the books have of its type.
+// The lease as a puller gets it: a token with the lease key, the type, the attempt, and whether the job is a probe. The
+// database compares the key, half of which is random, so an invented token settles nothing. A puller can change the other
+// parts of its own token. That changes the backoff, which a puller may choose anyway. It does not change a breaker: the
+// database checks by itself whether a job is a probe, and a breaker opens only by the attempts in the books of its type.
 import * as z from "zod";
 import { SluiceError } from "../../../core/errors.ts";
 import { decodeCursor, encodeCursor } from "./cursor.ts";

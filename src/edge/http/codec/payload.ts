@@ -1,4 +1,4 @@
-// Checks the payload of a request: its size, and its type's schema.
+// Checks the payload of a request by its size and by the schema of its type.
 import { SluiceError } from "../../../core/errors.ts";
 import type { Payload } from "../../../core/job.ts";
 import { jobLimits } from "../../../core/job-options.ts";
@@ -6,7 +6,7 @@ import type { JobDefinition } from "../../../jobs/define.ts";
 
 const { maxPayloadBytes } = jobLimits;
 
-/** `path` is where the payload stands in the body. */
+/** `path` is the place of the payload in the body. */
 export function refuseBadPayload(definition: JobDefinition, payload: Payload, path: readonly string[]): void {
   const bytes = payloadBytes(payload);
   if (bytes > maxPayloadBytes) {
@@ -35,13 +35,13 @@ export function payloadBytes(payload: Payload): number {
     .replace(/"(?:[^"\\]|\\.)*"/g, "") // digits inside a string are not a number
     .matchAll(/(\d)(?:\.(\d+))?e([+-]\d+)/g);
   return [...withExponent].reduce(
-    (sum, [number, ...parts]) => sum + writtenOut(parts) - number.length,
+    (sum, [number, ...parts]) => sum + writtenOutLength(parts) - number.length,
     bytes,
   );
 }
 
-/** The digits of 1.5e+21 are 1500000000000000000000, those of 1.5e-7 are 0.00000015. */
-function writtenOut([first = "", rest = "", exponent]: (string | undefined)[]): number {
+/** The length without an exponent: 1.5e+21 is 1500000000000000000000, and 1.5e-7 is 0.00000015. */
+function writtenOutLength([first = "", rest = "", exponent]: (string | undefined)[]): number {
   const places = Number(exponent);
   return places > 0 ? places + 1 : "0.".length - places - 1 + first.length + rest.length;
 }

@@ -9,7 +9,7 @@ import { consoleLog } from "../../console-log.ts";
 interface ProblemKind {
   status: number;
   title: string;
-  /** The default; the error itself may say another number. */
+  /** The default. The error may have its own number. */
   retryAfterSeconds?: number;
 }
 
@@ -45,24 +45,24 @@ const problems: Record<ErrorCode, ProblemKind> = {
 
 /** `request` is for the log. */
 export function problemResponse(error: unknown, request: { method?: string; route?: string } = {}): Response {
-  const known =
+  const problemError =
     error instanceof SluiceError
       ? error
       : new SluiceError("internal", "an unexpected error; the Worker's log has the details", {
           cause: error,
         });
-  const { status, title, retryAfterSeconds } = problems[known.code];
-  if (status >= 500) logFailure(known, request);
+  const { status, title, retryAfterSeconds } = problems[problemError.code];
+  if (status >= 500) logFailure(problemError, request);
   const body: Problem = {
-    type: `urn:sluice:problem:${known.code}`,
+    type: `urn:sluice:problem:${problemError.code}`,
     title,
     status,
-    detail: known.message,
-    ...(known.faults.length > 0 ? { errors: [...known.faults] } : {}),
+    detail: problemError.message,
+    ...(problemError.faults.length > 0 ? { errors: [...problemError.faults] } : {}),
   };
   const headers = new Headers({ "content-type": "application/problem+json" });
   if (status === 401) headers.set("www-authenticate", "Bearer");
-  const seconds = known.retryAfterSeconds ?? retryAfterSeconds;
+  const seconds = problemError.retryAfterSeconds ?? retryAfterSeconds;
   if (seconds) headers.set("retry-after", String(seconds));
   return new Response(JSON.stringify(body), { status, headers });
 }

@@ -1,5 +1,5 @@
-// A settlement that did not apply: sent again after its answer was lost, or by a worker whose lease is lost. The lease is
-// gone in both cases, so the job's own state tells them apart. Only one of two equal settlements ever applies.
+// A settlement that did not apply has one of two reasons. The worker sent it before and lost the answer, or the worker has
+// lost its lease. The lease is gone in both cases, so the job's state shows which one it was.
 import type { SettlementRequest } from "../../../contract/work.ts";
 import type { Settled } from "../../../core/settlements.ts";
 import { findStates } from "../../../core/sql/index.ts";
@@ -7,48 +7,54 @@ import type { JobState } from "../../../core/sql/jobs.ts";
 import type { Ports } from "../../../queue/ports.ts";
 import type { Lease } from "./lease.ts";
 
-/** As the engine stores it (migrations/functions/settle.sql). */
-const keptMessageLength = 4000;
+/** The engine cuts messages to this length (migrations/functions/settle.sql). */
+const maxMessageLength = 4000;
 
 type WithoutId<T> = T extends unknown ? Omit<T, "job_id"> : never;
-/** The settlement of a job that the path names. */
+/** The settlement of the job whose id is in the path. */
 export type OneSettlement = WithoutId<SettlementRequest>;
 
-export interface Told extends Settled {
-  /** Not applied because this very lease had settled it so before. */
+export interface SettlementAnswer extends Settled {
+  /** True if it did not apply because this lease had already settled the job in the same way. */
   repeated: boolean;
 }
 
-/** Fills in how those jobs stand now that were not settled. */
-export async function withPresentState(
+/** Adds the current status of the jobs that were not settled. */
+export async function addCurrentStatus(
   ports: Ports,
   settled: readonly Settled[],
-  asked: readonly { settlement: SettlementRequest; lease: Lease }[],
-): Promise<Told[]> {
+  requests: readonly { settlement: SettlementRequest; lease: Lease }[],
+): Promise<SettlementAnswer[]> {
   const ids = settled.flatMap(({ id, applied }) => (applied ? [] : [id]));
-  const found = ids.length > 0 ? await ports.db.run(findStates([...new Set(ids)])) : [];
-  const states = new Map(found.map((state) => [state.id, state]));
+  const rows = ids.length > 0 ? await ports.db.run(findStates([...new Set(ids)])) : [];
+  const states = new Map(rows.map((state) => [state.id, state]));
   return settled.map((one, index) => {
-    const request = asked[index];
+    const request = requests[index];
     const state = states.get(one.id.toLowerCase());
     if (one.applied || !state || !request) return { ...one, repeated: false };
-    return { ...one, status: state.status, repeated: isOwnWork(state, request.settlement, request.lease) };
+    return {
+      ...one,
+      status: state.status,
+      repeated: wasSettledByLease(state, request.settlement, request.lease),
+    };
   });
 }
 
 /**
- * Every claim raises the attempt, and an attempt that did not complete leaves its error; only a release gives the number
- * back, and that is its holder's own doing. So a job that completed in this attempt, which left no error, was completed by
- * this lease, also when the job was replayed since and counts anew. A release leaves nothing behind to be told by.
+ * True if this lease has already settled the job in the same way. Each claim has a new attempt number, and an attempt that
+ * fails leaves an error with its number. So if the job completed in the lease's attempt, and that attempt has no error,
+ * this lease completed it. A replay starts the numbers again, but the errors of earlier attempts are still there. Only a
+ * release gives a number back, and a worker that has released a job does not settle it any more. A release leaves no trace,
+ * so a repeated release is never recognized.
  */
-export function isOwnWork(
+export function wasSettledByLease(
   { status, attempts, errors }: Omit<JobState, "id">,
-  asked: OneSettlement,
+  settlement: OneSettlement,
   lease: Lease,
 ): boolean {
-  const ofAttempt = errors.filter(({ attempt }) => attempt === lease.attempt);
-  if (asked.outcome === "complete")
-    return status === "completed" && attempts === lease.attempt && ofAttempt.length === 0;
-  const message = asked.outcome === "fail" ? asked.error.slice(0, keptMessageLength) : undefined;
-  return ofAttempt.some((error) => error.message === message);
+  const attemptErrors = errors.filter(({ attempt }) => attempt === lease.attempt);
+  if (settlement.outcome === "complete")
+    return status === "completed" && attempts === lease.attempt && attemptErrors.length === 0;
+  const message = settlement.outcome === "fail" ? settlement.error.slice(0, maxMessageLength) : undefined;
+  return attemptErrors.some((error) => error.message === message);
 }

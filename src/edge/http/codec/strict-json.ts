@@ -1,4 +1,4 @@
-// Parses JSON, and refuses what could not be stored and read back unchanged.
+// Parses JSON, and refuses values that could not be stored and read back unchanged.
 import { SluiceError } from "../../../core/errors.ts";
 import { firstFault } from "./json-scan.ts";
 

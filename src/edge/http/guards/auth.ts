@@ -1,12 +1,12 @@
-// Finds out who calls, by the bearer key, and what they may do. The admin keys of the settings always work, also without
-// the database. All other keys are looked up by their hash.
+// Identifies the caller by the bearer key, and checks what the caller may do. The admin keys of the settings work without the
+// database. All other keys are looked up by their hash.
 import type { Context } from "hono";
 import { timingSafeEqual } from "hono/utils/buffer";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Role } from "../../../core/key.ts";
 import type { AppEnv } from "../app-env.ts";
-import { digestOf, hexOf, looksLikeKey } from "./api-key.ts";
+import { digestKey, looksLikeKey, toHex } from "./api-key.ts";
 import type { Caller } from "./caller.ts";
 import { liveKey } from "./key-cache.ts";
 import { checkRate } from "./rate-limit.ts";
@@ -47,7 +47,7 @@ async function identify({ req, env }: Context<AppEnv>): Promise<Caller> {
     throw new SluiceError("unauthorized", "send the API key in the header Authorization: Bearer <key>");
   const matches = await Promise.all(env.settings.adminKeys.map((adminKey) => timingSafeEqual(key, adminKey)));
   if (matches.includes(true)) return { name: "admin", role: "admin", types: null, actor: "admin" };
-  const apiKey = looksLikeKey(key) ? await liveKey(env, hexOf(await digestOf(key))) : undefined;
+  const apiKey = looksLikeKey(key) ? await liveKey(env, toHex(await digestKey(key))) : undefined;
   if (!apiKey) throw new SluiceError("unauthorized", "unknown API key");
   await checkRate(env, apiKey);
   const { id, name, role, jobTypes } = apiKey;

@@ -1,5 +1,5 @@
-// Backpressure: a queue that is too deep takes no more jobs over HTTP. The depths are read after a response and at most
-// every few seconds, so no enqueue waits for them.
+// Backpressure: a queue with too many waiting jobs accepts no more over HTTP. The depths are read after a response, at most
+// once in a few seconds, so no enqueue waits for them.
 import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { depths } from "../../../core/sql/index.ts";
@@ -17,7 +17,7 @@ export function checkDepth(invocation: Invocation, queues: Iterable<string>): vo
   const { readAtMs, byQueue } = isolate.depths ?? { readAtMs: 0, byQueue: new Map<string, number>() };
   const nowMs = ports.clock.nowMs();
   if (nowMs - readAtMs >= readEveryMs) {
-    // Marked before it is read, so that only one of many requests reads.
+    // The time is set before the read, so that only one of many requests reads.
     isolate.depths = { readAtMs: nowMs, byQueue };
     waitUntil(readDepths(invocation));
   }

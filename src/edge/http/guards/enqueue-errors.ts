@@ -1,12 +1,12 @@
-// Counts enqueues that failed with a 5xx or because the queue was full. Each isolate counts for itself; its next enqueue or
-// round that reaches the database writes the count. An isolate that ends before that loses it: only an alarm reads it.
+// Counts enqueues that failed with a 5xx or because the queue was full. Each isolate has its own count. Its next enqueue or
+// round that reaches the database writes it. An isolate that ends before that loses its count. Only an alarm uses it.
 import type { Context, MiddlewareHandler } from "hono";
 import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { recordEnqueueErrors } from "../../../core/sql/index.ts";
 import type { AppEnv } from "../app-env.ts";
 
-/** At most one write in so long, however many enqueues fail. */
+/** The count is written at most once in this time, however many enqueues fail. */
 const writeEveryMs = 5_000;
 
 type Invocation = Pick<AppEnv["Bindings"], "ports" | "isolate">;

@@ -1,4 +1,4 @@
-// What every answer says to browsers and proxies: it is nobody else's to keep, and it is what its content type says.
+// Headers of every answer: browsers and proxies must not store it, and must not guess another content type.
 import type { MiddlewareHandler } from "hono";
 
 export const guardAnswer: MiddlewareHandler = async (context, next) => {

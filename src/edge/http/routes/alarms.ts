@@ -1,4 +1,4 @@
-// The alarms: list them with rules, silences and targets; send a test notice; silence one.
+// Alarm routes: list alarms, rules, silences and targets; send a test notice; silence an alarm.
 import type { Context } from "hono";
 import type { AlarmsResponse, TestNoticeResponse } from "../../../contract/alarms.ts";
 import type { AlarmRule, AlarmState } from "../../../core/alarms/alarm.ts";
@@ -12,23 +12,26 @@ import type { Handlers } from "../operation-routes.ts";
 
 export const listAlarms: Handlers["listAlarms"] = async (context) => {
   const { ports, settings } = context.env;
-  const known = await ports.db.run(sql.readAlarms());
-  const targets = targetStates(settings.alarmTargets, known.targets);
+  const stored = await ports.db.run(sql.readAlarms());
+  const targets = targetStates(settings.alarmTargets, stored.targets);
   const body: AlarmsResponse = {
-    alarms: known.alarms.map(({ state }) => alarmResponse(state, settings.deployment)),
+    alarms: stored.alarms.map(({ state }) => alarmResponse(state, settings.deployment)),
     rules: settings.alarmRules.map(ruleResponse),
-    silences: known.silences.map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
+    silences: stored.silences.map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
     targets: targets.map(targetResponse),
   };
   return context.json(body);
 };
 
-/** The answers of the targets are its result, and what they say of the targets is kept. */
-export const sendTestNotice: Handlers["sendTestNotice"] = async (context, { body: { target: wanted } }) => {
+/** Answers with the results of the targets, and stores their health. */
+export const sendTestNotice: Handlers["sendTestNotice"] = async (
+  context,
+  { body: { target: targetName } },
+) => {
   const { ports, settings } = context.env;
-  const targets = settings.alarmTargets.filter(({ name }) => !wanted || name === wanted);
-  if (wanted && targets.length === 0)
-    throw new SluiceError("not_found", `there is no alarm target "${wanted}"`);
+  const targets = settings.alarmTargets.filter(({ name }) => !targetName || name === targetName);
+  if (targetName && targets.length === 0)
+    throw new SluiceError("not_found", `there is no alarm target "${targetName}"`);
   const results = await Promise.all(targets.map((target) => sendTest(context, target)));
   await ports.db.run(sql.settleDeliveries(results.map(({ settled }) => settled)));
   const body: TestNoticeResponse = { targets: results.map(({ answer }) => answer) };

@@ -5,16 +5,16 @@ import * as sql from "../../../core/sql/index.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import type { Handlers } from "../operation-routes.ts";
 
-/** Within a bigint, whatever the digits are. */
+/** A number with so many digits always fits a bigint. */
 const position = z.string().regex(/^\d{1,18}$/);
 
 export const listAudit: Handlers["listAudit"] = async (context, { query }) => {
   const { cursor, limit } = query;
   const before = cursor === undefined ? undefined : decodeCursor(cursor, position);
-  const found = await context.env.ports.db.run(sql.listAudit({ before, limit }));
-  const last = found.length === limit ? found.at(-1) : undefined;
+  const entries = await context.env.ports.db.run(sql.listAudit({ before, limit }));
+  const last = entries.length === limit ? entries.at(-1) : undefined;
   const body: AuditPage = {
-    entries: found.map((entry) => ({ ...entry, at: entry.at.toISOString() })),
+    entries: entries.map((entry) => ({ ...entry, at: entry.at.toISOString() })),
     next_cursor: last ? encodeCursor(last.id) : null,
   };
   return context.json(body);

@@ -7,7 +7,7 @@ import type { Job, Payload } from "../../../core/job.ts";
 import * as sql from "../../../core/sql/index.ts";
 import type { AppEnv } from "../app-env.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
-import { jobResponseOf } from "../codec/job-response.ts";
+import { toJobResponse } from "../codec/job-response.ts";
 import { refuseBadPayload } from "../codec/payload.ts";
 import { changeJobInPath, findJobInPath } from "../job-in-path.ts";
 import type { Handlers } from "../operation-routes.ts";
@@ -15,10 +15,10 @@ import type { Handlers } from "../operation-routes.ts";
 export const listDeadLetters: Handlers["listDeadLetters"] = async (context, { query }) => {
   const { cursor, ...filter } = query;
   const before = cursor === undefined ? undefined : decodeCursor(cursor, z.uuid());
-  const found = await context.env.ports.db.run(sql.listDeadLetters({ ...filter, before }));
-  const last = found.length === filter.limit ? found.at(-1) : undefined;
+  const jobs = await context.env.ports.db.run(sql.listDeadLetters({ ...filter, before }));
+  const last = jobs.length === filter.limit ? jobs.at(-1) : undefined;
   const body: DeadLetterPage = {
-    jobs: found.map(jobResponseOf),
+    jobs: jobs.map(toJobResponse),
     next_cursor: last ? encodeCursor(last.id) : null,
   };
   return context.json(body);
@@ -27,17 +27,17 @@ export const listDeadLetters: Handlers["listDeadLetters"] = async (context, { qu
 export const getDeadLetter: Handlers["getDeadLetter"] = async (context) => {
   const job = await findJobInPath(context);
   if (job.status !== "dead") throw new SluiceError("not_found", `job ${job.id} is not a dead letter`);
-  return context.json(jobResponseOf(job));
+  return context.json(toJobResponse(job));
 };
 
 export const replayDeadLetters: Handlers["replayDeadLetters"] = async (context, { body }) => {
-  const { dry_run, per_minute: perMinute, ...wanted } = body;
+  const { dry_run, per_minute: perMinute, ...filter } = body;
   const { ports, nudge } = context.env;
   if (dry_run) {
-    const dead = await ports.db.run(sql.countDeadLetters(wanted));
+    const dead = await ports.db.run(sql.countDeadLetters(filter));
     return context.json({ replayed: dead, dry_run } satisfies ReplayManyResponse);
   }
-  const replayed = await ports.db.run(sql.replayMany(context.get("caller").actor, { ...wanted, perMinute }));
+  const replayed = await ports.db.run(sql.replayMany(context.get("caller").actor, { ...filter, perMinute }));
   for (const { queue: name } of replayed) nudge(name);
   const total = replayed.reduce((sum, row) => sum + row.replayed, 0);
   return context.json({ replayed: total, dry_run } satisfies ReplayManyResponse);
@@ -50,7 +50,7 @@ export const replayDeadLetter: Handlers["replayDeadLetter"] = async (context, { 
   const { applied, job } = await changeJobInPath(context, (id) => sql.replay(actor, { id, payload }));
   if (!applied) throw notDead(job);
   context.env.nudge(job.queue);
-  return context.json(jobResponseOf(job));
+  return context.json(toJobResponse(job));
 };
 
 export const discardDeadLetter: Handlers["discardDeadLetter"] = async (context, { body }) => {
@@ -58,7 +58,7 @@ export const discardDeadLetter: Handlers["discardDeadLetter"] = async (context, 
   const { actor } = context.get("caller");
   const { applied, job } = await changeJobInPath(context, (id) => sql.discard(actor, { id, reason }));
   if (!applied) throw notDead(job);
-  return context.json(jobResponseOf(job));
+  return context.json(toJobResponse(job));
 };
 
 /** Only the type's own schema can check a new payload, so the job is read first. */

@@ -1,5 +1,5 @@
-// GET /health: whether the queue works. Everybody may call it, so it names a problem in one word and gives no details. It
-// answers within two seconds, whatever the database does.
+// GET /health: whether the queue works. It needs no key, so it names a problem in one word and gives no details. It answers
+// within two seconds, whatever the database does.
 import type { HealthResponse } from "../../../contract/health.ts";
 import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
@@ -14,33 +14,37 @@ import { causeText } from "../codec/problem.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 const answerWithinMs = 1_500;
-const well: readonly string[] = ["ok", "starting"];
+const healthyWords: readonly string[] = ["ok", "starting"];
 
 export const getHealth: Handlers["getHealth"] = async (context) => {
-  const checks = await checksOf(context.env);
-  // A target of alarms that fails is shown, and is no reason to restart or to leave this deployment.
-  const { targets: _, ...decisive } = checks;
-  const isWell = Object.values(decisive).every((check) => well.includes(check));
-  const status = isWell ? "ok" : checks.database === "ok" ? "failing" : "unavailable";
-  return context.json({ status, checks } satisfies HealthResponse, isWell ? 200 : 503);
+  const checks = await runChecks(context.env);
+  // A failing alarm target is shown, but it does not make the deployment unhealthy.
+  const { targets: _, ...decisiveChecks } = checks;
+  const isHealthy = Object.values(decisiveChecks).every((check) => healthyWords.includes(check));
+  const status = isHealthy ? "ok" : checks.database === "ok" ? "failing" : "unavailable";
+  return context.json({ status, checks } satisfies HealthResponse, isHealthy ? 200 : 503);
 };
 
-/** Each is "ok", "starting", or a word for what is wrong. */
-async function checksOf({ ports, settings, isolate }: AppEnv["Bindings"]): Promise<HealthResponse["checks"]> {
+/** Each check is "ok", "starting", or a word for the problem. */
+async function runChecks({
+  ports,
+  settings,
+  isolate,
+}: AppEnv["Bindings"]): Promise<HealthResponse["checks"]> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("no answer in time")), answerWithinMs);
   try {
-    const looked = Promise.all([ports.db.run(ping()), ports.db.run(readAlarms())]);
-    const [seen, alarms] = await Promise.race([looked, late]);
+    const reads = Promise.all([ports.db.run(ping()), ports.db.run(readAlarms())]);
+    const [pinged, alarms] = await Promise.race([reads, late]);
     return {
-      database: seen.isReadOnly ? "read_only" : wordOf(latestRefusal(isolate) ?? "ok"),
-      ...checkRounds(seen, { drainSeconds: overdueLimit(settings) }),
+      database: pinged.isReadOnly ? "read_only" : shortenCode(latestRefusal(isolate) ?? "ok"),
+      ...checkRounds(pinged, { drainSeconds: overdueLimit(settings) }),
       ...alarmChecks(alarms, settings),
     };
   } catch (error) {
     const cause = error as Error;
     ports.log.error("health check failed", { ...describeError(cause), cause: causeText(cause) });
-    return { database: wordOf(error instanceof SluiceError ? error.code : "database_unavailable") };
+    return { database: shortenCode(error instanceof SluiceError ? error.code : "database_unavailable") };
   } finally {
     clearTimeout(timer);
   }
@@ -53,12 +57,12 @@ function alarmChecks({ alarms, targets }: Alarms, { alarmTargets }: Settings) {
   return { alarms: isCritical ? "critical" : "ok", targets: isFailing ? "failing" : "ok" };
 }
 
-/** The limit of the alarm round_overdue, so that both say the same. */
+/** The limit of the alarm round_overdue, so that both agree. */
 function overdueLimit({ alarmRules }: Settings): number {
   return alarmRules.find(({ alarm }) => alarm === "round_overdue")?.threshold ?? 0;
 }
 
-/** database_read_only: read_only. */
-function wordOf(code: string): string {
+/** Turns database_read_only into read_only. */
+function shortenCode(code: string): string {
   return code.replace(/^database_/, "");
 }

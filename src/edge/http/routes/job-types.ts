@@ -1,4 +1,4 @@
-// The registered job types: list them with their options and counters, pause and resume one.
+// Routes for the registered job types: list them with their options and counters, pause and resume one.
 import type { Context } from "hono";
 import type { JobTypeResponse, PausedTypeResponse } from "../../../contract/admin.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
@@ -7,7 +7,7 @@ import type { OpenBreaker } from "../../../core/sql/breaker.ts";
 import { books, listBreakers, listPauses, pause, resume } from "../../../core/sql/index.ts";
 import type { JobType } from "../../../queue/ports.ts";
 import type { AppEnv } from "../app-env.ts";
-import { pauseOf, totalOf } from "../codec/books-response.ts";
+import { findPause, sumBooks } from "../codec/books-response.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const listJobTypes: Handlers["listJobTypes"] = async (context) => {
@@ -17,40 +17,40 @@ export const listJobTypes: Handlers["listJobTypes"] = async (context) => {
     ports.db.run(listPauses()),
     ports.db.run(listBreakers()),
   ]);
-  const own = ports.registry.all().filter((definition) => !isCanary(definition));
-  const job_types = own.map((definition): JobTypeResponse => {
+  const definitions = ports.registry.all().filter((definition) => !isCanary(definition));
+  const job_types = definitions.map((definition): JobTypeResponse => {
     const { type } = definition;
     return {
-      ...optionsOf(definition),
-      ...pauseOf(pauses, { kind: "type", name: type }),
-      breaker: breakerOf(breakers, type),
-      books: totalOf(rows.filter((row) => row.type === type)),
+      ...toOptionsResponse(definition),
+      ...findPause(pauses, { kind: "type", name: type }),
+      breaker: findBreaker(breakers, type),
+      books: sumBooks(rows.filter((row) => row.type === type)),
     };
   });
   return context.json({ job_types });
 };
 
 export const pauseJobType: Handlers["pauseJobType"] = async (context) => {
-  const { type } = definitionOf(context);
+  const { type } = findTypeInPath(context);
   await context.env.ports.db.run(pause(context.get("caller").actor, { type }));
   return context.json({ type, paused: true } satisfies PausedTypeResponse);
 };
 
 export const resumeJobType: Handlers["resumeJobType"] = async (context) => {
-  const { type, queue } = definitionOf(context);
+  const { type, queue } = findTypeInPath(context);
   await context.env.ports.db.run(resume(context.get("caller").actor, { type }));
   context.env.nudge(queue);
   return context.json({ type, paused: false } satisfies PausedTypeResponse);
 };
 
-function definitionOf(context: Context<AppEnv>): JobType {
+function findTypeInPath(context: Context<AppEnv>): JobType {
   const type = context.req.param("type") ?? "";
   const definition = context.env.ports.registry.find(type);
   if (!definition) throw new SluiceError("not_found", `the type "${type}" is not registered`);
   return definition;
 }
 
-function optionsOf(definition: JobType) {
+function toOptionsResponse(definition: JobType) {
   const { backoff, limits } = definition;
   return {
     type: definition.type,
@@ -69,7 +69,7 @@ function optionsOf(definition: JobType) {
   };
 }
 
-function breakerOf(breakers: readonly OpenBreaker[], type: string): JobTypeResponse["breaker"] {
+function findBreaker(breakers: readonly OpenBreaker[], type: string): JobTypeResponse["breaker"] {
   const open = breakers.find((breaker) => breaker.type === type);
   return open
     ? { state: "open", opened_at: open.openedAt.toISOString() }

@@ -1,4 +1,4 @@
-// The producers' routes: enqueue one job or many, look at them, cancel one.
+// The producers' routes: enqueue one job or many, get or list jobs, cancel one.
 import type { Context } from "hono";
 import * as z from "zod";
 import type { BatchResponse, EnqueueRequest, EnqueueResponse, ListResponse } from "../../../contract/jobs.ts";
@@ -10,27 +10,27 @@ import * as sql from "../../../core/sql/index.ts";
 import { type Enqueued, enqueueAll } from "../../../queue/enqueue.ts";
 import type { AppEnv } from "../app-env.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
-import { jobResponseOf } from "../codec/job-response.ts";
+import { toJobResponse } from "../codec/job-response.ts";
 import { refuseBadPayload } from "../codec/payload.ts";
 import { checkMayEnqueue, checkMayUse, refuseOwnType } from "../guards/auth.ts";
 import { checkDepth } from "../guards/depth-limit.ts";
 import { changeJobInPath, findJobInPath } from "../job-in-path.ts";
 import type { Handlers } from "../operation-routes.ts";
 
-/** Drains that one request starts; the cron finds the other queues. */
+/** The most drains that one request starts. The cron drains the other queues. */
 const maxNudges = 5;
 
 export const enqueueJob: Handlers["enqueueJob"] = async (context, { body: request }) => {
-  const idempotencyKey = keyOf(context, request);
+  const idempotencyKey = findIdempotencyKey(context, request);
   const [job] = await accept(context, [{ ...newJob(context, request, []), idempotencyKey }]);
-  return context.json(enqueueResponseOf(job), job.deduplicated ? 200 : 201, {
+  return context.json(toEnqueueResponse(job), job.deduplicated ? 200 : 201, {
     location: `/v1/jobs/${job.id}`,
   });
 };
 
 export const enqueueJobs: Handlers["enqueueJobs"] = async (context, { body: request }) => {
   const newJobs = request.jobs.map((job, index) => newJob(context, job, ["jobs", String(index)]));
-  const body: BatchResponse = { jobs: (await accept(context, newJobs)).map(enqueueResponseOf) };
+  const body: BatchResponse = { jobs: (await accept(context, newJobs)).map(toEnqueueResponse) };
   return context.json(body, 201);
 };
 
@@ -38,19 +38,19 @@ export const listJobs: Handlers["listJobs"] = async (context, { query }) => {
   const { cursor, type, ...filter } = query;
   if (type) checkMayUse(context, type);
   const before = cursor === undefined ? undefined : decodeCursor(cursor, z.uuid());
-  const found = await context.env.ports.db.run(
+  const jobs = await context.env.ports.db.run(
     sql.listJobs({ ...filter, types: type ? [type] : context.get("caller").types, before }),
   );
-  const last = found.length === filter.limit ? found.at(-1) : undefined;
+  const last = jobs.length === filter.limit ? jobs.at(-1) : undefined;
   const body: ListResponse = {
-    jobs: found.map(jobResponseOf),
+    jobs: jobs.map(toJobResponse),
     next_cursor: last ? encodeCursor(last.id) : null,
   };
   return context.json(body);
 };
 
 export const getJob: Handlers["getJob"] = async (context) =>
-  context.json(jobResponseOf(await findJobInPath(context)));
+  context.json(toJobResponse(await findJobInPath(context)));
 
 export const cancelJob: Handlers["cancelJob"] = async (context) => {
   const { types } = context.get("caller");
@@ -58,10 +58,10 @@ export const cancelJob: Handlers["cancelJob"] = async (context) => {
   refuseOwnType(job.type);
   if (!applied)
     throw new SluiceError("conflict", `the job is ${job.status}; only a pending job can be cancelled`);
-  return context.json(jobResponseOf(job));
+  return context.json(toJobResponse(job));
 };
 
-/** One statement, all or none; then a drain for each queue that got a job that is due now. */
+/** Enqueues all jobs or none, in one statement. Then starts a drain for each queue that got a due job. */
 async function accept<const Jobs extends readonly NewJob[]>(
   context: Context<AppEnv>,
   newJobs: Jobs,
@@ -75,7 +75,7 @@ async function accept<const Jobs extends readonly NewJob[]>(
   return enqueued;
 }
 
-/** Checks a request against the API's rules and its type. `path` is where the request stands in the body. */
+/** Checks a request against the API's rules and its type. `path` is the place of the request in the body. */
 function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): NewJob {
   checkMayEnqueue(context, request.type);
   const definition = context.env.ports.registry.find(request.type);
@@ -93,36 +93,39 @@ function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonl
 }
 
 function unknownType(type: string): SluiceError {
-  const cure = "add it to sluice({ jobs }), deploy, and look for it at GET /v1/admin/job-types";
+  const cure = "add it to sluice({ jobs }), deploy, and check GET /v1/admin/job-types";
   return new SluiceError("type_unknown", `this deployment has no job type "${type}": ${cure}`);
 }
 
-/** The header does the same as the field. Its draft wants a quoted string; a bare one is taken too. */
-function keyOf(context: Context<AppEnv>, { idempotency_key: field }: EnqueueRequest): string | null {
+/** The header does the same as the field. By its draft it is a quoted string, but one without quotes is accepted too. */
+function findIdempotencyKey(
+  context: Context<AppEnv>,
+  { idempotency_key: field }: EnqueueRequest,
+): string | null {
   const key = context.req.header("idempotency-key")?.replace(/^"(.*)"$/, "$1");
   if (key === undefined) return field;
-  // Other bytes are decoded in more ways than one, so that different keys could become the same.
-  if (!/^[ -~]{1,255}$/.test(key)) throw badField("idempotency-key", "not 1 to 255 characters of ASCII");
+  // Other bytes can be decoded in several ways, so different keys could become the same.
+  if (!/^[ -~]{1,255}$/.test(key)) throw badField("idempotency-key", "must be 1 to 255 ASCII characters");
   if (field !== null && field !== key)
-    throw badField("idempotency_key", "not that of the header Idempotency-Key");
+    throw badField("idempotency_key", "must be the same as the header Idempotency-Key");
   return key;
 }
 
-/** The database checks this too, by its own clock. Only here the error can name the field's place in the body. */
+/** The database checks this too, by its own clock. But it does not know the field's place in the body. */
 function checkTimes(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): void {
   const nowMs = context.env.ports.clock.nowMs();
   const { expires_at, scheduled_at } = request;
   if (expires_at && expires_at.getTime() <= nowMs)
-    throw badField([...path, "expires_at"].join("."), "not in the future");
+    throw badField([...path, "expires_at"].join("."), "must be in the future");
   if (scheduled_at && scheduled_at.getTime() > nowMs + jobLimits.maxDelaySeconds * 1000)
-    throw badField([...path, "scheduled_at"].join("."), "in more than 100 years");
+    throw badField([...path, "scheduled_at"].join("."), "must be within 100 years");
 }
 
 function badField(path: string, message: string): SluiceError {
   return new SluiceError("request_invalid", `${path}: ${message}`, { faults: [{ path, message }] });
 }
 
-function enqueueResponseOf(job: EnqueuedJob): EnqueueResponse {
+function toEnqueueResponse(job: EnqueuedJob): EnqueueResponse {
   return {
     job_id: job.id,
     status: job.status,

@@ -1,4 +1,4 @@
-// The pullers' routes: claim jobs, say what became of them. The same statements as in a drain.
+// The pullers' routes: claim, extend and settle jobs, with the same statements as a drain.
 import type { Context } from "hono";
 import type { ClaimResponse, SettlementRequest, SettlementsResponse } from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
@@ -7,9 +7,14 @@ import type { Outcome } from "../../../core/job.ts";
 import { claim, extendOne } from "../../../core/sql/index.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
 import type { AppEnv } from "../app-env.ts";
-import { jobResponseOf } from "../codec/job-response.ts";
+import { toJobResponse } from "../codec/job-response.ts";
 import { decodeLease, encodeLease, type Lease } from "../codec/lease.ts";
-import { isOwnWork, type OneSettlement, type Told, withPresentState } from "../codec/repeated-settle.ts";
+import {
+  addCurrentStatus,
+  type OneSettlement,
+  type SettlementAnswer,
+  wasSettledByLease,
+} from "../codec/repeated-settle.ts";
 import { refuseOwnType } from "../guards/auth.ts";
 import { changeJobInPath } from "../job-in-path.ts";
 import type { Handlers } from "../operation-routes.ts";
@@ -23,7 +28,7 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
   const claimed = await ports.db.run(
     claim({
       queue: request.queue,
-      // A puller says itself how long it wants to hold its jobs.
+      // The puller chooses the time of the lease, so the type's own one is left out.
       types: types.map((type) =>
         typeof type === "string" ? type : { type: type.type, limits: type.limits },
       ),
@@ -76,13 +81,13 @@ export const extendJob: Handlers["extendJob"] = async (context, { body: request 
   );
   if (!applied) throw leaseLost(job.id);
   const lease_expires_at = leaseExpiresAt?.toISOString();
-  return context.json({ ...jobResponseOf(job), lease: request.lease, lease_expires_at });
+  return context.json({ ...toJobResponse(job), lease: request.lease, lease_expires_at });
 };
 
 export const settleJobs: Handlers["settleJobs"] = async (context, { body: request }) => {
   const settled = await settleAll(context, request.settlements);
   const body: SettlementsResponse = {
-    settlements: settled.map(({ id, ...told }) => ({ job_id: id, ...told })),
+    settlements: settled.map(({ id, ...answer }) => ({ job_id: id, ...answer })),
   };
   return context.json(body);
 };
@@ -92,16 +97,19 @@ async function settleInPath(context: Context<AppEnv>, settlement: OneSettlement)
   const lease = decodeLease(settlement.lease);
   const toEnded = (id: string) => toEndedAttempt(id, settlement, lease);
   const { applied, job } = await changeJobInPath(context, (id) => settleAttempt(ports, toEnded(id)));
-  if (!applied) throw isOwnWork(job, settlement, lease) ? alreadySettled(job.id) : leaseLost(job.id);
+  if (!applied) throw wasSettledByLease(job, settlement, lease) ? alreadySettled(job.id) : leaseLost(job.id);
   context.executionCtx.waitUntil(judgeBreakers(ports, [toEnded(job.id)])); // the puller need not wait for this
-  return context.json(jobResponseOf(job));
+  return context.json(toJobResponse(job));
 }
 
-async function settleAll(context: Context<AppEnv>, requests: readonly SettlementRequest[]): Promise<Told[]> {
+async function settleAll(
+  context: Context<AppEnv>,
+  requests: readonly SettlementRequest[],
+): Promise<SettlementAnswer[]> {
   const { ports } = context.env;
   const leased = requests.map((settlement) => ({ settlement, lease: decodeLease(settlement.lease) }));
   const ended = leased.map(({ settlement, lease }) => toEndedAttempt(settlement.job_id, settlement, lease));
-  return withPresentState(ports, await settleAttempts(ports, ended), leased);
+  return addCurrentStatus(ports, await settleAttempts(ports, ended), leased);
 }
 
 function toEndedAttempt(id: string, settlement: OneSettlement, { key, ...lease }: Lease): EndedAttempt {

@@ -1,5 +1,5 @@
-// The queues: list them, pause and resume one. A queue is known if a registered type names it, if it ever had a job, or
-// if it is paused.
+// Routes for queues: list, pause, resume. A queue exists if a registered type names it, if it ever had a job, or if it is
+// paused.
 import type { Context } from "hono";
 import type { PausedQueueResponse, QueueResponse } from "../../../contract/admin.ts";
 import { name } from "../../../contract/jobs.ts";
@@ -7,7 +7,7 @@ import { isCanary } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { books, knowsQueue, listPauses, pause, resume } from "../../../core/sql/index.ts";
 import type { AppEnv } from "../app-env.ts";
-import { pauseOf, totalOf } from "../codec/books-response.ts";
+import { findPause, sumBooks } from "../codec/books-response.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const listQueues: Handlers["listQueues"] = async (context) => {
@@ -23,34 +23,34 @@ export const listQueues: Handlers["listQueues"] = async (context) => {
     ...byQueue.keys(),
     ...pauses.filter(({ kind }) => kind === "queue").map((entry) => entry.name),
   ]);
-  const found = [...names].toSorted().map(
-    (known): QueueResponse => ({
-      queue: known,
-      ...pauseOf(pauses, { kind: "queue", name: known }),
-      books: totalOf(byQueue.get(known) ?? []),
+  const queues = [...names].toSorted().map(
+    (queue): QueueResponse => ({
+      queue,
+      ...findPause(pauses, { kind: "queue", name: queue }),
+      books: sumBooks(byQueue.get(queue) ?? []),
     }),
   );
-  return context.json({ queues: found });
+  return context.json({ queues });
 };
 
 export const pauseQueue: Handlers["pauseQueue"] = async (context) => {
-  const queue = await queueOf(context);
+  const queue = await findQueueInPath(context);
   await context.env.ports.db.run(pause(context.get("caller").actor, { queue }));
   return context.json({ queue, paused: true } satisfies PausedQueueResponse);
 };
 
 export const resumeQueue: Handlers["resumeQueue"] = async (context) => {
-  const queue = await queueOf(context);
+  const queue = await findQueueInPath(context);
   await context.env.ports.db.run(resume(context.get("caller").actor, { queue }));
   context.env.nudge(queue);
   return context.json({ queue, paused: false } satisfies PausedQueueResponse);
 };
 
-async function queueOf(context: Context<AppEnv>): Promise<string> {
+async function findQueueInPath(context: Context<AppEnv>): Promise<string> {
   const { ports } = context.env;
-  const given = context.req.param("queue") ?? "";
-  const isDefault = ports.registry.all().some((definition) => definition.queue === given);
-  const isKnown = isDefault || (name.safeParse(given).success && (await ports.db.run(knowsQueue(given))));
-  if (!isKnown) throw new SluiceError("not_found", `there is no queue "${given}": it never had a job`);
-  return given;
+  const queue = context.req.param("queue") ?? "";
+  const isDefault = ports.registry.all().some((definition) => definition.queue === queue);
+  const exists = isDefault || (name.safeParse(queue).success && (await ports.db.run(knowsQueue(queue))));
+  if (!exists) throw new SluiceError("not_found", `there is no queue "${queue}": it never had a job`);
+  return queue;
 }
