@@ -25,14 +25,14 @@ export interface IsolateState {
   fitsSchema: boolean;
 }
 
-/** A deployment has one database. Tests have several in one isolate. */
+/** A deployment has one database. Tests have several in one isolate. The parameters of a URL choose no other database. */
 const byDatabase = new Map<string, IsolateState>();
 
 export function isolateStateFor({
   databaseUrl,
   schema,
 }: Pick<Settings, "databaseUrl" | "schema">): IsolateState {
-  const database = `${databaseUrl} ${schema}`;
+  const database = `${databaseUrl.replace(/\?.*$/, "")} ${schema}`;
   const state = byDatabase.get(database) ?? emptyState();
   byDatabase.set(database, state);
   return state;
