@@ -4,7 +4,7 @@ import { deadReasons } from "../core/job.ts";
 import { defaultRateLimitPerSecond, roles } from "../core/key.ts";
 import { booked } from "../core/sql/books.ts";
 import { jobResponse, name, time } from "./jobs.ts";
-import { json, jsonObject, listOf } from "./json.ts";
+import { json, jsonObject, limitedList } from "./json.ts";
 
 export const maxReplayed = 1000;
 
@@ -23,16 +23,16 @@ export const deadLetterQuery = z.strictObject({
 export const deadLetterPage = z.object({ jobs: z.array(jobResponse), next_cursor: z.string().nullable() });
 export type DeadLetterPage = z.output<typeof deadLetterPage>;
 
-/** Without a payload the job keeps its own. */
+/** Without a payload in the request, the job keeps its own. */
 export const replayRequest = z.strictObject({ payload: jsonObject.optional() });
 export const discardRequest = z.strictObject({ reason: plainText.max(1000).optional() });
 
-/** The oldest first, at most so many in one request. A dry run says how many it would be. */
+/** Replays the oldest jobs first, at most `count` in one request. A dry run only counts them. */
 export const replayManyRequest = z.strictObject({
   type: name,
   reason: z.enum(deadReasons).optional(),
   count: z.int().min(1).max(maxReplayed).default(maxReplayed),
-  /** So many a minute, so that a replay is not a second outage. Left out: all at once. */
+  /** Spreads the jobs over time, so that a replay is not a second outage. If left out, all are due at once. */
   per_minute: z.int().min(1).max(100_000).optional(),
   dry_run: z.boolean().default(false),
 });
@@ -78,12 +78,12 @@ export const keyRequest = z
   .strictObject({
     name: plainText.max(100),
     role: z.enum(roles),
-    job_types: listOf(name, { min: 1, max: 1000 }).nullable().default(null),
+    job_types: limitedList(name, { min: 1, max: 1000 }).nullable().default(null),
     rate_limit_per_second: z.int().min(1).max(1_000_000).default(defaultRateLimitPerSecond),
   })
   .refine((key) => key.job_types === null || key.role === "producer", {
     path: ["job_types"],
-    message: "only the key of a producer can be limited to types",
+    message: "only a producer's key can be limited to job types",
   });
 
 export const keyResponse = z.object({
@@ -98,7 +98,7 @@ export const keyResponse = z.object({
 });
 export type KeyResponse = z.output<typeof keyResponse>;
 export const keysResponse = z.object({ keys: z.array(keyResponse) });
-/** The only answer that ever has the key in it. */
+/** The only answer that contains the key. */
 export const newKeyResponse = keyResponse.extend({ key: z.string() });
 export type NewKeyResponse = z.output<typeof newKeyResponse>;
 
@@ -122,7 +122,7 @@ export type AuditPage = z.output<typeof auditPage>;
 export const statsResponse = z.object({
   totals: books,
   books: z.array(z.object({ queue: z.string(), type: z.string(), books })),
-  /** The last hour, by queue and type (past the 200 with the most jobs: "other"); a minute in which nothing happened is left out. */
+  /** The last hour by queue and type. Pairs after the 200 with the most jobs are added up as "other". Empty minutes are left out. */
   minutes: z.array(
     z.object({
       minute: time,
@@ -132,13 +132,13 @@ export const statsResponse = z.object({
       completed: z.int(),
       failed: z.int(),
       expired: z.int(),
-      /** By how many more or fewer jobs were due and waiting after it than before. */
+      /** The change in the number of due jobs. */
       ready: z.int(),
     }),
   ),
   oldest_due_seconds: z.number(),
   expired_lease_seconds: z.number(),
-  /** The latest of each kind, newest first. */
+  /** The last rounds of each kind, newest first. */
   rounds: z.array(
     z.object({
       kind: z.string(),
@@ -152,7 +152,7 @@ export const statsResponse = z.object({
       lost: z.int(),
       reason: z.string(),
       message: z.string().nullable(),
-      /** Of a reap round: what each step did, and how long it took. */
+      /** Only for reap and watch rounds: what each step did, and how long it took. */
       steps: jsonObject.nullable(),
     }),
   ),

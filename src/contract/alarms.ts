@@ -1,8 +1,8 @@
-// The shapes of alarms: the notice that targets get, what the admin sees, the test notice, silences.
+// The shapes of the alarms API: notices to targets, the list of alarms, test notices, silences.
 import * as z from "zod";
 import { alarmNames, severities } from "../core/alarms/alarm.ts";
 import type { NoticeBody } from "../core/alarms/notice.ts";
-import { givenTime, time } from "./jobs.ts";
+import { requestTime, time } from "./jobs.ts";
 
 const key = {
   alarm: z.enum(alarmNames),
@@ -18,22 +18,22 @@ export const noticeBody = z.object({
     ...key,
     alarm: z.enum([...alarmNames, "test"]),
     severity: z.enum(severities),
-    /** What was seen; null: it is no longer looked at. */
+    /** Null if the alarm is no longer observed. */
     value: z.number().nullable(),
     threshold: z.number().nullable(),
     since: time,
     summary: z.string(),
-    /** Which one: `SLUICE_ENVIRONMENT`, or the host of its public URL, or its database. */
+    /** `SLUICE_ENVIRONMENT`, or else the host of the public URL, or else the database. */
     deployment: z.string(),
-    /** Looks closer: a URL where the deployment knows its own, else a path. */
+    /** Where to see the details. It is a URL if `SLUICE_PUBLIC_URL` is set, else a path. */
     link: z.string(),
-    /** Null: `SLUICE_RUNBOOK_URL` is not set. */
+    /** Null if `SLUICE_RUNBOOK_URL` is not set. */
     runbook: z.url().nullable(),
   }),
 }) satisfies z.ZodType<NoticeBody>;
 
 export const alarmsResponse = z.object({
-  /** Those that are or were bad; what is not here never was. */
+  /** Alarms that have or had a bad round. */
   alarms: z.array(
     z.object({
       ...key,
@@ -48,7 +48,7 @@ export const alarmsResponse = z.object({
       runbook: z.url().nullable(),
     }),
   ),
-  /** What is looked at. */
+  /** The rules in effect. */
   rules: z.array(
     z.object({
       ...key,
@@ -72,7 +72,7 @@ export const alarmsResponse = z.object({
       off_since: time.nullable(),
       failing_since: time.nullable(),
       delivered_at: time.nullable(),
-      /** Of its last answer. */
+      /** The status of its last answer. */
       status: z.int().nullable(),
       error: z.string().nullable(),
       pending_deliveries: z.int(),
@@ -81,9 +81,11 @@ export const alarmsResponse = z.object({
 });
 export type AlarmsResponse = z.output<typeof alarmsResponse>;
 
-export const targetName = z.string().regex(/^\P{Cc}{1,100}$/u, "empty, too long, or with control characters");
+export const targetName = z
+  .string()
+  .regex(/^\P{Cc}{1,100}$/u, "must have 1 to 100 characters and no control characters");
 
-/** Without a target all of them. */
+/** Without a target, the notice goes to all targets. */
 export const testNoticeRequest = z.strictObject({ target: targetName.optional() });
 export const testNoticeResponse = z.object({
   targets: z.array(
@@ -98,6 +100,6 @@ export const testNoticeResponse = z.object({
 });
 export type TestNoticeResponse = z.output<typeof testNoticeResponse>;
 
-/** A time that is past ends the silence. */
-export const silenceRequest = z.strictObject({ alarm: z.enum(alarmNames), until: givenTime });
+/** A time in the past ends the silence. */
+export const silenceRequest = z.strictObject({ alarm: z.enum(alarmNames), until: requestTime });
 export const silenceResponse = z.object({ alarm: z.enum(alarmNames), until: time });

@@ -2,16 +2,16 @@
 import * as z from "zod";
 import { deadReasons, jobStatuses } from "../core/job.ts";
 import { type JobOptions, jobLimits } from "../core/job-options.ts";
-import { json, jsonObject, listOf } from "./json.ts";
+import { json, jsonObject, limitedList } from "./json.ts";
 
 export const name = z.string().regex(jobLimits.namePattern, jobLimits.nameRule);
 export const time = z.iso.datetime({ offset: true });
-/** A time in a request: all clients and the database can read a year of four digits. */
-export const givenTime = time.refine(
+/** A time in a request. The year has four digits, so that all clients and the database can read it. */
+export const requestTime = time.refine(
   (text) => !(Date.parse(text) < 0 || Date.parse(text) >= Date.UTC(10_000, 0)),
-  "not between 1970 and 9999 in UTC",
+  "must be between the years 1970 and 9999 in UTC",
 );
-const givenDate = givenTime.transform((text) => new Date(text));
+const requestDate = requestTime.transform((text) => new Date(text));
 const key = z.string().min(1).max(jobLimits.maxKeyLength);
 const tag = z.string().min(1).max(jobLimits.maxTagLength);
 
@@ -24,20 +24,20 @@ export const enqueueRequest = z
     priority: z.int().min(0).max(jobLimits.maxPriority).default(5),
     max_attempts: z.int().min(1).max(jobLimits.maxAttempts).optional(),
     delay_seconds: z.number().min(0).max(jobLimits.maxDelaySeconds).nullable().default(null),
-    scheduled_at: givenDate.nullable().default(null),
-    expires_at: givenDate.nullable().default(null),
+    scheduled_at: requestDate.nullable().default(null),
+    expires_at: requestDate.nullable().default(null),
     idempotency_key: key.nullable().default(null),
     partition_key: key.nullable().default(null),
-    tags: listOf(tag, { max: jobLimits.maxTags }).default([]),
+    tags: limitedList(tag, { max: jobLimits.maxTags }).default([]),
   })
   .refine((job) => !(job.delay_seconds && job.scheduled_at), {
     path: ["scheduled_at"],
-    message: "delay_seconds and scheduled_at exclude each other",
+    message: "must not be set together with delay_seconds",
   });
 export type EnqueueRequest = z.output<typeof enqueueRequest>;
 export type { JobOptions };
 
-export const batchRequest = z.strictObject({ jobs: listOf(enqueueRequest, { min: 1, max: 100 }) });
+export const batchRequest = z.strictObject({ jobs: limitedList(enqueueRequest, { min: 1, max: 100 }) });
 
 export const enqueueResponse = z.object({
   job_id: z.uuid(),
@@ -56,9 +56,9 @@ export const jobError = z.object({
   attempt: z.int(),
   at: time,
   message: z.string(),
-  /** In the answer for one job, where a handler threw an error that has one. */
+  /** Only in the answer for one job, and only if the handler threw an error that has a stack. */
   stack: z.string().nullable().optional(),
-  /** What the error was made from, the nearest first. */
+  /** The causes of the error, nearest first. */
   causes: z.array(z.object({ message: z.string(), stack: z.string().nullable() })).optional(),
 });
 
@@ -90,7 +90,7 @@ export const listQuery = z.strictObject({
   type: name.optional(),
   status: z.enum(jobStatuses).optional(),
   queue: name.optional(),
-  tag: tag.refine((text) => !text.includes("\0"), "a NUL character in it").optional(),
+  tag: tag.refine((text) => !text.includes("\0"), "must not contain a NUL character").optional(),
   limit: z.coerce.number().int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional(),
 });

@@ -1,4 +1,4 @@
-// The schemas of the OpenAPI document: zod's, as JSON Schema, with what is used in several places as a named component.
+// The schemas of the OpenAPI document, made from those of zod. Schemas that are used in several places are named components.
 import * as z from "zod";
 import { enqueueRequest, enqueueResponse, jobResponse } from "./jobs.ts";
 import { json, jsonObject } from "./json.ts";
@@ -24,12 +24,12 @@ export function componentSchemas(): Record<string, object> {
   );
 }
 
-export function schemaOf(schema: z.ZodType, io: Direction): object {
+export function toSchema(schema: z.ZodType, io: Direction): object {
   const name = z.globalRegistry.get(schema)?.id;
   return name ? { $ref: `#/components/schemas/${name}` } : inlineSchema(schema, io);
 }
 
-/** zod collects in `$defs` what has a name. */
+/** zod puts named schemas into `$defs`. They are components of the document, so references are changed. */
 function inlineSchema(schema: z.ZodType, io: Direction): object {
   const { $schema, $defs, id, ...rest } = z.toJSONSchema(schema, {
     io,
@@ -42,7 +42,7 @@ function inlineSchema(schema: z.ZodType, io: Direction): object {
   return JSON.parse(JSON.stringify(rest).replaceAll('"#/$defs/', '"#/components/schemas/'));
 }
 
-/** A record whose keys are a fixed list: as the object that it is, so that a generated client knows each field. */
+/** Describes a record with a fixed list of keys as an object, so that a generated client has each field. */
 function nameProperties(schema: z.core.JSONSchema.BaseSchema): void {
   const { propertyNames, required, additionalProperties } = schema;
   if (!propertyNames || !required || !additionalProperties) return;
@@ -51,7 +51,7 @@ function nameProperties(schema: z.core.JSONSchema.BaseSchema): void {
   delete schema.propertyNames;
 }
 
-/** In words: generators take a field with a default for one that is always there, so that a request has to have it. */
+/** Puts the default into the description: generators would make a field with a default required in requests. */
 function describeDefault(schema: z.core.JSONSchema.BaseSchema): void {
   if (!("default" in schema)) return;
   schema.description = `Default: ${JSON.stringify(schema.default)}.`;

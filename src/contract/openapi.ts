@@ -1,6 +1,6 @@
 // The OpenAPI document (3.1), made from the same schemas that check the requests.
 import { noticeBody } from "./alarms.ts";
-import { componentSchemas, schemaOf } from "./openapi-schema.ts";
+import { componentSchemas, toSchema } from "./openapi-schema.ts";
 import type { Operation } from "./operation.ts";
 import { answerProblems } from "./operation-problems.ts";
 import { operations } from "./operations.ts";
@@ -30,7 +30,7 @@ function alarmNotice(): object {
     operationId: "alarmNotice",
     summary: "A notice to an alarm target with the format generic, signed as Standard Webhooks specifies",
     security: [],
-    requestBody: { required: true, content: contentOf(schemaOf(noticeBody, "output")) },
+    requestBody: { required: true, content: toContent(toSchema(noticeBody, "output")) },
     responses: {
       "2XX": { description: "Accepted" },
       410: { description: "Gone. Sluice sends nothing more to this URL" },
@@ -44,20 +44,20 @@ function describe(id: string, operation: Operation): object {
     operationId: id,
     summary,
     ...(roles ? { description: `Roles: ${[...roles, "admin"].join(", ")}.` } : { security: [] }),
-    parameters: parametersOf(operation),
+    parameters: describeParameters(operation),
     ...(body
       ? {
           requestBody: {
             required: !body.isOptional,
-            content: contentOf(schemaOf(body.schema, "input")),
+            content: toContent(toSchema(body.schema, "input")),
           },
         }
       : {}),
-    responses: { ...answersOf(operation), ...answerProblems(operation) },
+    responses: { ...describeAnswers(operation), ...answerProblems(operation) },
   };
 }
 
-function answersOf({ answers, answersAs, answerHeaders = {} }: Operation): object {
+function describeAnswers({ answers, answersAs, answerHeaders = {} }: Operation): object {
   const headers = Object.fromEntries(
     Object.entries(answerHeaders).map(([name, description]) => [
       name,
@@ -70,7 +70,7 @@ function answersOf({ answers, answersAs, answerHeaders = {} }: Operation): objec
       {
         description: descriptions[status] ?? "",
         ...(answerHeaders ? { headers } : {}),
-        content: contentOf(schemaOf(schema, "output"), answersAs),
+        content: toContent(toSchema(schema, "output"), answersAs),
       },
     ]),
   );
@@ -78,7 +78,7 @@ function answersOf({ answers, answersAs, answerHeaders = {} }: Operation): objec
 
 const descriptions: Record<string, string> = { 200: "OK", 201: "Created", 503: "The queue does not work" };
 
-function parametersOf({ path, query, headers = {} }: Operation): object[] {
+function describeParameters({ path, query, headers = {} }: Operation): object[] {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: "path",
@@ -88,7 +88,7 @@ function parametersOf({ path, query, headers = {} }: Operation): object[] {
   const inQuery = Object.entries(query?.shape ?? {}).map(([name, schema]) => ({
     name,
     in: "query",
-    schema: schemaOf(schema, "input"),
+    schema: toSchema(schema, "input"),
   }));
   const inHeaders = Object.entries(headers).map(([name, description]) => ({
     name,
@@ -99,6 +99,6 @@ function parametersOf({ path, query, headers = {} }: Operation): object[] {
   return [...inPath, ...inQuery, ...inHeaders];
 }
 
-function contentOf(schema: object, type = "application/json"): object {
+function toContent(schema: object, type = "application/json"): object {
   return { [type]: { schema } };
 }

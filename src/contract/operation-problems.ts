@@ -29,7 +29,7 @@ export function answerProblems(operation: Operation): object {
   return Object.fromEntries(
     Object.entries(descriptions)
       .filter(([status]) => !(Number(status) in operation.answers))
-      .map(([status, description]) => [status, { description, ...headersOf(status), content }]),
+      .map(([status, description]) => [status, { description, ...describeHeaders(status), content }]),
   );
 }
 
@@ -41,10 +41,11 @@ function bodyProblems({ maxBytes }: RequestBody): Record<number, string> {
   };
 }
 
-function headersOf(status: string): object {
+function describeHeaders(status: string): object {
   const name = status === "401" ? "WWW-Authenticate" : "Retry-After";
   if (!["401", "429", "503"].includes(status)) return {};
-  const description = status === "401" ? "The scheme: Bearer" : "In how many seconds to try again";
+  const description =
+    status === "401" ? "The scheme, which is Bearer" : "The number of seconds after which to try again";
   const type = status === "401" ? "string" : "integer";
   return { headers: { [name]: { description, required: true, schema: { type } } } };
 }

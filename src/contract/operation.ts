@@ -7,7 +7,7 @@ export interface Operation {
   /** Parameters are in braces: `/v1/jobs/{id}`. */
   path: string;
   summary: string;
-  /** The roles that may call it. An admin may call everything. Null: everybody may, without a key. */
+  /** The roles that may call it. An admin may call everything. Null if no key is needed. */
   roles: readonly Role[] | null;
   query?: z.ZodObject;
   /** The request headers that it reads, each with its description. */
@@ -19,13 +19,13 @@ export interface Operation {
   answerHeaders?: Readonly<Record<string, string>>;
   /** The media type of an answer that is not JSON. Its schema is a string. */
   answersAs?: string;
-  /** The statuses of problems that only some operations have. Every operation has those of keys, bodies and the database. */
+  /** The statuses of problems that only some operations have. Problems with keys, bodies and the database are added. */
   problems?: readonly number[];
 }
 
 export interface RequestBody {
   schema: z.ZodType;
   maxBytes: number;
-  /** A missing body then counts as `{}`. */
+  /** If true, a missing body counts as `{}`. */
   isOptional?: boolean;
 }

@@ -1,8 +1,8 @@
-// The shapes of the pull API: claim jobs, and say what became of them.
+// The shapes of the pull API: claim, extend and settle jobs.
 import * as z from "zod";
 import { jobStatuses } from "../core/job.ts";
 import { jobError, jobResponse, name, time } from "./jobs.ts";
-import { json, jsonObject, listOf } from "./json.ts";
+import { json, jsonObject, limitedList } from "./json.ts";
 
 const leaseSeconds = z.int().min(60).max(3600);
 const lease = z.string().min(1).max(200);
@@ -11,8 +11,8 @@ const retryInSeconds = z.number().min(0).max(31_536_000);
 export const claimRequest = z.strictObject({
   worker_id: z.string().min(1).max(255),
   queue: name.default("default"),
-  /** Left out: every type that the deployment knows. */
-  types: listOf(z.string().min(1).max(63), { min: 1, max: 1000 }).optional(),
+  /** If left out, every registered type. */
+  types: limitedList(z.string().min(1).max(63), { min: 1, max: 1000 }).optional(),
   limit: z.int().min(1).max(1000).default(10),
   lease_seconds: leaseSeconds.default(300),
 });
@@ -63,11 +63,14 @@ const settlement = z.discriminatedUnion("outcome", [
 ]);
 export type SettlementRequest = z.output<typeof settlement>;
 
-export const settlementsRequest = z.strictObject({ settlements: listOf(settlement, { min: 1, max: 1000 }) });
+export const settlementsRequest = z.strictObject({
+  settlements: limitedList(settlement, { min: 1, max: 1000 }),
+});
 
 /**
- * Not applied: `status` is how the job stands now, null if it is gone. `repeated`: this lease had settled it so before, and
- * only the answer was lost; otherwise the lease is lost. A release leaves no trace, so that one is never `repeated`.
+ * `status` is the current status of the job, and null if the job is gone. If the settlement was not applied, `repeated`
+ * says why: true means that this lease had already settled the job in the same way, false that the lease is lost. A release
+ * leaves no trace, so it is never `repeated`.
  */
 export const settlementsResponse = z.object({
   settlements: z.array(

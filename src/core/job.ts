@@ -60,8 +60,8 @@ export interface Job {
   output: Json;
 }
 
-/** A job and the key of the lease that holds it. Every later write must show the key. */
-export interface Held {
+/** A claimed job and its lease key. Every later write must show the key. */
+export interface LeaseRef {
   id: string;
   leaseKey: string;
 }
@@ -71,7 +71,7 @@ export function generationOf(leaseKey: string): string {
   return BigInt(`0x${leaseKey.replaceAll("-", "").slice(0, 16)}`).toString();
 }
 
-export interface ClaimedJob extends Held {
+export interface ClaimedJob extends LeaseRef {
   type: string;
   payload: Payload;
   attempt: number;
@@ -112,7 +112,7 @@ export type Outcome =
   | { kind: "release" };
 
 export interface Settlement {
-  job: Held;
+  job: LeaseRef;
   outcome: Outcome;
 }
 

@@ -1,7 +1,7 @@
 // The one way in which attempts that ended are settled, for drains and for pullers. It gives each retry its time, settles
 // all of them in one statement, and then lets the breakers of their types learn from what was applied.
 import { describeError } from "../core/database-errors.ts";
-import type { ClaimedJob, Held, Outcome } from "../core/job.ts";
+import type { ClaimedJob, LeaseRef, Outcome } from "../core/job.ts";
 import type { ChangedJob } from "../core/job-row.ts";
 import { breakerAction, shouldOpenBreaker, withRetryTime } from "../core/policy/attempt-end.ts";
 import type { Settled } from "../core/settlements.ts";
@@ -10,7 +10,7 @@ import type { Statement } from "../core/sql/statement.ts";
 import type { Ports } from "./ports.ts";
 
 export interface EndedAttempt {
-  job: Held & Pick<ClaimedJob, "type" | "attempt" | "isProbe">;
+  job: LeaseRef & Pick<ClaimedJob, "type" | "attempt" | "isProbe">;
   outcome: Outcome;
 }
 

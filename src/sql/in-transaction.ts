@@ -1,24 +1,25 @@
-// sluice/sql: enqueue and complete inside the caller's own transaction, typed by defineJob. One call for every driver:
-// a drizzle transaction, a `pg` client, a `postgres` transaction, or Neon's HTTP function (then in its own).
+// sluice/sql: enqueue and complete jobs inside the caller's own transaction, with the types of defineJob. The same calls
+// work with a drizzle transaction, a `pg` client and a `postgres` transaction. With Neon's HTTP function, each call is a
+// transaction of its own.
 import type { NeonQueryFunction, NeonQueryPromise } from "@neondatabase/serverless";
 import type { SQL } from "drizzle-orm";
 import type * as z from "zod";
 import { SluiceError } from "../core/errors.ts";
-import type { Held, Json, NewJob, Payload } from "../core/job.ts";
+import type { Json, LeaseRef, NewJob, Payload } from "../core/job.ts";
 import type { JobOptions } from "../core/job-options.ts";
 import type { SharedOptions } from "../core/sql/enqueue.ts";
 import { completeOne, enqueueMany as enqueueManyStatement, enqueueOne } from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
 import type { JobDefinition, PayloadSchema } from "../jobs/define.ts";
 
-/** What each driver can do, and no more than that: none of them is imported. */
+/** The one method of each driver that is needed. No driver is imported. */
 export type Transaction =
   | { execute(query: SQL): PromiseLike<unknown> } // drizzle
   | { unsafe(text: string, values: string[]): PromiseLike<unknown> } // postgres
   | { query(text: string, values: unknown[]): PromiseLike<unknown> }; // pg, neon
 
 interface SchemaOption {
-  /** The schema that holds Sluice. */
+  /** The schema of Sluice. */
   schema?: string;
 }
 export interface InTransactionOptions extends JobOptions, SchemaOption {}
@@ -47,8 +48,8 @@ export async function enqueueMany<Schema extends PayloadSchema>(
 }
 
 /**
- * Completes the job that a handler works on, together with what the handler wrote. Call it last. Throws when the
- * lease is lost, so that the transaction is rolled back: somebody else works on the job by now.
+ * Completes the handler's job in the same transaction as the handler's own writes. Call it last. It throws if the lease is
+ * lost, so that the transaction is rolled back: another worker may have the job by now.
  */
 export async function complete(
   transaction: Transaction,
@@ -56,8 +57,8 @@ export async function complete(
   output: Json = null,
   { schema }: SchemaOption = {},
 ): Promise<void> {
-  const held: Held = { id: job.jobId, leaseKey: job.leaseKey };
-  const applied = await run(transaction, completeOne(held, output), schema);
+  const lease: LeaseRef = { id: job.jobId, leaseKey: job.leaseKey };
+  const applied = await run(transaction, completeOne(lease, output), schema);
   if (!applied) throw new SluiceError("lease_lost", `the lease of job ${job.jobId} is lost`);
 }
 
@@ -101,7 +102,7 @@ function withDefaults<Options extends JobOptions>(job: JobDefinition, options: O
   return { queue: job.queue, maxAttempts: job.maxAttempts, ...options };
 }
 
-/** What is stored is what was given: the handler's side brings it into shape, maybe with a newer schema. */
+/** Stores the payload unchanged. The handler's side parses it, maybe with a newer schema. */
 function check(job: JobDefinition, payload: unknown, path: readonly string[]): Payload {
   const faults = job.faultsOf(payload).map((fault) => ({
     ...fault,

@@ -1,6 +1,6 @@
 // settle: one call applies a whole batch of mixed outcomes, each fenced by its lease key.
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Held, Outcome, Settlement } from "../../src/core/job.ts";
+import type { LeaseRef, Outcome, Settlement } from "../../src/core/job.ts";
 import { books, claim, reapLeases, settle } from "../../src/core/sql/index.ts";
 import { noLease } from "../support/jobs.ts";
 import { inSession, untilWaiting } from "../support/sessions.ts";
@@ -151,7 +151,7 @@ describe("a settlement is not applied, and the answer says so,", () => {
   });
 
   test("for a job that does not exist", async () => {
-    const ghost: Held = { id: "01900000-0000-7000-8000-000000000000", leaseKey: noLease };
+    const ghost: LeaseRef = { id: "01900000-0000-7000-8000-000000000000", leaseKey: noLease };
     expect(await queue.settle([ghost], complete)).toMatchObject([refused]);
   });
 

@@ -1,6 +1,6 @@
 // The engine's verbs in short, for tests that chain them: a test names only what it is about.
 import type { QueryResultRow } from "pg";
-import type { ClaimedJob, Held, Job, NewJob, Outcome } from "../../src/core/job.ts";
+import type { ClaimedJob, Job, LeaseRef, NewJob, Outcome } from "../../src/core/job.ts";
 import type { ChangedJob } from "../../src/core/job-row.ts";
 import type { Settled } from "../../src/core/settlements.ts";
 import type { Claim, Claimed } from "../../src/core/sql/claim.ts";
@@ -16,7 +16,7 @@ export interface Verbs {
   claimBatch(options?: Partial<Claim>): Promise<Claimed>;
   claim(options?: Partial<Claim>): Promise<ClaimedJob[]>;
   claimOne(options?: Partial<Claim>): Promise<ClaimedJob>;
-  settle(jobs: readonly Held[], outcome: Outcome): Promise<Settled[]>;
+  settle(jobs: readonly LeaseRef[], outcome: Outcome): Promise<Settled[]>;
   find(id: string): Promise<Job>;
   /** Whether a statement about one job changed it. */
   isApplied(statement: Statement<ChangedJob | null>): Promise<boolean>;

@@ -4,7 +4,7 @@ import type { Json } from "../job.ts";
 import { many, type Statement, time, timeOf } from "./statement.ts";
 
 export interface AuditEntry {
-  /** A bigint, kept as its text. */
+  /** A bigint as text. */
   id: string;
   at: Date;
   actor: string;
@@ -14,7 +14,7 @@ export interface AuditEntry {
   after: Json;
 }
 
-/** Newest first; `before` is the last id of the page before. */
+/** Newest first. `before` is the last id of the previous page. */
 export function listAudit(page: { before?: string | undefined; limit: number }): Statement<AuditEntry[]> {
   return {
     name: "list audit",

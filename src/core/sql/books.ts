@@ -39,7 +39,7 @@ export function books(): Statement<Books[]> {
   };
 }
 
-/** Jobs that wait in each queue, due or not: read from the books, no row is counted. */
+/** The number of waiting jobs of each queue, due or not. It comes from the books, so no jobs are counted. */
 export function depths(): Statement<{ queue: string; pending: number }[]> {
   return {
     name: "depths",

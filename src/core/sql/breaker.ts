@@ -1,6 +1,6 @@
 // recent attempts, list breakers, open breaker, close breaker by probe. See migrations/functions/breaker.sql.
 import { sql } from "drizzle-orm";
-import type { Held } from "../job.ts";
+import type { LeaseRef } from "../job.ts";
 import type { RecentAttempts } from "../policy/attempt-end.ts";
 import { many, one, type Statement, time, timeOf } from "./statement.ts";
 
@@ -29,7 +29,7 @@ export function openBreaker(type: string): Statement<boolean> {
 }
 
 /** Answers true if the breaker was open. Only a job that was claimed while it was open closes it. */
-export function closeBreakerByProbe(job: Held): Statement<boolean> {
+export function closeBreakerByProbe(job: LeaseRef): Statement<boolean> {
   return {
     name: "close breaker by probe",
     isRepeatable: true,
@@ -44,7 +44,7 @@ export interface OpenBreaker {
   openedAt: Date;
 }
 
-/** Only those that are open. */
+/** Only open breakers are listed. */
 export function listBreakers(): Statement<OpenBreaker[]> {
   return {
     name: "list breakers",

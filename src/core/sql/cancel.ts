@@ -1,9 +1,9 @@
-// cancel: a pending job never runs. See migrations/functions/cancel.sql.
+// cancel: closes a pending job, so that it never runs. See migrations/functions/cancel.sql.
 import { sql } from "drizzle-orm";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { one, type Statement } from "./statement.ts";
 
-/** Null: there is no such job among the types that the caller may use, which are all where `types` is null. */
+/** Answers null if there is no such job among the types that the caller may use. `types` is null if these are all. */
 export function cancel(
   id: string,
   { types = null }: { types?: readonly string[] | null } = {},

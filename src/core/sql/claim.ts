@@ -1,4 +1,4 @@
-// claim: a batch of due jobs under a lease, and whether there are more. See migrations/functions/claim.sql.
+// claim: takes a batch of due jobs under leases, and says whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
 import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
@@ -7,7 +7,7 @@ import { one, type Statement } from "./statement.ts";
 export interface ClaimableType {
   type: string;
   limits?: { concurrency?: number; rate?: { limit: number; perSeconds: number } };
-  /** If it differs from the claim's. */
+  /** Only if it differs from that of the claim. */
   leaseSeconds?: number;
 }
 
@@ -18,19 +18,19 @@ export interface Claim {
   limit: number;
   leaseSeconds: number;
   worker?: string;
-  /** Of payloads; the first job is claimed whatever its size. */
+  /** The limit for the payloads together. The first job is claimed whatever its size. */
   maxBytes?: number;
-  /** Whether a group of isolated jobs may be claimed: who runs one claims nothing else meanwhile. Default true. */
+  /** False if isolated jobs must not be claimed: a drain that runs other jobs does not take them. Default true. */
   takeIsolated?: boolean;
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
 
 export interface Claimed {
-  /** Best priority first, then oldest. */
+  /** Highest priority first, then oldest first. */
   jobs: ClaimedJob[];
   hasMore: boolean;
-  /** What became of the settlements that were sent with the claim. */
+  /** The results of the settlements that were sent with the claim. */
   settled: Settled[];
 }
 
@@ -43,7 +43,7 @@ export function claim(
   const packed = settlements.length > 0 ? packSettlements(settlements) : null;
   return {
     name: "claim",
-    // Run again after a lost answer it claims other jobs; the first ones come back when their lease runs out.
+    // A second run after a lost answer claims other jobs. The first ones are abandoned when their lease runs out.
     isRepeatable: false,
     build: (schema) => sql`
       select ${schema}.claim(
@@ -84,9 +84,9 @@ interface Lease {
   type: string;
   priority: number;
   expires_ms: number;
-  /** Null: the first attempt of each job. */
+  /** Null if it is the first attempt of each job. */
   attempts: number[] | null;
-  /** Null: no job was abandoned. */
+  /** Null if no job was abandoned before. */
   abandonments: number[] | null;
   seqs: number[];
   jobs: [
@@ -129,7 +129,7 @@ function toClaimedJobs({ key, is_probe: isProbe, is_trial: isTrial, leases }: An
   return jobsWithSeq.map(({ job }) => job);
 }
 
-/** Only the limited types: without any, a claim does not look at limits at all. */
+/** Only the types with limits. Null if there are none: then the claim does not read limits at all. */
 function packLimits(types: readonly ClaimableType[]): string | null {
   const limited = types.flatMap(({ type, limits }) =>
     limits?.concurrency || limits?.rate

@@ -19,7 +19,7 @@ export function claimDeliveries(options: {
   const targets = options.targets.map(({ name, urlHash }) => ({ name, url_hash: urlHash }));
   return {
     name: "claim deliveries",
-    isRepeatable: true, // what was claimed and not answered comes back when its lease is over
+    isRepeatable: true, // deliveries of a lost answer can be claimed again when their lease has ended
     build: (schema) => sql`
       select id, target, notice, tries
       from ${schema}.claim_deliveries(
@@ -34,18 +34,18 @@ export function claimDeliveries(options: {
 }
 
 export interface DeliveryResult {
-  /** Null: a test notice, which is no delivery. */
+  /** Null for a test notice, which is no delivery. */
   delivery: { id: string; tries: number } | null;
   target: string;
   urlHash: string;
-  /** `gone`: the target is gone (410). */
+  /** `gone` means that the target answered 410. */
   outcome: "delivered" | "retry" | "gone";
   status: number | null;
   error: string | null;
   retryInSeconds: number | null;
 }
 
-/** How many deliveries were settled by that. */
+/** Answers how many deliveries were settled. */
 export function settleDeliveries(results: readonly DeliveryResult[]): Statement<number> {
   const rows = results.map(({ delivery, urlHash, retryInSeconds, ...rest }) => ({
     ...rest,

@@ -1,4 +1,4 @@
-// discard: a dead job is closed for good. See migrations/functions/discard.sql.
+// discard: gives a dead job up. See migrations/functions/discard.sql.
 import { sql } from "drizzle-orm";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { one, type Statement } from "./statement.ts";

@@ -5,7 +5,7 @@ import type { Statement } from "./statement.ts";
 export function recordEnqueueErrors(errors: number): Statement<null> {
   return {
     name: "record enqueue errors",
-    isRepeatable: false, // counted twice, they would be twice as many
+    isRepeatable: false, // the errors would be counted twice
     build: (schema) => sql`select ${schema}.record_enqueue_errors(${errors}::int)`,
     decode: () => null,
   };

@@ -18,7 +18,7 @@ export interface EnqueuedJob {
 /** Only the id for a job that is new and due now. */
 type Answer = string | { id: string; status: JobStatus; scheduled_ms: number; deduplicated: boolean };
 
-/** 1 to 10,000 jobs. The answer is one row, with the jobs in the order in which they were given. */
+/** 1 to 10,000 jobs. The answer is one row, with the jobs in the order of the call. */
 export function enqueue(jobs: readonly NewJob[]): Statement<EnqueuedJob[]> {
   return {
     name: "enqueue",
@@ -56,7 +56,7 @@ function decodeAnswer(answer: Answer): Omit<EnqueuedJob, "type" | "queue"> {
   return { ...fields, scheduledAt: new Date(scheduled_ms) };
 }
 
-/** For an app: the new job's id. */
+/** For an app. Answers the new job's id. */
 export function enqueueOne({ type, payload, ...options }: NewJob): Statement<string> {
   return {
     name: "enqueue one",
@@ -67,10 +67,10 @@ export function enqueueOne({ type, payload, ...options }: NewJob): Statement<str
   };
 }
 
-/** What one job has for itself cannot be given to many. */
+/** The options that many jobs can share. */
 export type SharedOptions = Omit<JobOptions, "idempotencyKey" | "partitionKey">;
 
-/** For an app: the ids, in the order of the payloads. */
+/** For an app. Answers the ids in the order of the payloads. */
 export function enqueueMany(
   type: string,
   payloads: readonly Payload[],
@@ -91,9 +91,9 @@ export function enqueueMany(
 
 /** Only options that have a value. Each is sent as text and cast here: drivers differ in dates, arrays and JSON. */
 function namedArguments(options: JobOptions): SQL {
-  const given = optionList.filter(({ name }) => hasValue(options[name]));
+  const presentOptions = optionList.filter(({ name }) => hasValue(options[name]));
   return sql.join(
-    given.map(
+    presentOptions.map(
       ({ name, field, sqlType }) => sql`, ${sql.raw(field)} => ${castFromText(options[name], sqlType)}`,
     ),
   );

@@ -1,6 +1,6 @@
-// extend: claimed jobs keep their lease for longer. See migrations/functions/extend.sql.
+// extend: moves the deadline of claimed jobs' leases. See migrations/functions/extend.sql.
 import { sql } from "drizzle-orm";
-import type { Held } from "../job.ts";
+import type { LeaseRef } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { many, one, type Statement, time, timeOf } from "./statement.ts";
 
@@ -10,7 +10,7 @@ export interface Extended {
 }
 
 /** Answers with the jobs whose lease was not lost. */
-export function extend(jobs: readonly Held[], { seconds }: { seconds: number }): Statement<Extended[]> {
+export function extend(jobs: readonly LeaseRef[], { seconds }: { seconds: number }): Statement<Extended[]> {
   return {
     name: "extend",
     isRepeatable: true,
@@ -26,7 +26,7 @@ export function extend(jobs: readonly Held[], { seconds }: { seconds: number }):
 }
 
 export function extendOne(
-  { id, leaseKey }: Held,
+  { id, leaseKey }: LeaseRef,
   { seconds }: { seconds: number },
 ): Statement<ChangedJob | null> {
   return {

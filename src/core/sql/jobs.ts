@@ -1,16 +1,16 @@
-// find job, find states, list jobs, list dead letters: reads jobs. See migrations/functions/jobs.sql and list.sql.
+// find job, find states, list jobs, list dead letters. See migrations/functions/jobs.sql and list.sql.
 import { sql } from "drizzle-orm";
 import type { DeadReason, Job, JobError, JobStatus } from "../job.ts";
 import { decodeJob } from "../job-row.ts";
 import { many, optional, type Statement, time } from "./statement.ts";
 
 export interface JobFilter {
-  /** Left out: all of them. */
+  /** If left out, all types. */
   types?: readonly string[] | null | undefined;
   status?: JobStatus | undefined;
   queue?: string | undefined;
   tag?: string | undefined;
-  /** The last id of the page before. */
+  /** The last id of the previous page. */
   before?: string | undefined;
   limit: number;
 }
@@ -19,7 +19,7 @@ const columns = sql`id, type, queue, status, priority, payload, attempts, max_at
              ${time("scheduled_at")}, ${time("started_at")}, ${time("completed_at")}, ${time("expires_at")},
              dead_reason, partition_key, tags, idempotency_key, traceparent, output`;
 
-/** With the stacks and causes of its errors. */
+/** Includes the stacks and causes of its errors. */
 export function findJob(id: string): Statement<Job | undefined> {
   return {
     name: "find job",
@@ -53,7 +53,7 @@ export function listJobs(filter: JobFilter): Statement<Job[]> {
 export interface DeadLetterFilter {
   type?: string | undefined;
   reason?: DeadReason | undefined;
-  /** The last id of the page before. */
+  /** The last id of the previous page. */
   before?: string | undefined;
   limit: number;
 }
@@ -75,7 +75,7 @@ export function listDeadLetters(filter: DeadLetterFilter): Statement<Job[]> {
   };
 }
 
-/** How a job stands, and what its failed attempts reported. */
+/** The status of a job, and the errors of its attempts. */
 export interface JobState {
   id: string;
   status: JobStatus;

@@ -6,11 +6,11 @@ import { many, one, optional, type Row, type Statement, time, timeOf, timeOrNull
 const columns = sql`id, name, role, job_types, rate_limit_per_second, ${time("created_at")},
       ${time("revoked_at")}, ${time("last_used_at")}`;
 
-/** `keyHash`: the SHA-256 of the whole key in hex. */
+/** `keyHash` is the SHA-256 of the whole key in hex. */
 export function addKey(actor: string, key: NewKey & { keyHash: string }): Statement<ApiKey> {
   return {
     name: "add key",
-    isRepeatable: false, // the hash is there already
+    isRepeatable: false, // the hash exists the second time, and hashes are unique
     build: (schema) => sql`
       select ${columns}
       from ${schema}.add_key(
@@ -25,7 +25,7 @@ export function addKey(actor: string, key: NewKey & { keyHash: string }): Statem
   };
 }
 
-/** No row: there is no such key. */
+/** Answers undefined if there is no such key. */
 export function revokeKey(actor: string, id: string): Statement<ApiKey | undefined> {
   return {
     name: "revoke key",
@@ -35,7 +35,7 @@ export function revokeKey(actor: string, id: string): Statement<ApiKey | undefin
   };
 }
 
-/** Only a live key is found. */
+/** Answers undefined if the key is unknown or revoked. */
 export function findKey(keyHash: string): Statement<ApiKey | undefined> {
   return {
     name: "find key",

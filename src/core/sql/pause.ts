@@ -1,4 +1,4 @@
-// pause, resume: a queue or a type. They answer whether that changed anything. See migrations/functions/pause.sql.
+// pause and resume a queue or a type. The answer says whether that changed anything. See migrations/functions/pause.sql.
 import { sql } from "drizzle-orm";
 import { many, one, type Statement, time, timeOf } from "./statement.ts";
 

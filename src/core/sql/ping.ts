@@ -1,10 +1,10 @@
-// ping: is the database there and writable, with our schema in it, and when did each kind of round last end.
+// ping: checks that the database is reachable, writable and has the schema, and when each kind of round last ended.
 import { sql } from "drizzle-orm";
 import type { Heartbeats } from "../policy/health.ts";
 import { one, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface Ping extends Heartbeats {
-  /** A standby, or a default that forbids writes. */
+  /** True for a standby, or if the default forbids writes. */
   isReadOnly: boolean;
 }
 

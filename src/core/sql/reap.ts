@@ -1,13 +1,13 @@
-// What the reaper runs, one statement a step, each bounded. See migrations/functions/reap.sql, books.sql,
+// The statements of the reap round, one for each step. Each has a limit. See migrations/functions/reap.sql, books.sql,
 // partitions.sql, advance-cursors.sql and inspect.sql.
 import { sql } from "drizzle-orm";
 import { type Backoff, backoffWaits, defaultBackoff } from "../policy/backoff.ts";
 import { one, type Statement } from "./statement.ts";
 
 export interface ReapLeases {
-  /** In jobs. */
+  /** The most jobs of one call. */
   limit: number;
-  /** By type. Jobs of all other types come back after the default. */
+  /** The backoff of each type. Jobs of other types wait for the default backoff. */
   backoffs?: Readonly<Record<string, Backoff>>;
 }
 
@@ -40,12 +40,12 @@ export function advanceCursors(): Statement<null> {
   };
 }
 
-/** How many jobs could not be reached, and are brought back. */
+/** Makes jobs claimable again that no claim could find, and answers how many. */
 export function checkReach(): Statement<number> {
   return count("check reach", (schema) => sql`select ${schema}.check_reach() as count`);
 }
 
-/** After a step back of the clock: how many stamps were ahead of it. */
+/** Sets times in the future to now, after the clock has stepped back. Answers how many there were. */
 export function mendStamps(): Statement<number> {
   return count("mend stamps", (schema) => sql`select ${schema}.mend_stamps() as count`);
 }

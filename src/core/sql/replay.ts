@@ -23,15 +23,15 @@ export function replay(
 
 export interface ManyDeadLetters {
   type: string;
-  /** Left out: of any reason. */
+  /** If left out, any reason. */
   reason?: DeadReason | undefined;
-  /** The oldest come first. */
+  /** The oldest are replayed first. */
   count: number;
-  /** Left out: all at once. */
+  /** If left out, all are due at once. */
   perMinute?: number | undefined;
 }
 
-/** How many jobs of each queue are pending again. */
+/** Answers how many jobs of each queue are pending again. */
 export function replayMany(
   actor: string,
   { type, reason, count, perMinute }: ManyDeadLetters,
@@ -52,7 +52,7 @@ export function replayMany(
   };
 }
 
-/** How many jobs a replay would take. */
+/** Answers how many jobs a replay would take. */
 export function countDeadLetters({ type, reason, count }: ManyDeadLetters): Statement<number> {
   return {
     name: "count dead letters",

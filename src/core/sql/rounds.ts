@@ -7,7 +7,7 @@ export interface RoundRecord {
   kind: RoundKind;
   queue?: string;
   ms: number;
-  /** What it did, as its log line has it; `claimMs` is the average of a drain's claims. */
+  /** The result of the round. `claimMs` is the average time of a drain's claims. */
   report: object;
 }
 
@@ -32,7 +32,7 @@ export interface Backlog {
   due: number;
 }
 
-/** Only queues where something is due. Counted up to the cap for each type and priority. */
+/** Only queues with due jobs. Each type and priority is counted up to the cap. */
 export function backlog({ types, cap }: { types: readonly string[]; cap: number }): Statement<Backlog[]> {
   return {
     name: "backlog",

@@ -1,4 +1,4 @@
-// require schema version: refuses to go on where the schema is older than the Worker needs.
+// require schema version: fails if the schema is older than the Worker needs.
 import { sql } from "drizzle-orm";
 import { schemaVersion } from "../schema-version.ts";
 import { one, type Statement } from "./statement.ts";

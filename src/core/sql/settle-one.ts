@@ -1,4 +1,4 @@
-// settle one: what became of one claimed job, answered with the job. See migrations/functions/settle-one.sql.
+// settle one: settles one claimed job, and answers with the job. See migrations/functions/settle-one.sql.
 import { sql } from "drizzle-orm";
 import type { Settlement } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";

@@ -1,6 +1,6 @@
-// settle: a whole batch of mixed outcomes, each fenced by the key of its lease. See migrations/functions/settle.sql.
+// settle: records the outcomes of a batch of jobs, each fenced by the key of its lease. See migrations/functions/settle.sql.
 import { sql } from "drizzle-orm";
-import type { Held, Json, Settlement } from "../job.ts";
+import type { Json, LeaseRef, Settlement } from "../job.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { one, type Statement } from "./statement.ts";
 
@@ -17,12 +17,12 @@ export function settle(settlements: readonly Settlement[]): Statement<Settled[]>
   };
 }
 
-/** For an app, in its own transaction. False: the lease is lost, and the transaction should be rolled back. */
-export function completeOne(job: Held, output: Json): Statement<boolean> {
+/** For an app, in its own transaction. Answers false if the lease is lost. Then roll the transaction back. */
+export function completeOne(job: LeaseRef, output: Json): Statement<boolean> {
   return {
     name: "complete",
     isRepeatable: false,
-    // Every parameter is text and cast here: drivers differ in what they make of JSON.
+    // Every parameter is text and cast here, because drivers encode JSON in different ways.
     build: (schema) => sql`
       select ${schema}.complete(
         ${job.id}::text::uuid,

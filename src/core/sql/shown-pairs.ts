@@ -1,4 +1,4 @@
-// recent minutes, durations: of the pairs of a queue and a type with the most jobs, all others summed up as "other". See
+// recent minutes, durations: for the pairs of queue and type with the most jobs. All others are added up as "other". See
 // migrations/functions/shown-pairs.sql.
 import { sql } from "drizzle-orm";
 import type { Durations, Minute } from "../snapshot.ts";

@@ -1,4 +1,4 @@
-// snapshot: a look at the whole queue. See migrations/functions/snapshot.sql.
+// snapshot: the state of all queues. See migrations/functions/snapshot.sql.
 import { sql } from "drizzle-orm";
 import type {
   Group,
@@ -13,7 +13,7 @@ import type {
 } from "../snapshot.ts";
 import { one, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
-/** `windows`: over how many minutes what happened will be summed up. */
+/** `windows` are the lengths in minutes of the windows that need sums. */
 export function snapshot({ windows = [] }: { windows?: readonly number[] } = {}): Statement<Snapshot> {
   return {
     name: "snapshot",
@@ -39,40 +39,40 @@ type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   : Name;
 
 function decodeSnapshot(row: Row): Snapshot {
-  const recentRounds = listOf<RecentRound>(row.rounds).map(({ started_at, ended_at, ...round }) => ({
+  const recentRounds = toRows<RecentRound>(row.rounds).map(({ started_at, ended_at, ...round }) => ({
     ...round,
     startedAt: new Date(started_at),
     endedAt: new Date(ended_at),
   }));
   return {
     at: timeOf(row.at),
-    groups: listOf<Group>(row.groups).map(({ oldest_due_seconds: oldestDueSeconds, ...group }) => ({
+    groups: toRows<Group>(row.groups).map(({ oldest_due_seconds: oldestDueSeconds, ...group }) => ({
       ...group,
       oldestDueSeconds,
     })),
-    minutes: listOf<Minute>(row.minutes).map(withMinute),
+    minutes: toRows<Minute>(row.minutes).map(withMinute),
     rounds: newestOfEach(recentRounds),
     recentRounds,
     runningSince: timeOrNull(row.running_since),
-    openBreakers: listOf<Snapshot["openBreakers"][number]>(row.open_breakers).map(({ type, opened_at }) => ({
+    openBreakers: toRows<Snapshot["openBreakers"][number]>(row.open_breakers).map(({ type, opened_at }) => ({
       type,
       openedAt: new Date(opened_at),
     })),
     liveWorkers: Number(row.live_workers),
     expiredLeaseSeconds: Number(row.expired_lease_seconds),
     oldestTransaction: row.oldest_transaction as OldestTransaction | null,
-    tables: listOf<TableHealth>(row.tables).map(({ table, dead_rows, vacuumed_at }) => ({
+    tables: toRows<TableHealth>(row.tables).map(({ table, dead_rows, vacuumed_at }) => ({
       table,
       deadRows: dead_rows,
       vacuumedAt: vacuumed_at === null ? null : new Date(vacuumed_at),
     })),
     claimMs: row.claim_ms === null ? null : Number(row.claim_ms),
-    enqueueErrors: listOf<Snapshot["enqueueErrors"][number]>(row.enqueue_errors).map(withMinute),
+    enqueueErrors: toRows<Snapshot["enqueueErrors"][number]>(row.enqueue_errors).map(withMinute),
     impossibleStates: row.impossible_states as ImpossibleStates,
   };
 }
 
-function listOf<T>(json: unknown): AsJson<T>[] {
+function toRows<T>(json: unknown): AsJson<T>[] {
   return (json as AsJson<T>[] | null) ?? [];
 }
 
@@ -80,7 +80,7 @@ function withMinute<T extends { minute: string }>(entry: T): Omit<T, "minute"> &
   return { ...entry, minute: new Date(entry.minute) };
 }
 
-/** They come newest first. */
+/** The rounds are sorted, newest first. */
 function newestOfEach(rounds: readonly RecentRound[]): LastRound[] {
   const newest = new Map<RoundKind, LastRound>();
   for (const { kind, endedAt, reason } of rounds)

@@ -8,10 +8,10 @@ export type Row = Record<string, unknown>;
 
 export interface Statement<T> {
   readonly name: string;
-  /** A write that was committed and whose answer was lost does no harm when it is run again. */
+  /** True if a second run does no harm after the first was committed and its answer was lost. */
   readonly isRepeatable: boolean;
   readonly build: (schema: SQL) => SQL;
-  /** For the placeholders of a `build` that is the same for every call: its text is compiled once. */
+  /** The values of placeholders, if `build` is the same for every call. Then its text is compiled only once. */
   readonly values?: Record<string, unknown>;
   readonly decode: (rows: readonly Row[]) => T;
 }
@@ -46,25 +46,25 @@ export function toSql(statement: Statement<unknown>, schema = defaultSchema): SQ
 }
 
 export function compile(statement: Statement<unknown>, schema = defaultSchema): CompiledStatement {
-  if (!statement.values) return compiled(statement, schema);
-  const texts = textsOf.get(statement.build) ?? new Map<string, CompiledStatement>();
-  textsOf.set(statement.build, texts);
-  const { text, values } = texts.get(schema) ?? compiled(statement, schema);
+  if (!statement.values) return compileText(statement, schema);
+  const texts = compiledTexts.get(statement.build) ?? new Map<string, CompiledStatement>();
+  compiledTexts.set(statement.build, texts);
+  const { text, values } = texts.get(schema) ?? compileText(statement, schema);
   texts.set(schema, { text, values });
   return { text, values: fillPlaceholders(values, statement.values) };
 }
 
-/** By schema: to compile a text costs a fifth of what the client spends on a call for one job. */
-const textsOf = new WeakMap<Statement<unknown>["build"], Map<string, CompiledStatement>>();
+/** Compiled texts by schema. Compiling takes a fifth of the client's time for a call with one job. */
+const compiledTexts = new WeakMap<Statement<unknown>["build"], Map<string, CompiledStatement>>();
 
-function compiled(statement: Statement<unknown>, schema: string): CompiledStatement {
+function compileText(statement: Statement<unknown>, schema: string): CompiledStatement {
   const query = dialect.sqlToQuery(toSql(statement, schema));
   return { text: query.sql, values: query.params };
 }
 
 /**
- * A time as milliseconds since 1970, under its own name: the text of a timestamptz depends on the role's DateStyle. Read it
- * with `timeOf`.
+ * Selects a time as milliseconds since 1970, because the text of a timestamptz depends on the role's DateStyle. Read it with
+ * `timeOf`.
  */
 export function time(column: string): SQL {
   return sql.raw(`(extract(epoch from ${column}) * 1000)::float8 as ${column}`);

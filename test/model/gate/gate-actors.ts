@@ -63,7 +63,7 @@ function newJob(gate: Gate, random: SeededRandom): NewJob {
 
 const claimer: Actor = claimAndSettle;
 
-/** setval is not undone by a rollback, and what goes with it is. */
+/** Cursors are rows, so a rollback must undo their advance together with the gaps that were noted. */
 const ticker: Actor = async (gate, random) => {
   const isCommitted = !random.isLikely(tickRollbackShare);
   await inTransaction(gate.pool, { isCommitted }, async (client) => {

@@ -2,7 +2,7 @@
 import {
   type ClaimedJob,
   generationOf,
-  type Held,
+  type LeaseRef,
   type Outcome,
   type Settlement,
 } from "../../../src/core/job.ts";
@@ -79,7 +79,7 @@ function tooLate(gate: Gate, random: SeededRandom): Settlement[] {
   return stale.map((job) => ({ job, outcome: outcomeOf(random) }));
 }
 
-function isTooLate(gate: Gate, job: Held): boolean {
+function isTooLate(gate: Gate, job: LeaseRef): boolean {
   return (gate.generations.get(job.id) ?? 0n) > BigInt(generationOf(job.leaseKey));
 }
 
