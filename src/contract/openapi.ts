@@ -9,7 +9,10 @@ import { version } from "./version.ts";
 export function openapiDocument(): object {
   const paths: Record<string, Record<string, object>> = {};
   for (const [id, operation] of Object.entries<Operation>(operations)) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method]: describe(id, operation) };
+    paths[operation.path] = {
+      ...paths[operation.path],
+      [operation.method]: describeOperation(id, operation),
+    };
   }
   return {
     openapi: "3.1.0",
@@ -38,7 +41,7 @@ function alarmNotice(): object {
   };
 }
 
-function describe(id: string, operation: Operation): object {
+function describeOperation(id: string, operation: Operation): object {
   const { summary, roles, body } = operation;
   return {
     operationId: id,

@@ -3,7 +3,7 @@ import type { DeadReason, Job, JobError, JobStatus, Json, Payload } from "./job.
 
 /** What a statement about one job answers. */
 export interface ChangedJob {
-  /** False: the job is not in a state for it, or the lease is lost. */
+  /** False if the job's state does not allow the change, or if the lease is lost. */
   applied: boolean;
   /** As it is now, with the stacks and causes of its errors. */
   job: Job;
@@ -11,7 +11,7 @@ export interface ChangedJob {
   leaseExpiresAt: Date | null;
 }
 
-/** The answer of answer_with_job (migrations/functions/jobs.sql). Null: there is no such job. */
+/** The answer of answer_with_job (migrations/functions/jobs.sql). Null if there is no such job. */
 export function decodeChangedJob(answer: unknown): ChangedJob | null {
   if (answer === null) return null;
   const { applied, job } = answer as { applied: boolean; job: Record<string, unknown> };

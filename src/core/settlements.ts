@@ -18,7 +18,7 @@ export function packSettlements(settlements: readonly Settlement[]) {
   return {
     ids: sorted.map(({ job }) => job.id),
     keys: sorted.map(({ job }) => job.leaseKey),
-    /** Null: all jobs are completed without an output. */
+    /** Null if all jobs are completed without an output. */
     outcomes: areAllPlain ? null : JSON.stringify(sorted.map(({ outcome }) => toRow(outcome))),
     read(statuses: readonly Settled["status"][]): Settled[] {
       const settled: Settled[] = [];

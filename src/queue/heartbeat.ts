@@ -16,9 +16,10 @@ export async function withHeartbeat<T>(heartbeat: Heartbeat, run: () => Promise<
   const { url, waitUntil } = heartbeat;
   if (!url) return run();
   const id = crypto.randomUUID();
-  const started = ping(heartbeat, pingUrl(url, "/start", id));
+  const started = sendPing(heartbeat, pingUrl(url, "/start", id));
   // The end follows the start, because a "start" that comes last would look like a round that never ended.
-  const end = (suffix: string) => waitUntil(started.then(() => ping(heartbeat, pingUrl(url, suffix, id))));
+  const end = (suffix: string) =>
+    waitUntil(started.then(() => sendPing(heartbeat, pingUrl(url, suffix, id))));
   try {
     const result = await run();
     end("");
@@ -36,7 +37,7 @@ function pingUrl(url: string, suffix: string, id: string): string {
   return target.href;
 }
 
-async function ping({ sender, log }: Heartbeat, url: string): Promise<void> {
+async function sendPing({ sender, log }: Heartbeat, url: string): Promise<void> {
   try {
     const { status } = await sender.send({ method: "GET", url, timeoutMs });
     if (status >= 300) log.warn("heartbeat refused", { status });

@@ -36,7 +36,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
   const step =
     <T>(statement: Statement<T>, hasMore: (did: T) => boolean = () => false) =>
     (did: unknown[]) =>
-      runStep(ports, { statement, hasMore, did });
+      repeatStatement(ports, { statement, hasMore, did });
   return {
     leases: step(reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
     expired: step(reapExpired({ limit }), isFull),
@@ -52,7 +52,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
 }
 
 /** Adds the answer of each call to `did`. */
-async function runStep<T>(
+async function repeatStatement<T>(
   ports: Ports,
   { statement, hasMore, did }: { statement: Statement<T>; hasMore(answer: T): boolean; did: unknown[] },
 ): Promise<void> {

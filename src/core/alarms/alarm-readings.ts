@@ -17,7 +17,7 @@ type Read = (input: AlarmInput, rule: AlarmRule) => Reading;
 
 export const readings: Record<AlarmName, Read> = {
   completion_rate_low(input, rule) {
-    const completed = sumField(recentMinutes(input, rule), "completed");
+    const completed = sumField(minutesInWindow(input, rule), "completed");
     return tooLow({
       count: completed,
       perMinute: rule.threshold,
@@ -34,7 +34,7 @@ export const readings: Record<AlarmName, Read> = {
 
   queue_growing(input, rule) {
     // Scheduled jobs are no backlog. A job counts from when it is due.
-    const growth = Math.max(0, sumField(recentMinutes(input, rule), "ready"));
+    const growth = Math.max(0, sumField(minutesInWindow(input, rule), "ready"));
     const summary = `${describeScope(rule)}: grew by ${jobs(growth)} in ${rule.windowMinutes} min`;
     return tooHigh(growth, rule.threshold, { summary, unit: "jobs" });
   },
@@ -53,7 +53,7 @@ export const readings: Record<AlarmName, Read> = {
   },
 
   job_expired(input, rule) {
-    const expired = sumField(recentMinutes(input, rule), "expired");
+    const expired = sumField(minutesInWindow(input, rule), "expired");
     const summary = `${describeScope(rule)}: ${jobs(expired)} expired unprocessed in ${rule.windowMinutes} min`;
     return tooHigh(expired, rule.threshold, { summary, unit: "jobs" });
   },
@@ -61,7 +61,7 @@ export const readings: Record<AlarmName, Read> = {
   // Jobs that expired recently are left to job_expired, so that one problem raises one alarm. Later they count here.
   dead_letters(input, rule) {
     const expired = sumField(
-      recentMinutes(input, { ...rule, windowMinutes: expiredAlarmMinutes }),
+      minutesInWindow(input, { ...rule, windowMinutes: expiredAlarmMinutes }),
       "expired",
     );
     const dead = Math.max(0, sumField(input.groups(rule), "dead") - expired);
@@ -193,7 +193,7 @@ function readFailingTargets(
 }
 
 /** The whole minutes of the window and the current one: a minute that has just begun says nothing on its own. */
-function recentMinutes(
+function minutesInWindow(
   { snapshot: { at }, minutes }: AlarmInput,
   rule: Scope & { windowMinutes: number },
 ): Minute[] {

@@ -27,13 +27,13 @@ type Pair = Pick<Group, "queue" | "type">;
 function boundedBy(groups: readonly Group[]): (pair: Pair) => Pair {
   const enqueued = new Map<string, number>();
   for (const group of groups) enqueued.set(keyOf(group), (enqueued.get(keyOf(group)) ?? 0) + group.enqueued);
-  const kept = new Set(
+  const shownKeys = new Set(
     [...enqueued]
       .toSorted(([, a], [, b]) => b - a)
       .slice(0, maxPairs)
       .map(([key]) => key),
   );
-  return ({ queue, type }) => (kept.has(keyOf({ queue, type })) ? { queue, type } : other);
+  return ({ queue, type }) => (shownKeys.has(keyOf({ queue, type })) ? { queue, type } : other);
 }
 
 function keyOf({ queue, type }: Pair): string {
@@ -96,9 +96,9 @@ function durationSamples(
     if (duration.measure !== measure) continue;
     const { queue, type } = bounded(duration);
     const key = keyOf({ queue, type });
-    const known = histograms.get(key) ?? { labels: { queue, type }, buckets: [], sum: 0 };
-    known.buckets[bucket] = (known.buckets[bucket] ?? 0) + jobs;
-    histograms.set(key, { ...known, sum: known.sum + seconds });
+    const histogram = histograms.get(key) ?? { labels: { queue, type }, buckets: [], sum: 0 };
+    histogram.buckets[bucket] = (histogram.buckets[bucket] ?? 0) + jobs;
+    histograms.set(key, { ...histogram, sum: histogram.sum + seconds });
   }
   return [...histograms.values()].flatMap(({ labels, buckets, sum }) =>
     histogramSamples(labels, { bounds, buckets, sum }),

@@ -6,7 +6,7 @@ export interface Heartbeats {
   at: Date;
   /** The first round of any kind, or the last migration while there is none. */
   runningSince: Date;
-  /** Null: there was none. */
+  /** Null if there was none. */
   lastEndedAt: Readonly<Record<WatchedKind, Date | null>>;
 }
 

@@ -28,8 +28,8 @@ export function within<Row extends Placed>(rows: readonly Row[]): (scope: Scope)
 function grouped<Row>(rows: readonly Row[], keyOf: (row: Row) => string): Map<string, Row[]> {
   const groups = new Map<string, Row[]>();
   for (const row of rows) {
-    const known = groups.get(keyOf(row));
-    if (known) known.push(row);
+    const group = groups.get(keyOf(row));
+    if (group) group.push(row);
     else groups.set(keyOf(row), [row]);
   }
   return groups;

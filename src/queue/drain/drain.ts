@@ -34,7 +34,7 @@ const extendAgainMs = 1000;
 export interface DrainReport extends SettledCounts {
   queue: string;
   claimed: number;
-  /** How long a claim took on average, with what it settled. Null: there was none. */
+  /** How long a claim took on average, including what it settled. Null if there was no claim. */
   claimMs: number | null;
   end: DrainEnd;
 }
@@ -58,7 +58,7 @@ interface Drain extends DrainOptions {
   readonly running: RunningJobs;
   readonly unsettled: UnsettledJobs;
   readonly claims: { count: number; ms: number; jobs: number };
-  /** Why it claims no more. Null: it may claim. */
+  /** Why the drain claims no more. Null if it may still claim. */
   end: DrainEnd | null;
   lastBatch: Pace | null;
   extendAtMs: number;

@@ -2,7 +2,7 @@
 // So a settle is never refused for what one of its jobs said.
 import type { Json, Outcome } from "../../core/job.ts";
 
-/** Of an output, as JSON text: as much as a puller can send for one job. */
+/** The limit of an output as JSON text. A puller can send as much for one job. */
 export const maxOutputCharacters = 1024 * 1024;
 /** As in a request: far from the end of the stack, here and in Postgres. */
 const maxOutputDepth = 100;

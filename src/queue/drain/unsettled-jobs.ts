@@ -12,10 +12,10 @@ import { storableText, textOf } from "./storable.ts";
 const outcomesPerSettle = 1000;
 /** Outputs can be large. */
 const outcomeBytesPerSettle = 512 * 1024;
-/** After so many failures the drain gives up: the leases run out, and the reaper brings the jobs back. */
+/** After this many failures the drain gives up. The leases run out, and a reap round makes the jobs pending again. */
 const maxFailuresInARow = 8;
 const firstPauseMs = 25;
-/** If so many jobs in a row are refused even as failed attempts, the outcomes are not the reason. */
+/** If this many jobs in a row are refused even as failed attempts, the outcomes are not the reason. */
 const maxRefusalsInARow = 3;
 
 export interface UnsettledJobs {
@@ -66,7 +66,7 @@ export function markSettled(
   unsettled.jobs = unsettled.jobs.slice(batch.length);
 }
 
-/** False: a settle failed, and what is left waits for another turn. */
+/** Answers false if a settle failed. The remaining jobs are settled in a later turn. */
 export async function settleAll(unsettled: UnsettledJobs): Promise<boolean> {
   while (unsettled.jobs.length > 0) {
     if (!(await settleBatch(unsettled, firstBatch(unsettled.jobs)))) return false;

@@ -7,14 +7,14 @@ export function encodeCursor(position: string): string {
 }
 
 export function decodeCursor<Schema extends z.ZodType>(cursor: string, schema: Schema): z.output<Schema> {
-  const parsed = schema.safeParse(decode(cursor));
+  const parsed = schema.safeParse(decodeBase64Url(cursor));
   if (parsed.success) return parsed.data;
   throw new SluiceError("request_invalid", "invalid cursor", {
     faults: [{ path: "cursor", message: "invalid cursor" }],
   });
 }
 
-function decode(cursor: string): string | undefined {
+function decodeBase64Url(cursor: string): string | undefined {
   try {
     return atob(cursor.replaceAll("-", "+").replaceAll("_", "/"));
   } catch {

@@ -102,7 +102,7 @@ const exponents = new Set([..."eE"].map(code));
 const numeric = new Set([..."0123456789+-."].map(code));
 
 function nameFault(text: Text, start: number, end: End, level: Level): string | undefined {
-  const name = decode(text, start, end);
+  const name = parseString(text, start, end);
   if (name === undefined) return undefined;
   level.key = name;
   level.names ??= new Set();
@@ -116,13 +116,13 @@ function nameFault(text: Text, start: number, end: End, level: Level): string | 
 /** Only an escape can produce these characters: the body was decoded from UTF-8, and JSON has no control characters. */
 function textFault(text: Text, start: number, end: End): string | undefined {
   if (!end.needsParsing) return undefined;
-  const value = decode(text, start, end);
+  const value = parseString(text, start, end);
   return value === undefined || isStorable(value)
     ? undefined
     : "the text contains a NUL character or half a surrogate pair";
 }
 
-function decode(text: Text, start: number, end: End): string | undefined {
+function parseString(text: Text, start: number, end: End): string | undefined {
   if (!end.needsParsing) return text.slice(start + 1, end.at);
   try {
     return JSON.parse(text.slice(start, end.at + 1));

@@ -20,7 +20,7 @@ export function encodeLease({ key, type, attempt, isProbe }: Lease): string {
 }
 
 export function decodeLease(lease: string): Lease {
-  const parsed = token.safeParse(parse(lease));
+  const parsed = token.safeParse(parseToken(lease));
   if (!parsed.success) {
     const faults = [{ path: "lease", message: "invalid lease" }];
     throw new SluiceError("request_invalid", "invalid lease", { faults });
@@ -29,7 +29,7 @@ export function decodeLease(lease: string): Lease {
   return { key, type, attempt, isProbe };
 }
 
-function parse(lease: string): unknown {
+function parseToken(lease: string): unknown {
   try {
     return JSON.parse(decodeCursor(lease, z.string()));
   } catch {

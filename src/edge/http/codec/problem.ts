@@ -52,7 +52,7 @@ export function problemResponse(error: unknown, request: { method?: string; rout
           cause: error,
         });
   const { status, title, retryAfterSeconds } = problems[problemError.code];
-  if (status >= 500) logFailure(problemError, request);
+  if (status >= 500) logProblem(problemError, request);
   const body: Problem = {
     type: `urn:sluice:problem:${problemError.code}`,
     title,
@@ -70,7 +70,7 @@ export function problemResponse(error: unknown, request: { method?: string; rout
 export const onError = (error: Error, context: Context): Response =>
   problemResponse(error, { method: context.req.method, route: routePath(context, -1) });
 
-function logFailure({ code, message, cause }: SluiceError, request: object): void {
+function logProblem({ code, message, cause }: SluiceError, request: object): void {
   const reason = cause instanceof Error ? cause : undefined;
   consoleLog.error("request failed", {
     ...request,

@@ -5,7 +5,7 @@ import * as sql from "../../../core/sql/index.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import type { Handlers } from "../operation-routes.ts";
 
-/** A number with so many digits always fits a bigint. */
+/** A number of up to 18 digits always fits a bigint. */
 const position = z.string().regex(/^\d{1,18}$/);
 
 export const listAudit: Handlers["listAudit"] = async (context, { query }) => {

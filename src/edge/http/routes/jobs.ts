@@ -22,14 +22,14 @@ const maxNudges = 5;
 
 export const enqueueJob: Handlers["enqueueJob"] = async (context, { body: request }) => {
   const idempotencyKey = findIdempotencyKey(context, request);
-  const [job] = await accept(context, [{ ...newJob(context, request, []), idempotencyKey }]);
+  const [job] = await accept(context, [{ ...toNewJob(context, request, []), idempotencyKey }]);
   return context.json(toEnqueueResponse(job), job.deduplicated ? 200 : 201, {
     location: `/v1/jobs/${job.id}`,
   });
 };
 
 export const enqueueJobs: Handlers["enqueueJobs"] = async (context, { body: request }) => {
-  const newJobs = request.jobs.map((job, index) => newJob(context, job, ["jobs", String(index)]));
+  const newJobs = request.jobs.map((job, index) => toNewJob(context, job, ["jobs", String(index)]));
   const body: BatchResponse = { jobs: (await accept(context, newJobs)).map(toEnqueueResponse) };
   return context.json(body, 201);
 };
@@ -76,7 +76,7 @@ async function accept<const Jobs extends readonly NewJob[]>(
 }
 
 /** Checks a request against the API's rules and its type. `path` is the place of the request in the body. */
-function newJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): NewJob {
+function toNewJob(context: Context<AppEnv>, request: EnqueueRequest, path: readonly string[]): NewJob {
   checkMayEnqueue(context, request.type);
   const definition = context.env.ports.registry.find(request.type);
   if (!definition) throw unknownType(request.type);

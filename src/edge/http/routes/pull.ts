@@ -85,7 +85,7 @@ export const extendJob: Handlers["extendJob"] = async (context, { body: request 
 };
 
 export const settleJobs: Handlers["settleJobs"] = async (context, { body: request }) => {
-  const settled = await settleAll(context, request.settlements);
+  const settled = await settleRequests(context, request.settlements);
   const body: SettlementsResponse = {
     settlements: settled.map(({ id, ...answer }) => ({ job_id: id, ...answer })),
   };
@@ -102,7 +102,7 @@ async function settleInPath(context: Context<AppEnv>, settlement: OneSettlement)
   return context.json(toJobResponse(job));
 }
 
-async function settleAll(
+async function settleRequests(
   context: Context<AppEnv>,
   requests: readonly SettlementRequest[],
 ): Promise<SettlementAnswer[]> {
