@@ -1,11 +1,11 @@
-// Compares all that people see of the queue, each job and the books, with the model: one statement, one snapshot.
+// Compares each job and the books with the model. One statement reads everything, so it is one snapshot.
 import { deepStrictEqual } from "node:assert/strict";
 import type { TestDatabase } from "../support/test-database.ts";
 import type { QueueModel } from "./queue-model.ts";
 
 const counted = ["pending", "processing", "completed", "dead", "discarded", "cancelled"] as const;
 
-// Prepared: to plan it takes longer than to run it.
+// Prepared, because planning it takes longer than running it.
 const everything = `
   select (select coalesce(json_agg(json_build_array(id, type, status, attempts, dead_reason) order by id), '[]')
           from sluice.jobs) as jobs,

@@ -1,16 +1,16 @@
-// Would the gate notice? The two ways in which a cursor loses jobs, put in on purpose, each in a database of its own.
+// The gate notices lost jobs: each of two mutations of the cursors, in its own database, must lose some.
 import type pg from "pg";
 import { describe, expect, test } from "vitest";
 import { useTestDatabase } from "../support/test-database.ts";
 import { runGate } from "./gate/gate.ts";
 
-// Two lanes, so that each has enough traffic for its cursor to move past every open transaction.
+// With two lanes, each has enough jobs for its cursor to pass every open transaction.
 const load = { seed: 7, jobs: 2_500, openMs: 1_500, jobsPerCall: 40, lanes: 2 };
 const timeout = 180_000;
 
-describe.concurrent("the cursors of the engine", () => {
+describe.concurrent("the engine's cursors", () => {
   const db = useTestDatabase();
-  test("lose no job under a load made to lose them", { timeout }, async () => {
+  test("lose no job under the load that the mutations get", { timeout }, async () => {
     const report = await runGate(db.pool, load);
     expect(report, JSON.stringify(report)).toMatchObject({
       lost: 0,
@@ -21,9 +21,9 @@ describe.concurrent("the cursors of the engine", () => {
   });
 });
 
-describe.concurrent("cursors that pass open transactions and leave no gap", () => {
+describe.concurrent("mutation: cursors that pass open transactions and record no gap", () => {
   const db = useTestDatabase();
-  test("lose jobs, and the gate sees it", { timeout }, async () => {
+  test("lose jobs, and the gate notices", { timeout }, async () => {
     await rewrite(db.pool, "advance_cursors", {
       from: "from unnest(v_open_writers) as writer\n",
       to: "from unnest('{}'::text[]) as writer\n",
@@ -32,9 +32,9 @@ describe.concurrent("cursors that pass open transactions and leave no gap", () =
   });
 });
 
-describe.concurrent("cursors that forget a gap while its transaction is still open", () => {
+describe.concurrent("mutation: cursors that drop a gap while its transaction is still open", () => {
   const db = useTestDatabase();
-  test("lose jobs, and the gate sees it", { timeout }, async () => {
+  test("lose jobs, and the gate notices", { timeout }, async () => {
     await rewrite(db.pool, "advance_cursors", { from: " where writer <> all(v_open_writers)", to: "" });
     expect((await runGate(db.pool, load)).lost).toBeGreaterThan(0);
   });

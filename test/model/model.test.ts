@@ -1,4 +1,4 @@
-// Random commands against Postgres and a Map of what should be. fast-check prints the seed of a failure and shrinks it.
+// Random commands run on Postgres and on a model, and both must agree. fast-check shrinks a failure and prints its seed.
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { describe, test } from "vitest";
@@ -14,9 +14,9 @@ import { cancels, pauses, revisions } from "./commands/tend.ts";
 import { QueueModel } from "./queue-model.ts";
 
 const runs = Number(process.env.SLUICE_MODEL_RUNS ?? 500);
-/** Side by side, each on a database of its own: much of a run is waiting for a lane that is not committed yet. */
+/** They run concurrently, each on its own database, as a run often waits for a lane that is not committed yet. */
 const streams = 4;
-/** Those that are there twice are drawn twice as often. */
+/** A command that is listed twice is drawn twice as often. */
 const anyCommand = [
   ...[enqueues, enqueues, keyedBatches, opens, opens, closes],
   ...[claims, claims, claims, settles, settles, extensions],
@@ -24,16 +24,19 @@ const anyCommand = [
   ...[cancels, revisions, pauses],
 ];
 
-describe.concurrent.each(Array.from({ length: streams }, (_, n) => n + 1))("stream %i of the runs", () => {
-  const real: Real = { db: useTestDatabase(), sessions: [] };
-  test(
-    "whatever is done to a queue, each job is where the model says, and so are the books",
-    {
-      timeout: 240_000,
-    },
-    () => runModel(real),
-  );
-});
+describe.concurrent.each(Array.from({ length: streams }, (_, n) => n + 1))(
+  "stream %i of random commands",
+  () => {
+    const real: Real = { db: useTestDatabase(), sessions: [] };
+    test(
+      "after every command, each job and the books are as the model says",
+      {
+        timeout: 240_000,
+      },
+      () => runModel(real),
+    );
+  },
+);
 
 async function runModel(real: Real): Promise<void> {
   const property = fc
@@ -47,7 +50,7 @@ async function runModel(real: Real): Promise<void> {
   await fc.assert(property, { numRuns: Math.ceil(runs / streams) });
 }
 
-/** When nothing holds them back any more, all pending jobs are found. */
+/** Removes everything that holds jobs back. Then claims must find all pending jobs. */
 async function claimTheRest(model: QueueModel, real: Real): Promise<void> {
   const { db } = real;
   await endSessions(real);
@@ -57,7 +60,7 @@ async function claimTheRest(model: QueueModel, real: Real): Promise<void> {
   model.paused.clear();
   await db.run(advanceCursors());
   for (const job of model.jobs.values()) job.isLate = false;
-  // Leases that are over at once: isolated jobs do not wait for those before them.
+  // The leases run out immediately, so isolated jobs do not wait for each other.
   while ((await claimSome(model, db, { types, limit: 100, leaseTicks: 0 })) > 0);
   deepStrictEqual(
     model.all((job) => job.status === "pending"),

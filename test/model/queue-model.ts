@@ -1,19 +1,19 @@
-// The queue as a Map: the truth that model.test.ts compares Postgres with. Its clock counts ticks of five minutes, and
-// only a test moves it.
+// The queue as a Map, which model.test.ts compares with Postgres. Its clock counts ticks of five minutes, and only a test
+// moves it.
 import type { DeadReason, JobStatus, Outcome } from "../../src/core/job.ts";
 
 export const tickSeconds = 300;
 const dayTicks = 86_400 / tickSeconds;
 const defaultExpiryTicks = 30 * dayTicks;
-/** What a lease's end adds is less than a tick while a job has at most three attempts. */
+/** The backoff of an abandoned job is less than a tick while a job has at most three attempts. */
 const backoffSeconds = tickSeconds;
 
 export const priorities: Record<string, number> = { a: 5, b: 5, c: 8 };
 
-export interface Asked {
+export interface JobRequest {
   type: string;
   delayTicks: number;
-  /** Null: 30 days, which no run of the model reaches. */
+  /** Null means 30 days, which no run of the model reaches. */
   expiryTicks: number | null;
   maxAttempts: number;
 }
@@ -28,16 +28,16 @@ export interface ModelJob {
   failed: number;
   dueAt: number;
   expiresAt: number;
-  /** The reaper has its expiry on a list; once passed there, only a claim refuses the job. */
+  /** The table `expiry` has the job. Once the reaper has removed it there, only a claim notices the expiry. */
   isListed: boolean;
-  /** Committed late: a cursor may have passed it, and the next advance puts it back. */
+  /** It was committed late: a cursor may have passed it, and the next advance gives it a new seq. */
   isLate: boolean;
   leaseKey: string | null;
   deadline: number;
   reason: DeadReason | null;
 }
 
-/** It was abandoned: isolated jobs of a queue are in one hand at a time. */
+/** Abandoned jobs are isolated: only one group of a queue is leased at a time. */
 export function isIsolated(job: ModelJob): boolean {
   return job.abandonments > 0;
 }
@@ -47,15 +47,15 @@ export class QueueModel {
   readonly jobs = new Map<string, ModelJob>();
   readonly keys = new Map<string, string>();
   readonly paused = new Set<string>();
-  readonly open: { id: string; asked: Asked }[][] = [];
-  /** Every claim there ever was: those that no longer hold are what a stale worker sends. */
+  readonly open: { id: string; request: JobRequest }[][] = [];
+  /** All claims ever made. A stale worker sends those whose lease is lost. */
   readonly claims: { id: string; leaseKey: string }[] = [];
 
   all(isWanted: (job: ModelJob) => boolean): ModelJob[] {
     return [...this.jobs.values()].filter(isWanted);
   }
 
-  add(id: string, { type, delayTicks, expiryTicks, maxAttempts }: Asked, { isLate = false } = {}): void {
+  add(id: string, { type, delayTicks, expiryTicks, maxAttempts }: JobRequest, { isLate = false } = {}): void {
     const dueAt = this.now + delayTicks;
     const isListed = delayTicks > 0 || expiryTicks !== null;
     const expiresAt =

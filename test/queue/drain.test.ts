@@ -1,3 +1,4 @@
+// A drain claims, runs and settles jobs within its budget, and a handler's result decides what becomes of its job.
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { RetryableError, Snooze } from "../../src/core/errors.ts";
@@ -58,7 +59,7 @@ const ports = createTestPorts(counting, [
   defineJob("sleepy", { payload: any, run: () => Promise.reject(new Snooze(9)) }),
   defineJob("strict", { payload: z.object({ name: z.string() }), run: () => "ok" }),
   gated,
-  // Shorter than any deployment may have it, so that its extensions can be watched.
+  // Shorter than a deployment may set it, so that the test sees the lease being extended.
   { ...gated, type: "brief", leaseSeconds: 1.5 },
   defineBatchJob("bulk", {
     payload: z.object({ n: z.number() }),
@@ -94,14 +95,14 @@ const enqueueMany = (count: number, fields = {}) =>
 const secondsFromNow = (at: Date) => (at.getTime() - Date.now()) / 1000;
 
 describe("a handler", () => {
-  test("completes its job with what it returned", async () => {
+  test("completes its job with the output that it returns", async () => {
     expect(await drained({ payload: { a: [1, null] } })).toMatchObject({
       status: "completed",
       output: { a: [1, null] },
     });
   });
 
-  test("that ignores its time-out has failed all the same", async () => {
+  test("that ignores its time-out fails", async () => {
     const job = await drained({ type: "stubborn" });
     expect(job).toMatchObject({
       status: "pending",
@@ -111,7 +112,7 @@ describe("a handler", () => {
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(30);
   });
 
-  test("that runs for longer than its time-out of five minutes is stopped, and no test waits for it", async () => {
+  test("is aborted after the default time-out of five minutes", async () => {
     const { id } = await enqueue(ports, newJob({ type: "gated" }));
     const clock = createManualClock();
     const ended = drainQueue({ ...ports, clock }, { queue: "default", budget: roomyBudget });
@@ -127,25 +128,25 @@ describe("a handler", () => {
     expect(await drained({ type: "longer" })).toMatchObject({ status: "completed", output: "in time" });
   });
 
-  test("says when it wants to be tried again", async () => {
+  test("can set the time of its retry", async () => {
     const job = await drained({ type: "patient" });
     expect(job).toMatchObject({ attempts: 1, errors: [{ message: "busy" }] });
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(5);
     expect(secondsFromNow(job.scheduledAt)).toBeLessThan(8);
   });
 
-  test("that snoozes uses up no attempt", async () => {
+  test("can snooze, and the attempt is not counted", async () => {
     expect(await drained({ type: "sleepy" })).toMatchObject({ status: "pending", attempts: 0, errors: [] });
   });
 
-  test("is spared an old payload that no longer fits: the job is dead, nothing crashes", async () => {
+  test("never gets a payload that no longer fits its schema: the job is dead", async () => {
     expect(await drained({ type: "strict", payload: { name: 1 } })).toMatchObject({
       status: "dead",
       deadReason: "fatal",
     });
   });
 
-  test("of a batch gets all of it at once and each job its own output", async () => {
+  test("of a batch type gets all jobs in one call, and each job gets its own output", async () => {
     const jobs = await enqueueMany(30, { type: "bulk" });
     await drainDefault();
     expect(seen.batches).toEqual([30]);
@@ -153,7 +154,7 @@ describe("a handler", () => {
     expect(await lookAt(db, last?.id ?? "")).toMatchObject({ status: "completed", output: 29 });
   });
 
-  test("of a reconciled job runs until its effect is seen, and only then is the job completed", async () => {
+  test("of a reconciled type runs, and the job is completed once its effect is there", async () => {
     const job = await drained({ type: "index", payload: { row: "r1" } });
     expect(job).toMatchObject({ status: "pending", attempts: 1, errors: [] });
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(50);
@@ -163,17 +164,17 @@ describe("a handler", () => {
     expect(await lookAt(db, job.id)).toMatchObject({ status: "completed", attempts: 1, errors: [] });
   });
 
-  test("is not needed for a pulled type, which drains leave alone (D9c)", async () => {
+  test("is not needed for a pulled type, which drains do not claim", async () => {
     expect(await drained({ type: "pulled" })).toMatchObject({ status: "pending", attempts: 0 });
   });
 
-  test("is found for a job in a queue that its producer named", async () => {
+  test("runs jobs of its type in any queue", async () => {
     expect(await drained({ queue: "other" })).toMatchObject({ status: "completed", queue: "other" });
   });
 });
 
 describe("a drain", () => {
-  test("goes on until the queue is empty, one round trip for each batch and one at the end", async () => {
+  test("continues until the queue is empty, with one round trip for each batch and one at the end", async () => {
     await enqueueMany(25);
     counting.takeCounts();
     const report = await drainDefault({ ...roomyBudget, maxBatch: 10 });
@@ -188,14 +189,14 @@ describe("a drain", () => {
     expect(counting.takeCounts()).toEqual({ claim: 3, settle: 1 });
   });
 
-  test("settles outputs that are too large to go along with a claim in batches of their own", async () => {
+  test("settles outputs that are too large for the next claim in separate calls", async () => {
     await enqueueMany(20, { payload: { text: "x".repeat(60_000) } });
     counting.takeCounts();
     expect(await drainDefault({ ...roomyBudget, maxBatch: 10 })).toMatchObject({ completed: 20, lost: 0 });
     expect(counting.takeCounts()).toEqual({ claim: 2, settle: 4 });
   });
 
-  test("stops at its subrequests, settles what it took and leaves the rest", async () => {
+  test("stops when its subrequests are used up, settles its jobs and leaves the rest", async () => {
     await enqueueMany(50);
     counting.takeCounts();
     const report = await drainDefault({ ...roomyBudget, maxBatch: 10, subrequests: 6 });
@@ -208,7 +209,7 @@ describe("a drain", () => {
     expect(await drainDefault({ ...roomyBudget, claimForMs: 0 })).toMatchObject({ claimed: 0, end: "time" });
   });
 
-  test("leaves types whose time-out does not fit before its end to another", async () => {
+  test("does not claim types whose time-out goes beyond its end", async () => {
     await enqueueMany(1, { type: "gated" });
     await enqueueMany(1);
     expect(await drainDefault({ ...roomyBudget, hardEndMs: 28_000 })).toMatchObject({
@@ -217,7 +218,7 @@ describe("a drain", () => {
     });
   });
 
-  test("settles quick jobs while a slow one of the same batch runs on", async () => {
+  test("settles quick jobs while a slow one of the same batch still runs", async () => {
     await enqueueMany(1, { type: "gated" });
     const [quick] = await enqueueMany(20);
     const running = drainDefault();
@@ -227,14 +228,14 @@ describe("a drain", () => {
     expect(await running).toMatchObject({ completed: 21, end: "empty" });
   });
 
-  test("shares the work with another one, and none of it is done twice", async () => {
+  test("shares the jobs with a concurrent drain, and no job runs twice", async () => {
     await enqueueMany(300);
     const reports = await Promise.all([drainDefault(), drainDefault()]);
     expect(reports.reduce((sum, report) => sum + report.completed, 0)).toBe(300);
     expect(ports.events).toEqual([]);
   });
 
-  test("keeps up the leases of its handlers, and stops one whose lease was lost", async () => {
+  test("extends the leases of its handlers, and aborts a handler whose lease is lost", async () => {
     const [kept, lost] = await enqueueMany(2, { type: "brief" });
     const running = drainDefault();
     await expect.poll(() => seen.gates.length, patience).toBe(2);
@@ -244,7 +245,7 @@ describe("a drain", () => {
       .poll(async () => (await db.pool.query(extended, [first?.deadline])).rowCount, patience)
       .toBe(1);
 
-    // Somebody takes one of the two away: it is split off, runs out and is reaped.
+    // One of the two loses its lease: it is split off, runs out and is reaped.
     await db.pool.query(
       "select from sluice.extend(array[$1]::uuid[], (select array_agg(key) from sluice.lease), 3000)",
       [kept?.id],
@@ -260,12 +261,12 @@ describe("a drain", () => {
     expect(await lookAt(db, lost?.id ?? "")).toMatchObject({ status: "pending", attempts: 1 });
   });
 
-  test("runs an isolated group and nothing else, while another drain does the rest", async () => {
+  test("runs an isolated group and nothing else, while another drain runs the other jobs", async () => {
     const isolated = await enqueueMany(40, { type: "gated" });
     await db.run(claim({ queue: "default", types: ["gated"], limit: 40, leaseSeconds: -1 }));
     await db.run(reapLeases({ limit: 100 }));
     await bringForward(db.pool);
-    await db.pool.query("select sluice.promote_due(100, null)"); // before the others
+    await db.pool.query("select sluice.promote_due(100, null)"); // so that they are older than the others
     await enqueueMany(30);
     let saidClaimed = 0;
     const first = drainQueue(ports, {
@@ -274,7 +275,7 @@ describe("a drain", () => {
       onClaimed: () => saidClaimed++,
     });
     await expect.poll(() => seen.gates.length, patience).toBe(32);
-    await expect.poll(() => saidClaimed, patience).toBeGreaterThan(0); // so that a nudge may start another
+    await expect.poll(() => saidClaimed, patience).toBeGreaterThan(0); // then a nudge may start another drain
     expect(await drainDefault()).toMatchObject({ claimed: 30, completed: 30, end: "empty" });
     expect(seen.gates).toHaveLength(32);
     for (const open of seen.gates) open();
@@ -284,7 +285,7 @@ describe("a drain", () => {
     expect(await lookAt(db, isolated[0]?.id ?? "")).toMatchObject({ status: "completed", attempts: 2 });
   });
 
-  test("leaves isolated jobs to others while it has more in flight", async () => {
+  test("claims no isolated jobs while it runs other jobs", async () => {
     await enqueueMany(3, { type: "index", payload: { row: "r" } });
     await db.run(claim({ queue: "default", types: ["index"], limit: 3, leaseSeconds: -1 }));
     await db.run(reapLeases({ limit: 100 }));
@@ -301,13 +302,13 @@ describe("a drain", () => {
     expect(rows).toEqual([]);
   });
 
-  test("ends with an error when the database is gone, and claims nothing more", async () => {
+  test("ends with an error when a claim fails", async () => {
     await enqueueMany(3);
     counting.failNext("claim", 1);
     expect(await drainDefault()).toMatchObject({ claimed: 0, end: "error" });
   });
 
-  test("settles once more when the first settle was lost", async () => {
+  test("repeats a settle that failed", async () => {
     await enqueueMany(3);
     counting.failNext("settle", 2);
     expect(await drainDefault()).toMatchObject({ completed: 3, lost: 0, end: "error" });

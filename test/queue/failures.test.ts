@@ -1,4 +1,4 @@
-// A failed attempt leaves a trace: one line of the log, and a stack and its causes on the job.
+// A failed attempt writes one line to the log, and its error, stack and causes to the job.
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { FatalError } from "../../src/core/errors.ts";
@@ -53,7 +53,7 @@ async function fail(type: string, fields = {}) {
 }
 
 describe("the log", () => {
-  test("has one line for each failed attempt, which says what comes next", async () => {
+  test("has one line for each failed attempt, with the job's new status", async () => {
     const { id } = await fail("broken", { maxAttempts: 2 });
     const line = { job_id: id, type: "broken", queue: "default", max_attempts: 2, message: "mail not sent" };
     expect(ports.events).toEqual([
@@ -66,7 +66,7 @@ describe("the log", () => {
     ]);
   });
 
-  test("of a handler says by itself which job it is about", async () => {
+  test("of a handler has the job's id, type and attempt", async () => {
     const { id } = await fail("talks");
     const fields = { to: "a", job_id: id, type: "talks", attempt: 1 };
     expect(ports.events).toEqual([{ level: "info", event: "mail sent", fields }]);
@@ -74,7 +74,7 @@ describe("the log", () => {
 });
 
 describe("the job", () => {
-  test("keeps the stack of its error and what the error was made from", async () => {
+  test("keeps the stack of its error and the error's causes", async () => {
     const { errors } = await fail("broken");
     expect(errors).toMatchObject([
       {
@@ -89,12 +89,12 @@ describe("the job", () => {
     ]);
   });
 
-  test("keeps each of several errors", async () => {
+  test("keeps each error of an AggregateError", async () => {
     const [error] = (await fail("several")).errors;
     expect(error?.causes?.map(({ message }) => message)).toEqual(["one", "two"]);
   });
 
-  test("keeps so much of them and no more", async () => {
+  test("keeps a bounded length of message and stack", async () => {
     const { id } = await fail("endless");
     const { rows } = await db.pool.query(
       "select length(message) as message, length(detail::text) as detail from sluice.failed_attempt where id = $1",
@@ -107,11 +107,14 @@ describe("the job", () => {
   test.each([
     ["text", "just words", null],
     ["fatal", "never", expect.stringContaining("FatalError")],
-  ])("that ends by %s has what there is", async (type, message, stack) => {
-    expect((await fail(type)).errors).toMatchObject([{ message, stack, causes: [] }]);
-  });
+  ])(
+    "that throws a %s error keeps its message, and its stack if there is one",
+    async (type, message, stack) => {
+      expect((await fail(type)).errors).toMatchObject([{ message, stack, causes: [] }]);
+    },
+  );
 
-  test("shows them where it is looked at alone, not in lists and claims", async () => {
+  test("has no stacks in lists and claims", async () => {
     await fail("broken");
     const plain = { attempt: 1, at: expect.any(String), message: "mail not sent" };
     const [listed] = await db.run(listJobs({ limit: 10 }));

@@ -1,3 +1,4 @@
+// Limits hold across all drains, and a circuit breaker holds back a type that keeps failing.
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { FatalError } from "../../src/core/errors.ts";
@@ -64,25 +65,25 @@ async function drainUntilDone(drains: number, type: string): Promise<void> {
 }
 
 describe("limits across all drains", () => {
-  test("never more at one time than the concurrency, with 8 drains at once", async () => {
+  test("8 concurrent drains never run more jobs at one time than the concurrency", async () => {
     await enqueueMany(120, "narrow");
     await drainUntilDone(8, "narrow");
     expect(state.most).toBe(3);
   });
 
-  test("never more in any period than the rate, with 8 drains at once", async () => {
+  test("8 concurrent drains never start more jobs in a period than the rate", async () => {
     await enqueueMany(20, "slow");
     await drainUntilDone(8, "slow");
     const starts = state.started.sort((a, b) => a - b);
     expect(starts).toHaveLength(20);
-    // The database stamps the claim; the handler starts a moment after it, and never before.
+    // The database sets the time of the claim. The handler starts a moment later, and never before.
     for (const [index, at] of starts.entries()) {
       const sixth = starts[index + 5];
       if (sixth !== undefined) expect(sixth - at).toBeGreaterThan(300);
     }
   });
 
-  test("a type at its limit keeps no other from being drained", async () => {
+  test("a type at its limit does not hold back other types", async () => {
     await enqueueMany(10, "narrow");
     const types = [{ type: "narrow", limits: { concurrency: 3 } }, { type: "other" }];
     const claimed = await db.run(claim({ queue: "default", types, limit: 10, leaseSeconds: 60 }));
@@ -112,7 +113,7 @@ describe("a circuit breaker", () => {
   const claimProbe = async (limit = 10) =>
     (await db.run(claim({ queue: "default", types: ["broken"], limit, leaseSeconds: 60 }))).jobs;
 
-  test("opens when a type keeps failing, uses up no attempt while open, and closes after a good probe", async () => {
+  test("opens when a type keeps failing, uses no attempts while open, and closes after a probe completes", async () => {
     const jobs = await enqueueMany(60, "broken");
     await drainDefault();
     expect(ports.events.map(({ event }) => event)).toContain("breaker opened");
@@ -142,7 +143,7 @@ describe("a circuit breaker", () => {
     expect(ended.filter(({ status }) => status !== "completed")).toEqual([]);
   });
 
-  test("closes for a type that works at the second try, and all its jobs get through", async () => {
+  test("closes for a type that works at the second attempt, and all its jobs complete", async () => {
     const jobs = await enqueueMany(400, "flaky");
     let probes = 0;
     for (let round = 0; (await completedOf("flaky")) < jobs.length; round++) {
@@ -161,7 +162,7 @@ describe("a circuit breaker", () => {
     expect((await db.pool.query("select from sluice.closed")).rowCount).toBe(0);
   });
 
-  test("probes with the same job until it succeeds or dies, however many wait before it", async () => {
+  test("probes with the same job until that completes or dies, however many others wait", async () => {
     await enqueueMany(1, "broken");
     const { rows } = await db.pool.query(
       "select sluice.enqueue_many('broken', array(select '{}'::jsonb from generate_series(1, 3000)), max_attempts => 2) as id",
@@ -179,7 +180,7 @@ describe("a circuit breaker", () => {
     expect(attempts).toEqual([1, 2, 3, 4, 5]);
   });
 
-  test("buries the job of a probe that says so, and one whose attempts are used up", async () => {
+  test("buries a probe's job that fails for good or has used up its attempts", async () => {
     const [dies] = await enqueueMany(1, "dying");
     const { id } = await enqueue(ports, newJob({ type: "broken", maxAttempts: 1 }));
     for (const type of ["dying", "broken"]) await db.run(openBreaker(type));
@@ -189,7 +190,7 @@ describe("a circuit breaker", () => {
     expect(await lookAt(db, id)).toMatchObject({ status: "dead", deadReason: "exhausted" });
   });
 
-  test("that has closed lets jobs through by steps, and then all", async () => {
+  test("lets jobs through in steps after it has closed, and then all", async () => {
     await enqueueMany(300, "broken");
     await db.run(openBreaker("broken"));
     await probeIsDue();
@@ -204,7 +205,7 @@ describe("a circuit breaker", () => {
     expect(sizes).toEqual([1, 4, 16, 64, 200]);
   });
 
-  test("that has closed opens again when its first step fails, and trusts after five minutes", async () => {
+  test("opens again when the first step fails, and lets all jobs through five minutes after it has closed", async () => {
     await enqueueMany(30, "broken");
     await db.run(openBreaker("broken"));
     await closeBreaker("broken");
@@ -219,7 +220,7 @@ describe("a circuit breaker", () => {
     expect(await claimProbe(20)).toHaveLength(20);
   });
 
-  test("steps and probes hold to the limits of the type", async () => {
+  test("applies the type's limits to its steps", async () => {
     await enqueueMany(30, "narrow");
     await db.run(openBreaker("narrow"));
     await closeBreaker("narrow");
@@ -228,7 +229,7 @@ describe("a circuit breaker", () => {
     expect(claimed.jobs).toHaveLength(3);
   });
 
-  test("lets one job through a minute, whoever asks", async () => {
+  test("lets one probe a minute through when claims run concurrently", async () => {
     await enqueueMany(20, "broken");
     await db.run(openBreaker("broken"));
     await probeIsDue();
@@ -242,7 +243,7 @@ describe("a circuit breaker", () => {
     expect(jobs.map((job) => job.isProbe)).toEqual([true]);
   });
 
-  test("shares the claim of a step with no other type, also where an expired job was in the way", async () => {
+  test("lets no other type into the claim of a step, also when the claim finds an expired job", async () => {
     const expired = await enqueue(ports, newJob({ type: "broken" }));
     await enqueueMany(1, "broken");
     await enqueueMany(3, "other");
@@ -255,7 +256,7 @@ describe("a circuit breaker", () => {
     expect(claimed.hasMore).toBe(true);
   });
 
-  test("of one type is no concern of another", async () => {
+  test("does not hold back other types", async () => {
     await db.run(openBreaker("broken"));
     await enqueueMany(3, "broken");
     await enqueueMany(5, "other");

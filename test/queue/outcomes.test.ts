@@ -1,4 +1,4 @@
-// Whatever a handler returns or throws, its batch is settled, and what is wrong with it is its own job's fault.
+// Whatever a handler returns or throws, its batch is settled, and only its own job fails.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { RetryableError, Snooze } from "../../src/core/errors.ts";
@@ -19,8 +19,8 @@ const nested = (depth: number): object => (depth === 0 ? {} : { in: nested(depth
 
 const outputs: Record<string, { output: () => unknown; says: string }> = {
   nul: { output: () => ({ a: "\0" }), says: '"a" is a text with a NUL character' },
-  "nul in a name": { output: () => ({ "\0": 1 }), says: "a name has a NUL character" },
-  "half a pair": { output: () => ["\ud800"], says: "half a surrogate pair" },
+  "NUL in a name": { output: () => ({ "\0": 1 }), says: "a name has a NUL character" },
+  "half a surrogate pair": { output: () => ["\ud800"], says: "half a surrogate pair" },
   bigint: { output: () => ({ n: 1n }), says: '"n" is a bigint' },
   cycle: { output: () => cycle, says: "circular" },
   "bad toJSON": {
@@ -39,18 +39,18 @@ const outputs: Record<string, { output: () => unknown; says: string }> = {
   large: { output: () => "x".repeat(1024 * 1024), says: "are more than 1048576" },
 };
 const thrown: Record<string, () => unknown> = {
-  "nul and half a pair": () => new Error("a\0b\udc00c"),
-  "an object without a text": () => Object.create(null),
-  "a message that throws": () =>
+  "a NUL and half a surrogate pair": () => new Error("a\0b\udc00c"),
+  "an object without toString": () => Object.create(null),
+  "an error whose message throws": () =>
     Object.defineProperty(new Error(), "message", {
       get() {
         throw new Error("again");
       },
     }),
-  "a long one": () => new Error("é".repeat(100_000)),
-  "a snooze of no time": () => new Snooze(Number.NaN),
-  "an endless wait": () => new RetryableError("late", { retryInSeconds: Number.POSITIVE_INFINITY }),
-  "an endless snooze": () => new Snooze(1e300),
+  "a long message": () => new Error("é".repeat(100_000)),
+  "a snooze of NaN seconds": () => new Snooze(Number.NaN),
+  "an infinite retry time": () => new RetryableError("late", { retryInSeconds: Number.POSITIVE_INFINITY }),
+  "a snooze of 1e300 seconds": () => new Snooze(1e300),
 };
 const which = z.object({ which: z.string() });
 const ports = createTestPorts(counting, [
@@ -87,7 +87,7 @@ async function run(type: string, payload: Record<string, string>) {
   return lookAt(db, id);
 }
 
-describe("an output that cannot be kept is its own job's fault, and the job's alone", () => {
+describe("an output that cannot be stored makes its own job dead, and no other", () => {
   test.each(Object.keys(outputs))("%s", async (which) => {
     for (const type of ["returns", "answers"]) {
       const job = await run(type, { which });
@@ -98,11 +98,11 @@ describe("an output that cannot be kept is its own job's fault, and the job's al
     }
   });
 
-  test("an answer that is none is a failed attempt of its job", async () => {
+  test("a null in a batch handler's answer is a failed attempt of that job", async () => {
     expect(await run("answers", { which: "nothing" })).toMatchObject({ status: "pending", attempts: 1 });
   });
 
-  test("what JSON leaves out is left out: a field or an output that is undefined", async () => {
+  test("an undefined field is left out as in JSON, and an undefined output is null", async () => {
     outputs.holey = { output: () => ({ a: undefined, b: 1 }), says: "" };
     outputs.none = { output: () => undefined, says: "" };
     expect(await run("returns", { which: "holey" })).toMatchObject({ output: { b: 1 } });
@@ -111,11 +111,11 @@ describe("an output that cannot be kept is its own job's fault, and the job's al
   });
 });
 
-describe("an error is kept whatever its text is", () => {
+describe("a handler's error is stored", () => {
   test.each(Object.keys(thrown))("%s", async (which) => {
     const job = await run("throws", { which });
     expect(job.status).toBe("pending");
-    if (which === "an endless snooze") {
+    if (which === "a snooze of 1e300 seconds") {
       expect(job).toMatchObject({ attempts: 0, errors: [] });
       return;
     }
@@ -123,13 +123,13 @@ describe("an error is kept whatever its text is", () => {
     expect(job.errors[0]?.message.length).toBeLessThanOrEqual(4000);
   });
 
-  test("a character that cannot be kept is replaced", async () => {
-    const job = await run("throws", { which: "nul and half a pair" });
+  test("with a replacement for each character that cannot be stored", async () => {
+    const job = await run("throws", { which: "a NUL and half a surrogate pair" });
     expect(job.errors[0]?.message).toBe("a\uFFFDb\uFFFDc");
   });
 });
 
-describe("a row that the database refuses", () => {
+describe("an outcome that the database refuses", () => {
   const refuse = (table: string, check: string) =>
     db.pool.query(`alter table sluice.${table} add constraint refusal check (${check})`);
   const accept = (table: string) =>
@@ -140,14 +140,14 @@ describe("a row that the database refuses", () => {
   });
   const refusals = () => ports.events.filter(({ event }) => event === "outcome refused");
 
-  test("is a failed attempt of its job, and the others of its batch are settled", async () => {
+  test("is a failed attempt of its job, and the rest of the batch is settled", async () => {
     await refuse("output", `output::text not like '%bad%'`);
     const job = await run("echo", { text: "bad" });
     expect(job).toMatchObject({ status: "pending", attempts: 1 });
     expect(job.errors[0]?.message).toMatch(/^its outcome was refused: .*violates check constraint/);
   });
 
-  test("that cannot be settled at all is left to its lease, alone", async () => {
+  test("leaves its job alone to its lease if the failure is refused too", async () => {
     await refuse("output", `output::text not like '%bad%'`);
     await refuse("failed_attempt", "message not like 'its outcome%'");
     const jobs = await Promise.all(
@@ -161,7 +161,7 @@ describe("a row that the database refuses", () => {
     expect(await lookAt(db, jobs[7]?.id ?? "")).toMatchObject({ status: "processing", attempts: 1 });
   });
 
-  test("does not end the drain when it came along with a claim", async () => {
+  test("does not end the drain when a claim carried it", async () => {
     await refuse("output", `output::text not like '%bad%'`);
     await Promise.all(
       Array.from({ length: 30 }, (_, n) =>
@@ -172,7 +172,7 @@ describe("a row that the database refuses", () => {
     expect(report).toMatchObject({ claimed: 30, completed: 29, failed: 1, lost: 0, end: "empty" });
   });
 
-  test("costs a few statements, not one for each job, when all are refused for another reason", async () => {
+  test("costs a bounded number of statements when the database refuses all of them", async () => {
     await refuse("output", "false");
     await refuse("failed_attempt", "false");
     await Promise.all(Array.from({ length: 64 }, (_, n) => enqueue(ports, newJob({ payload: { n } }))));

@@ -1,4 +1,4 @@
-// 100,000 jobs whose leases ran out at once: worked off over some rounds, in calls that are short, while others go on.
+// The leases of 100,000 jobs run out together. Reap rounds handle them in short calls, and other calls do not wait.
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../src/jobs/define.ts";
@@ -14,7 +14,7 @@ const ports = createTestPorts(db, [defineJob("echo", { payload: z.object({}), ru
 const jobs = 100_000;
 const mostPerCall = 2_000 + 99; // the lease that reaches the limit is the last
 
-test("100,000 jobs of leases that ran out come back over rounds, and nobody waits for long", async () => {
+test("100,000 abandoned jobs become pending over several rounds, in bounded calls", async () => {
   await verbs.query(
     "select count(*) from sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[$1::int]))",
     [jobs],
@@ -39,14 +39,14 @@ test("100,000 jobs of leases that ran out come back over rounds, and nobody wait
   expect(await differences(verbs)).toEqual([]);
 });
 
-/** Another queue's job after job, as long as it is asked for: how long each took. */
-async function settleMeanwhile(isAsked: () => boolean): Promise<number[]> {
-  const took: number[] = [];
-  while (isAsked()) {
+/** Enqueues, claims and settles jobs of another queue one by one. Answers with the milliseconds of each. */
+async function settleMeanwhile(isRunning: () => boolean): Promise<number[]> {
+  const durations: number[] = [];
+  while (isRunning()) {
     const beganMs = performance.now();
     await verbs.enqueueOne({ queue: "other" });
     await verbs.settle(await verbs.claim({ queue: "other", limit: 1 }), complete);
-    took.push(performance.now() - beganMs);
+    durations.push(performance.now() - beganMs);
   }
-  return took;
+  return durations;
 }

@@ -1,4 +1,4 @@
-// The reap round: every step bounded, recorded and on its own, and harmless when two reapers meet.
+// The reap round: its steps are bounded, recorded and independent, and two rounds may run concurrently.
 import { beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../src/jobs/define.ts";
@@ -15,7 +15,7 @@ const backoff = { baseSeconds: 3, maxSeconds: 3, jitterSeconds: 0 };
 const ports = createTestPorts(db, [defineJob("echo", { payload: z.object({}), backoff, run: () => {} })]);
 beforeEach(() => emptyQueue(db.pool));
 
-/** Jobs in leases that ran out. */
+/** Makes jobs whose leases have run out. */
 async function abandon(jobs: number, { perLease }: { perLease: number }): Promise<void> {
   await verbs.query("select sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[$1::int]))", [jobs]);
   for (let n = 0; n < jobs; n += perLease) await verbs.claim({ limit: perLease, leaseSeconds: -1 });
@@ -29,7 +29,7 @@ const lastRound = async () =>
     }>("select reason, steps from sluice.round where kind = 'reap'"),
   );
 
-test("a round says what each step did and how long it took", async () => {
+test("a round reports what each step did and how long it took", async () => {
   await abandon(2, { perLease: 1 });
   await runAndRecord(ports, { kind: "reap" }, () => reap(ports));
   const { reason, steps } = await lastRound();
@@ -51,7 +51,7 @@ test("a round says what each step did and how long it took", async () => {
   for (const { ms } of Object.values(steps)) expect(ms).toBeGreaterThanOrEqual(0);
 });
 
-test("a step that fails is recorded with its error, and the others are done", async () => {
+test("a failed step is recorded with its error, and the other steps run", async () => {
   await abandon(1, { perLease: 1 });
   await verbs.query("alter function sluice.reap_expired rename to hidden");
   await expect(runAndRecord(ports, { kind: "reap" }, () => reap(ports))).rejects.toThrow(
@@ -67,7 +67,7 @@ test("a step that fails is recorded with its error, and the others are done", as
   });
 });
 
-test("leases that ran out are worked off call by call, each bounded, with the type's own backoff", async () => {
+test("expired leases are reaped in bounded calls, with the backoff of their type", async () => {
   await abandon(4_500, { perLease: 500 });
   const { steps } = await reap(ports);
   expect(steps.leases?.did).toEqual([2000, 2000, 500].map((returned) => ({ returned, buried: 0 })));
@@ -77,7 +77,7 @@ test("leases that ran out are worked off call by call, each bounded, with the ty
   expect(secondsFromNow(run_at)).toBeLessThan(4);
 });
 
-test("a step that took its time leaves the rest to the next round", async () => {
+test("a slow step leaves the rest to the next round", async () => {
   await abandon(4_500, { perLease: 500 });
   let nowMs = 0;
   const slow = { ...ports, clock: { ...ports.clock, nowMs: () => (nowMs += 4_000) } };
@@ -87,7 +87,7 @@ test("a step that took its time leaves the rest to the next round", async () => 
   expect(await verbs.count("lease")).toBe(0);
 });
 
-test("two reapers at once do everything once", async () => {
+test("two concurrent rounds reap each job once", async () => {
   await abandon(3_000, { perLease: 100 });
   await verbs.enqueue(...times(300, () => ({ expiresAt: new Date(Date.now() - 1000) })));
   const rounds = await Promise.all(times(2, () => reap(ports)));

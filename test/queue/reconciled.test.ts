@@ -1,5 +1,4 @@
-// A reconciled type by the books: a run and the look after it are one attempt, and only an effect that is not there
-// fails it.
+// Reconciled types: a run and the check after it are one attempt, which fails only if the effect is missing.
 import { beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 import { books } from "../../src/core/sql/index.ts";
@@ -42,7 +41,7 @@ async function drainOnce() {
 const enqueueRow = async (row: string) =>
   (await enqueue(ports, newJob({ type: "index", payload: { row }, maxAttempts: 3 }))).id;
 
-test("a healthy type fails nothing and opens no breaker, however many run at once", async () => {
+test("a type that works counts no failures and opens no breaker", async () => {
   const ids = await Promise.all(Array.from({ length: 40 }, (_, n) => enqueueRow(`row ${n}`)));
   await drainOnce();
   await drainOnce();
@@ -55,7 +54,7 @@ test("a healthy type fails nothing and opens no breaker, however many run at onc
   expect((await db.pool.query("select from sluice.breaker")).rowCount).toBe(0);
 });
 
-test("an effect that never comes ends the job after its maximum of runs, and says so", async () => {
+test("a job whose effect never appears is dead after its last run, and its errors say so", async () => {
   const id = await enqueueRow("never");
   for (let round = 0; (await lookAt(db, id)).status === "pending"; round++) {
     expect(round).toBeLessThan(10);
@@ -72,7 +71,7 @@ test("an effect that never comes ends the job after its maximum of runs, and say
   expect(await db.run(books())).toMatchObject([{ failed: 3, dead: 1 }]);
 });
 
-test("an effect that is there at once needs no run", async () => {
+test("a job whose effect is already there completes without a run", async () => {
   seen.rows.add("early");
   const id = await enqueueRow("early");
   await drainOnce();
@@ -80,9 +79,9 @@ test("an effect that is there at once needs no run", async () => {
   expect(seen.runs).toBe(0);
 });
 
-test("a look that fails after the last run ends the job within its attempts", async () => {
+test("a job whose check fails after the last run is dead, with no attempt beyond its maximum", async () => {
   const id = await enqueueRow("never");
-  for (let round = 0; round < 5; round++) await drainOnce(); // three runs, and a look after each but the last
+  for (let round = 0; round < 5; round++) await drainOnce(); // three runs, and a check after each but the last
   seen.isBlind = true;
   await drainOnce();
   expect(await lookAt(db, id)).toMatchObject({ status: "dead", attempts: 3 });

@@ -1,5 +1,5 @@
-// Round trips cost most of the time of a call from the edge. They are counted where they arrive: at Neon's protocol, sent
-// by its own driver.
+// Each operation takes a fixed number of round trips to the database, which cost most of a call's time. They are counted
+// at a proxy that speaks Neon's protocol to Neon's own driver.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
@@ -48,7 +48,7 @@ test.each([
   { waiting: 100, batches: 1 },
   { waiting: 250, batches: 3 },
 ])(
-  "$waiting waiting jobs are drained in $batches batches of one round trip each, and one at the end",
+  "a drain of $waiting jobs takes one round trip for each of $batches batches, and one at the end",
   async ({ waiting, batches }) => {
     await enqueueAll(ports, jobs(waiting));
     const trips = await roundTripsOf(async () => {
@@ -63,7 +63,7 @@ test.each([
 test.each([
   { ends: "that all completed", outcome: { kind: "complete", output: null }, trips: 1 },
   { ends: "of which some failed", outcome: { kind: "retry", message: "jam" }, trips: 2 },
-] as const)("jobs $ends are settled in round trips: $trips", async ({ outcome, trips }) => {
+] as const)("settling jobs $ends takes $trips round trips", async ({ outcome, trips }) => {
   await enqueueAll(ports, jobs(10));
   const request = { queue: "default", types: ["echo"], limit: 10, leaseSeconds: 60 };
   const claimed = await ports.db.run(claim(request));
@@ -72,12 +72,12 @@ test.each([
   expect(await roundTripsOf(() => settleAttempts(ports, ended))).toBe(trips);
 });
 
-describe("over HTTP, what is done to one job", () => {
+describe("over HTTP, on one job", () => {
   const print = definePulledJob("print", { payload: z.object({}) });
   const worker = sluice({ jobs: [print] });
   beforeEach(() => emptyQueue(db.pool));
 
-  /** Counts until the answer is there; what goes on after it is awaited before the next request. */
+  /** Counts the round trips before the response. Work that continues after it ends before the next request. */
   async function send(path: string, body: object) {
     const later: Promise<unknown>[] = [];
     const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
@@ -124,7 +124,7 @@ describe("over HTTP, what is done to one job", () => {
     expect(answer).toMatchObject({ trips: 1, status: 200, body: { job_id: job?.id, status: "cancelled" } });
   });
 
-  test("a replay is one round trip, and one more to check a new payload by its type", async () => {
+  test("a replay is one round trip, and with a new payload two: one reads the job's type", async () => {
     const ids = [await buryJob(), await buryJob()];
     const path = (id = "") => `/v1/admin/dlq/${id}/replay`;
     expect(await send(path(ids[0]), {})).toMatchObject({
@@ -145,14 +145,14 @@ describe("over HTTP, what is done to one job", () => {
     { verb: "fail", fields: { error: "jam" }, type: "lease_lost" },
     { verb: "extend", fields: { lease_seconds: 600 }, type: "lease_lost" },
     { verb: "cancel", fields: {}, type: "conflict" },
-  ])("a $verb that comes too late is refused in one round trip", async ({ verb, fields, type }) => {
+  ])("a $verb of a completed job is refused in one round trip", async ({ verb, fields, type }) => {
     const { job_id, lease } = await claimJob();
     await send(`/v1/jobs/${job_id}/complete`, { lease });
     const answer = await send(`/v1/jobs/${job_id}/${verb}`, { lease, ...fields });
     expect(answer).toMatchObject({ trips: 1, status: 409, body: { type: `urn:sluice:problem:${type}` } });
   });
 
-  test("a job that does not exist is not found in one round trip, and one without an id in none", async () => {
+  test("a job that does not exist takes one round trip, and an invalid id takes none", async () => {
     const { lease } = await claimJob();
     const unknown = "/v1/jobs/01900000-0000-7000-8000-000000000000";
     expect(await send(`${unknown}/complete`, { lease })).toMatchObject({ trips: 1, status: 404 });
@@ -160,7 +160,7 @@ describe("over HTTP, what is done to one job", () => {
     expect(await send("/v1/jobs/none/cancel", {})).toMatchObject({ trips: 0, status: 404 });
   });
 
-  test("settlements of many are one round trip", async () => {
+  test("many settlements are one round trip", async () => {
     const jobs = [await claimJob(), await claimJob()];
     const settlements = jobs.map(({ job_id, lease }) => ({ job_id, lease, outcome: "complete" }));
     expect(await send("/v1/settlements", { settlements })).toMatchObject({ trips: 1, status: 200 });

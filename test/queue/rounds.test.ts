@@ -1,3 +1,4 @@
+// Rounds: the drain round starts the right number of drains, and every round is recorded.
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { claim, openBreaker, pause, resume } from "../../src/core/sql/index.ts";
@@ -32,7 +33,7 @@ beforeEach(async () => {
 });
 
 describe("a drain round", () => {
-  test("starts as many drains as each queue's backlog is worth, and no more than the limit", async () => {
+  test("starts drains for each queue by its backlog, up to the limit", async () => {
     for (const [name, count] of Object.entries({ small: 3, middle: 15, large: 200 })) {
       await Promise.all(Array.from({ length: count }, () => enqueue(ports, newJob({ queue: name }))));
     }
@@ -55,7 +56,7 @@ describe("a drain round", () => {
     expect(started.sort()).toEqual(["large", "large", "large", "middle", "middle", "small"]);
   });
 
-  test("starts none for what no drain may claim", async () => {
+  test("starts no drain for jobs that no drain may claim", async () => {
     await enqueue(ports, newJob({ type: "unknown", queue: "unknown" }));
     await enqueue(ports, newJob({ type: "remote", queue: "remote" }));
     await enqueue(ports, newJob({ queue: "still" }));
@@ -88,17 +89,17 @@ describe("a drain round", () => {
     await enqueue(ports, newJob());
     await runDrainRound(ports, options);
     const { rows } = await db.pool.query(
-      "select claim_ms between 0 and 60000 as known from sluice.round order by id",
+      "select claim_ms between 0 and 60000 as is_plausible from sluice.round order by id",
     );
-    expect(rows).toEqual([{ known: null }, { known: true }]);
+    expect(rows).toEqual([{ is_plausible: null }, { is_plausible: true }]);
   });
 
-  test("with nothing to do is recorded too: it is the sign that the cron lives", async () => {
+  test("is recorded even with nothing to do, to show that the cron runs", async () => {
     await runDrainRound(ports, options);
     expect(await rounds()).toMatchObject([{ kind: "drain", queue: null, claimed: 0, reason: "empty" }]);
   });
 
-  test("fails as a whole when a drain could not be started, after the others ended", async () => {
+  test("fails when a drain could not be started", async () => {
     await enqueue(ports, newJob());
     const drainElsewhere = () => Promise.reject(new Error("no invocation"));
     await expect(runDrainRound(ports, { ...options, drainElsewhere })).rejects.toThrow(
@@ -108,7 +109,7 @@ describe("a drain round", () => {
 });
 
 describe("the other rounds", () => {
-  test("reaping brings back what a dead drain held, and is recorded", async () => {
+  test("a reap round makes the jobs of a dead drain pending again, and is recorded", async () => {
     await enqueue(ports, newJob());
     await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: 0 }));
     expect(await runAndRecord(ports, { kind: "reap" }, () => reap(ports))).toMatchObject({

@@ -1,4 +1,4 @@
-// The watch round on a real Postgres, with notices over real HTTP: who is told of what, how often and in which shape.
+// The watch round on a real Postgres, with notices over real HTTP: who gets which notice, how often and in which format.
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, inject, test } from "vitest";
 import { noticeBody } from "../../src/contract/alarms.ts";
@@ -21,7 +21,7 @@ const ports = createTestPorts(db, []);
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const nextSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const sender = createSender({ allowPrivate: true });
-/** A queue with a job in it is too long. */
+/** The alarm fires when a queue has any job. */
 const tooLong = { queue_length_high: [{ threshold: 0, forRounds: 1 }] };
 let ops: Inbox;
 let other: Inbox;
@@ -65,7 +65,8 @@ const bringForward = () =>
   db.pool.query("update sluice.delivery set next_try_at = now() where state = 'pending'");
 const bodies = async (inbox = ops) =>
   (await inbox.requests()).map(({ body }) => noticeBody.parse(JSON.parse(body)));
-const told = async (inbox = ops) => (await bodies(inbox)).map(({ type, data }) => `${type} ${data.alarm}`);
+const sentAlarms = async (inbox = ops) =>
+  (await bodies(inbox)).map(({ type, data }) => `${type} ${data.alarm}`);
 const canaries = async () =>
   (
     await db.pool.query(
@@ -74,26 +75,26 @@ const canaries = async () =>
   ).rows[0].jobs;
 
 describe("a canary", () => {
-  test("is sent each round, but a stopped drain does not heap them up", async () => {
-    const seen: number[] = [];
+  test("is enqueued each round, but at most three wait when drains have stopped", async () => {
+    const counts: number[] = [];
     for (let round = 0; round < 5; round++) {
       await watchBy();
-      seen.push(await canaries());
+      counts.push(await canaries());
     }
-    expect(seen).toEqual([1, 2, 3, 3, 3]);
+    expect(counts).toEqual([1, 2, 3, 3, 3]);
     await db.run(claim({ queue: "sluice", types: [{ type: "sluice.canary" }], limit: 3, leaseSeconds: 60 }));
     await watchBy();
     expect(await canaries()).toBe(3);
   });
 
-  test("is not sent where nobody watches it", async () => {
+  test("is not enqueued when its alarm is switched off", async () => {
     await watchBy({ rules: alarmRules({ completion_rate_low: [{ isEnabled: false }] }) });
     expect(await canaries()).toBe(0);
   });
 });
 
 describe("a notice", () => {
-  test("says what was seen, the threshold, since when and where to look, signed under each secret", async () => {
+  test("has the value, the threshold, the start and a link, and is signed with each secret", async () => {
     await makeItTooLong();
     await watchBy({ targets: [targetAt(ops, { secrets: [secret, nextSecret] })] });
     const [request, ...more] = await ops.requests(secret);
@@ -122,18 +123,21 @@ describe("a notice", () => {
     expect(ports.events).toMatchObject([{ level: "error", event: "alarm firing" }]);
   });
 
-  test("is sent once for a change, by two watchers at once too, and the resolution once", async () => {
+  test("is sent once for a change and once for its resolution, also by concurrent watchers", async () => {
     await makeItTooLong();
     await Promise.all(Array.from({ length: 5 }, () => watchBy()));
     await watchBy();
-    expect(await told()).toEqual(["alarm.firing queue_length_high"]);
+    expect(await sentAlarms()).toEqual(["alarm.firing queue_length_high"]);
     await makeItEmpty();
     await Promise.all(Array.from({ length: 5 }, () => watchBy()));
     await watchBy();
-    expect(await told()).toEqual(["alarm.firing queue_length_high", "alarm.resolved queue_length_high"]);
+    expect(await sentAlarms()).toEqual([
+      "alarm.firing queue_length_high",
+      "alarm.resolved queue_length_high",
+    ]);
   });
 
-  test("that was sent costs the database no write for as long as nothing changes", async () => {
+  test("is followed by no write to the alarm while nothing changes", async () => {
     await makeItTooLong();
     await watchBy();
     const version = async () => (await db.pool.query("select version from sluice.alarm")).rows;
@@ -142,7 +146,7 @@ describe("a notice", () => {
     expect(await version()).toEqual(before);
   });
 
-  test("that nobody gets is in the log", async () => {
+  test("is written to the log when there is no target", async () => {
     await makeItTooLong();
     await watchBy({ targets: [] });
     expect(ports.events).toMatchObject([
@@ -150,18 +154,18 @@ describe("a notice", () => {
     ]);
   });
 
-  test("is kept back by a silence that somebody set, and sent when that is over", async () => {
+  test("is held back by a silence, and sent when the silence ends", async () => {
     const silence = (until: Date) => db.run(silenceAlarm("me", { alarm: "queue_length_high", until }));
     await silence(new Date(Date.now() + 60_000));
     await makeItTooLong();
     await watchBy();
-    expect(await told()).toEqual([]);
+    expect(await sentAlarms()).toEqual([]);
     await silence(new Date(0));
     await watchBy();
-    expect(await told()).toEqual(["alarm.firing queue_length_high"]);
+    expect(await sentAlarms()).toEqual(["alarm.firing queue_length_high"]);
   });
 
-  test("in Slack's shape has the numbers and the command, escaped", async () => {
+  test("in Slack's format has the numbers and the command, escaped", async () => {
     await makeItTooLong();
     await watchBy({ targets: [targetAt(ops, { format: "slack", secrets: [] })] });
     const [request] = await ops.requests();
@@ -172,7 +176,7 @@ describe("a notice", () => {
     expect(blocks[0].text.text).toContain("/v1/jobs?status=pending&amp;queue=default'`");
   });
 
-  test("in PagerDuty's shape triggers and resolves under one key", async () => {
+  test("in PagerDuty's format triggers and resolves under one key", async () => {
     const targets = [targetAt(ops, { format: "pagerduty", secrets: ["R0UT1NG"] })];
     await makeItTooLong();
     await watchBy({ targets });
@@ -188,7 +192,7 @@ describe("a notice", () => {
 });
 
 describe("a target", () => {
-  test("that is down for a while gets its notices later, each once, in order and under its id", async () => {
+  test("that was down gets its notices later, each once, in order and with the same id", async () => {
     await ops.answer(503);
     await makeItTooLong();
     await watchBy();
@@ -210,7 +214,7 @@ describe("a target", () => {
       expect(headers["webhook-signature"]).toBe(expectedSignature);
   });
 
-  test("says when it wants to be asked again", async () => {
+  test("can set the time of the next try with Retry-After", async () => {
     await ops.answer(429, { retryAfter: 600 });
     await makeItTooLong();
     await watchBy();
@@ -222,7 +226,7 @@ describe("a target", () => {
     ]);
   });
 
-  test("that does not answer holds back no other", async () => {
+  test("that does not answer does not delay other targets", async () => {
     const impatient: Sender = { send: (request) => sender.send({ ...request, timeoutMs: 200 }) };
     await ops.answer(0);
     await makeItTooLong();
@@ -230,17 +234,20 @@ describe("a target", () => {
       sender: impatient,
       targets: [targetAt(ops), targetAt(other, { name: "other" })],
     });
-    expect(await told(other)).toEqual(["alarm.firing queue_length_high"]);
+    expect(await sentAlarms(other)).toEqual(["alarm.firing queue_length_high"]);
   });
 
-  test("that is gone (410) is switched off, the others are told, and with another URL it is on again", async () => {
+  test("that is gone (410) is switched off and reported to the others, and works again with another URL", async () => {
     const targets = [targetAt(ops), targetAt(other, { name: "other" })];
     await ops.answer(410);
     await makeItTooLong();
     await watchBy({ targets });
     await watchBy({ targets });
     expect(await ops.requests()).toHaveLength(1);
-    expect(await told(other)).toEqual(["alarm.firing queue_length_high", "alarm.firing target_failing"]);
+    expect(await sentAlarms(other)).toEqual([
+      "alarm.firing queue_length_high",
+      "alarm.firing target_failing",
+    ]);
     expect((await bodies(other))[1]?.data.summary).toContain("ops answered 410 and is switched off");
     expect(ports.events).toContainEqual({
       level: "error",
@@ -249,11 +256,11 @@ describe("a target", () => {
     });
     const moved = openInbox(inject("receiverUrl"), "moved");
     await watchBy({ targets: [targetAt(moved), targetAt(other, { name: "other" })] });
-    expect(await told(moved)).toContain("alarm.firing queue_length_high");
-    expect(await told(other)).toContain("alarm.resolved target_failing");
+    expect(await sentAlarms(moved)).toContain("alarm.firing queue_length_high");
+    expect(await sentAlarms(other)).toContain("alarm.resolved target_failing");
   });
 
-  test("that fails for long is an alarm for the others", async () => {
+  test("that keeps failing raises an alarm at the other targets", async () => {
     const targets = [targetAt(ops), targetAt(other, { name: "other" })];
     await ops.answer(500);
     await makeItTooLong();
@@ -262,26 +269,29 @@ describe("a target", () => {
       "update sluice.alarm_target set failing_since = now() - interval '16 min' where name = 'ops'",
     );
     await watchBy({ targets });
-    expect(await told(other)).toEqual(["alarm.firing queue_length_high", "alarm.firing target_failing"]);
+    expect(await sentAlarms(other)).toEqual([
+      "alarm.firing queue_length_high",
+      "alarm.firing target_failing",
+    ]);
   });
 });
 
-describe("a watcher that dies", () => {
-  test("between raising and delivering loses no notice: the next round delivers it, once", async () => {
+describe("a watch round", () => {
+  test("that dies before it delivers loses no notice: a later round delivers it once", async () => {
     const dying: Sender = { send: () => Promise.withResolvers<never>().promise };
     await makeItTooLong();
     void watchBy({ sender: dying }); // never ends
     const claimed = async () => (await db.pool.query("select tries from sluice.delivery")).rows;
     await expect.poll(claimed).toEqual([{ tries: 1 }]);
     await watchBy();
-    expect(await told()).toEqual([]); // it may yet be alive
+    expect(await sentAlarms()).toEqual([]); // the first round may still be alive
     await bringForward();
     await watchBy();
     await watchBy();
-    expect(await told()).toEqual(["alarm.firing queue_length_high"]);
+    expect(await sentAlarms()).toEqual(["alarm.firing queue_length_high"]);
   });
 
-  test("a round whose canary cannot be sent still raises and delivers, and fails at its end", async () => {
+  test("that cannot enqueue its canary still raises and delivers, and then fails", async () => {
     await makeItTooLong();
     const broken = {
       ...ports,
@@ -295,11 +305,11 @@ describe("a watcher that dies", () => {
     const rules: AlarmRule[] = alarmRules(tooLong);
     const options = { rules, targets: [targetAt(ops)], sender, deployment, plan: "free" } as const;
     await expect(watch(broken, options)).rejects.toThrow("1 of the watch round's steps failed");
-    expect(await told()).toEqual(["alarm.firing queue_length_high"]);
+    expect(await sentAlarms()).toEqual(["alarm.firing queue_length_high"]);
   });
 });
 
-test("leases that ran out and are not reaped are an overdue round", async () => {
+test("expired leases that nobody reaps raise round_overdue", async () => {
   await enqueue(ports, newJob());
   await db.run(claim({ queue: "default", types: [{ type: "echo" }], limit: 1, leaseSeconds: -600 }));
   await watchBy({ rules: alarmRules({ round_overdue: [{ forRounds: 1 }] }) });
@@ -310,7 +320,7 @@ test("leases that ran out and are not reaped are an overdue round", async () => 
   });
 });
 
-test("a state that the reaper's inspection finds impossible is told of, and so is its repair", async () => {
+test("an impossible state that the inspection finds raises an alarm, and its repair resolves it", async () => {
   const { id } = await enqueue(ports, newJob());
   const rules = alarmRules({ books_unbalanced: [{ forRounds: 1 }] });
   const round = async () => {
@@ -318,7 +328,7 @@ test("a state that the reaper's inspection finds impossible is told of, and so i
     await watchBy({ rules });
   };
   await round();
-  expect(await told()).toEqual([]);
+  expect(await sentAlarms()).toEqual([]);
   await db.pool.query(
     "insert into sluice.scheduled (run_at, id, lane) select now() + interval '1 h', id, lane from sluice.ready where id = $1",
     [id],
@@ -334,24 +344,24 @@ test("a state that the reaper's inspection finds impossible is told of, and so i
   });
   await db.pool.query("delete from sluice.scheduled");
   await round();
-  expect(await told()).toEqual(["alarm.firing books_unbalanced", "alarm.resolved books_unbalanced"]);
+  expect(await sentAlarms()).toEqual(["alarm.firing books_unbalanced", "alarm.resolved books_unbalanced"]);
 });
 
-describe("a queue that grows", () => {
+describe("queue_growing", () => {
   const delayed = () =>
     db.pool.query(
       "select count(*) from sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[1100]), delay_seconds => 80000)",
     );
   const watchGrowth = () => watchBy({ rules: alarmRules({ queue_growing: [{ forRounds: 1 }] }) });
 
-  test("does so by jobs that are due: 1,100 that are put off and a single due one are no growth", async () => {
+  test("does not fire for 1,100 scheduled jobs and one due job", async () => {
     await delayed();
     await enqueue(ports, newJob());
     await watchGrowth();
-    expect(await told()).toEqual([]);
+    expect(await sentAlarms()).toEqual([]);
   });
 
-  test("does so by delayed jobs too once their time has come and a claim has seen it", async () => {
+  test("fires for 1,100 delayed jobs once they are due and a claim has made them ready", async () => {
     await delayed();
     await db.pool.query("update sluice.scheduled set run_at = now()");
     await db.run(claim({ queue: "other", types: [{ type: "echo" }], limit: 1000, leaseSeconds: 60 }));

@@ -1,4 +1,4 @@
-// settle_one: a puller settles one job, and the answer shows that job.
+// Settling one job: a puller sends one outcome, and the answer shows that job.
 import { beforeEach, expect, test } from "vitest";
 import type { Outcome } from "../../src/core/job.ts";
 import { settleOne } from "../../src/core/sql/index.ts";

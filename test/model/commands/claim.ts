@@ -1,4 +1,4 @@
-// claim: which jobs it may choose, and how many it has to find.
+// The claim command: it checks which jobs a claim may take, and how many it must find.
 import { deepStrictEqual, ok } from "node:assert/strict";
 import fc from "fast-check";
 import { claim } from "../../../src/core/sql/index.ts";
@@ -25,21 +25,21 @@ export async function claimSome(
   const leaseSeconds = wanted.leaseTicks * tickSeconds;
   const batch = await db.run(claim({ queue, types: wanted.types, limit: wanted.limit, leaseSeconds }));
   const claimed = batch.jobs.map((job) => {
-    const known = claimable.find(({ id }) => id === job.id);
-    ok(known, "a job was claimed that is not to be claimed");
-    ok(known.expiresAt > model.now, "an expired job was claimed");
-    deepStrictEqual([job.attempt, job.abandonments], [known.attempts + 1, known.abandonments]);
-    return { known, leaseKey: job.leaseKey };
+    const modelJob = claimable.find(({ id }) => id === job.id);
+    ok(modelJob, "a job was claimed that must not be");
+    ok(modelJob.expiresAt > model.now, "an expired job was claimed");
+    deepStrictEqual([job.attempt, job.abandonments], [modelJob.attempts + 1, modelJob.abandonments]);
+    return { modelJob, leaseKey: job.leaseKey };
   });
-  const refused = await refusedIn(claimable, model, db);
-  checkChoice({ claimed: claimed.map(({ known }) => known), refused }, claimable, wanted.limit);
-  for (const { known, leaseKey } of claimed) model.lease(known, { leaseKey, ticks: wanted.leaseTicks });
+  const refused = await findRefused(claimable, model, db);
+  checkChoice({ claimed: claimed.map(({ modelJob }) => modelJob), refused }, claimable, wanted.limit);
+  for (const { modelJob, leaseKey } of claimed) model.lease(modelJob, { leaseKey, ticks: wanted.leaseTicks });
   for (const job of refused) model.bury(job, "expired");
   return claimed.length + refused.length;
 }
 
-/** A claim that meets an expired job buries it: which ones it met, only the table tells. */
-async function refusedIn(claimable: ModelJob[], model: QueueModel, db: TestDatabase): Promise<ModelJob[]> {
+/** A claim buries the expired jobs that it finds. Only the table shows which ones it found. */
+async function findRefused(claimable: ModelJob[], model: QueueModel, db: TestDatabase): Promise<ModelJob[]> {
   const expired = claimable.filter((job) => job.expiresAt <= model.now);
   if (expired.length === 0) return [];
   const { rows } = await db.pool.query("select id from sluice.closed where id = any($1)", [
@@ -49,8 +49,8 @@ async function refusedIn(claimable: ModelJob[], model: QueueModel, db: TestDatab
 }
 
 /**
- * As many as wanted if there are as many, best priority first; isolated jobs come in a group of one type, or alone. Where all
- * that were met had expired, the claim goes on to the next, so that these come on top.
+ * A claim takes as many jobs as wanted if there are enough, highest priority first. Isolated jobs come in a group of one
+ * type, or alone. If all jobs that it finds have expired, the claim continues, so expired jobs come on top of the limit.
  */
 function checkChoice(
   { claimed, refused }: { claimed: ModelJob[]; refused: ModelJob[] },
@@ -61,22 +61,22 @@ function checkChoice(
   const certain = claimable.filter((job) => !job.isLate);
   ok(claimed.length <= wanted, "more than wanted");
   if (claimed.some(isIsolated)) {
-    ok(claimed.every(isIsolated), "an isolated job in company");
+    ok(claimed.every(isIsolated), "an isolated job together with others");
     deepStrictEqual(new Set(claimed.map(({ type }) => type)).size, 1, "isolated jobs of two types");
     if (claimed.some((job) => job.abandonments > 2))
-      deepStrictEqual(claimed.length, 1, "not alone the third time");
+      deepStrictEqual(claimed.length, 1, "not alone after the third abandonment");
   } else if (claimed.length === 0)
     ok(
       certain.every((job) => refused.includes(job)),
-      "a good job was passed over",
+      "a claimable job was missed",
     );
   else if (certain.some(isIsolated)) ok(taken.length > 0, "nothing found");
-  else ok(taken.length >= Math.min(wanted, certain.length), "less than there is");
+  else ok(taken.length >= Math.min(wanted, certain.length), "fewer than there are");
   if (claimable.some(isIsolated)) return;
   const left = certain.filter((job) => !taken.includes(job));
   const lowest = Math.min(...taken.map(({ type }) => priorities[type] ?? 0));
   ok(
     left.every(({ type }) => (priorities[type] ?? 0) <= lowest),
-    "a better priority was left",
+    "a higher priority was left",
   );
 }

@@ -1,5 +1,4 @@
-// A command of the model test does one thing to Postgres and to the model; after it, all that is to be seen of both is
-// compared.
+// A command of the model test does one thing to Postgres and to the model, and then compares them.
 import fc from "fast-check";
 import type pg from "pg";
 import type { TestDatabase } from "../../support/test-database.ts";
@@ -14,7 +13,7 @@ export interface Real {
 
 export const types = Object.keys(priorities);
 export const queue = "default";
-/** Picks one of whatever there is when the command runs. */
+/** Picks one of the jobs, claims or transactions that exist when the command runs. */
 export const anyPick = fc.nat({ max: 1000 });
 
 type Run = (model: QueueModel, real: Real) => Promise<unknown>;

@@ -1,29 +1,29 @@
-// What producers do: enqueue, with keys, and in transactions that stay open, are committed late or rolled back.
+// Commands of producers: enqueue, with keys, and in transactions that stay open, are committed late or rolled back.
 import { deepStrictEqual, ok, rejects } from "node:assert/strict";
 import fc from "fast-check";
 import type { NewJob } from "../../../src/core/job.ts";
 import { enqueue } from "../../../src/core/sql/index.ts";
 import { runOn } from "../gate/gate-sql.ts";
-import { type Asked, priorities, tickSeconds } from "../queue-model.ts";
+import { type JobRequest, priorities, tickSeconds } from "../queue-model.ts";
 import { anyPick, command, types } from "./command.ts";
 
 const maxOpen = 3;
-const anyAsked: fc.Arbitrary<Asked> = fc.record({
+const anyRequest: fc.Arbitrary<JobRequest> = fc.record({
   type: fc.constantFrom(...types),
   delayTicks: fc.constantFrom(0, 0, 0, 1, 2),
   expiryTicks: fc.constantFrom(null, null, null, 1, 3, 300),
   maxAttempts: fc.integer({ min: 1, max: 3 }),
 });
 
-export const enqueues = anyAsked.map((asked) =>
-  command(`enqueue ${JSON.stringify(asked)}`, async (model, { db }) => {
-    const [job] = await db.run(enqueue([newJob(asked)]));
+export const enqueues = anyRequest.map((request) =>
+  command(`enqueue ${JSON.stringify(request)}`, async (model, { db }) => {
+    const [job] = await db.run(enqueue([newJob(request)]));
     ok(job);
-    model.add(job.id, asked);
+    model.add(job.id, request);
   }),
 );
 
-/** A key stands for one request; with another type it is another request, and the whole batch is refused. */
+/** A key belongs to one request. With another type it is another request, and the whole batch is refused. */
 export const keyedBatches = fc
   .array(
     fc.record({ key: fc.constantFrom("k0", "k1", "k2", "k3"), type: fc.constantFrom("a", "a", "a", "b") }),
@@ -34,9 +34,14 @@ export const keyedBatches = fc
   )
   .map((batch) =>
     command(`enqueue with keys ${JSON.stringify(batch)}`, async (model, { db }) => {
-      const asked = (type: string): Asked => ({ type, delayTicks: 0, expiryTicks: null, maxAttempts: 2 });
+      const requestOf = (type: string): JobRequest => ({
+        type,
+        delayTicks: 0,
+        expiryTicks: null,
+        maxAttempts: 2,
+      });
       const statement = enqueue(
-        batch.map(({ key, type }) => ({ ...newJob(asked(type)), idempotencyKey: key })),
+        batch.map(({ key, type }) => ({ ...newJob(requestOf(type)), idempotencyKey: key })),
       );
       const typeOf = new Map([...model.keys].map(([key, id]) => [key, model.jobs.get(id)?.type]));
       for (const { key, type } of batch) if (!typeOf.has(key)) typeOf.set(key, type);
@@ -50,13 +55,13 @@ export const keyedBatches = fc
         const status = model.jobs.get(owner ?? "")?.status ?? "pending";
         deepStrictEqual([job.deduplicated, job.status], [owner !== undefined, status]);
         if (owner !== undefined) deepStrictEqual(job.id, owner);
-        else model.add(job.id, asked(type));
+        else model.add(job.id, requestOf(type));
         model.keys.set(key, job.id);
       }
     }),
   );
 
-export const opens = fc.array(anyAsked, { minLength: 1, maxLength: 2 }).map((batch) =>
+export const opens = fc.array(anyRequest, { minLength: 1, maxLength: 2 }).map((batch) =>
   command(
     `enqueue in an open transaction ${JSON.stringify(batch)}`,
     async (model, { db, sessions }) => {
@@ -64,7 +69,7 @@ export const opens = fc.array(anyAsked, { minLength: 1, maxLength: 2 }).map((bat
       sessions.push(client);
       await client.query("begin");
       const jobs = await runOn(client, enqueue(batch.map(newJob)));
-      model.open.push(jobs.map(({ id }, index) => ({ id, asked: batch[index] as Asked })));
+      model.open.push(jobs.map(({ id }, index) => ({ id, request: batch[index] as JobRequest })));
     },
     (model) => model.open.length < maxOpen,
   ),
@@ -79,13 +84,14 @@ export const closes = fc.tuple(anyPick, fc.constantFrom("commit", "commit", "rol
       const [jobs] = model.open.splice(index, 1);
       await client?.query(end);
       client?.release();
-      if (end === "commit") for (const { id, asked } of jobs ?? []) model.add(id, asked, { isLate: true });
+      if (end === "commit")
+        for (const { id, request } of jobs ?? []) model.add(id, request, { isLate: true });
     },
     (model) => model.open.length > 0,
   ),
 );
 
-function newJob({ type, delayTicks, expiryTicks, maxAttempts }: Asked): NewJob {
+function newJob({ type, delayTicks, expiryTicks, maxAttempts }: JobRequest): NewJob {
   return {
     type,
     payload: {},

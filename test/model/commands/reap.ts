@@ -1,4 +1,4 @@
-// What time does, and the reaper after it: leases and expiries that run out, cursors, the ledger.
+// Commands of time and the reaper: time passes, leases and expired jobs are reaped, cursors advance, entries are folded.
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { advanceCursors, foldLedger, reapExpired, reapLeases } from "../../../src/core/sql/index.ts";
@@ -12,12 +12,12 @@ export const timePasses = fc
   .integer({ min: 1, max: 4 })
   .map((ticks) => command(`${ticks} ticks pass`, (model, { db }) => passTime(model, db, ticks)));
 
-/** The world is moved into the past. The cursor of `scheduled` assumes that nothing is, so it starts again. */
+/** Moves all times into the past. The cursor of `scheduled` does not expect that, so it is reset. */
 export async function passTime(model: QueueModel, db: TestDatabase, ticks: number): Promise<void> {
   const passed = `interval '${ticks * tickSeconds} seconds'`;
   await db.pool.query(`
     update sluice.scheduled set run_at = run_at - ${passed};
-    -- the view looks for leases of the last hour only: the reaper is never later than that
+    -- the view only shows leases of the last hour, as the reaper is never later than that
     update sluice.lease set deadline = greatest(deadline - ${passed}, now() - interval '59 minutes');
     update sluice.expiry set expires_at = expires_at - ${passed};
     update sluice.job set expires_at = expires_at - ${passed} where expires_at is not null;

@@ -1,4 +1,4 @@
-// What a worker does with what it holds, and a stale one with what it no longer holds: settle, extend.
+// Commands of workers, with live leases and with lost ones: settle, extend.
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import type { Outcome } from "../../../src/core/job.ts";
@@ -32,10 +32,10 @@ export const settles = fc
         });
         const answers = await db.run(settle(settlements));
         for (const [index, { job, outcome }] of settlements.entries()) {
-          const known = model.jobs.get(job.id);
+          const modelJob = model.jobs.get(job.id);
           const applied = model.holds(job);
-          if (known && applied) model.settle(known, outcome);
-          const status = applied ? known?.status : null;
+          if (modelJob && applied) model.settle(modelJob, outcome);
+          const status = applied ? modelJob?.status : null;
           deepStrictEqual(answers[index], { id: job.id, status, applied });
         }
       },
@@ -57,9 +57,9 @@ export const extensions = fc
         const keys = [...picked].map((job) => job.leaseKey);
         const jobs = isWhole ? model.claims.filter((job) => keys.includes(job.leaseKey)) : [...picked];
         const extended = await db.run(extend(jobs, { seconds: ticks * tickSeconds }));
-        const held = jobs.filter((job) => model.holds(job)).map(({ id }) => id);
-        deepStrictEqual(extended.map(({ id }) => id).sort(), held.sort());
-        for (const id of held) {
+        const live = jobs.filter((job) => model.holds(job)).map(({ id }) => id);
+        deepStrictEqual(extended.map(({ id }) => id).sort(), live.sort());
+        for (const id of live) {
           const job = model.jobs.get(id);
           if (job) job.deadline = Math.max(job.deadline, model.now + ticks);
         }
@@ -68,9 +68,9 @@ export const extensions = fc
     ),
   );
 
-/** Of the claims that hold, or of all there ever were. */
+/** Picks one of the claims with a live lease, or one of all claims ever made. */
 function pickClaim(model: QueueModel, { pick, isFresh }: { pick: number; isFresh: boolean }) {
-  const held = isFresh ? model.claims.filter((job) => model.holds(job)) : [];
-  const from = held.length > 0 ? held : model.claims;
+  const live = isFresh ? model.claims.filter((job) => model.holds(job)) : [];
+  const from = live.length > 0 ? live : model.claims;
   return from[pick % from.length];
 }

@@ -1,4 +1,4 @@
-// What people do: cancel, replay, discard, pause, resume.
+// Commands of operators: cancel, replay, discard, pause, resume.
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { cancel, discard, pause, replay, resume } from "../../../src/core/sql/index.ts";

@@ -1,4 +1,4 @@
-// Who takes part in the gate. Each does one thing and says for how many milliseconds it rests before the next.
+// The actors of the gate. Each call does one thing and answers with the milliseconds to wait before the next call.
 import { setTimeout as wait } from "node:timers/promises";
 import type pg from "pg";
 import type { NewJob } from "../../../src/core/job.ts";
@@ -19,7 +19,7 @@ const restMs = { enqueuer: 5, ticker: 15, reaper: 80, operator: 40, folder: 50, 
 
 export const gateTypes = ["a", "b"] as const;
 
-/** A transaction that enqueues now and again while it stays open. */
+/** Opens a transaction and enqueues several times while it stays open. */
 const enqueuer: Actor = async (gate, random) => {
   const openMs = shortestOpenMs * (gate.load.openMs / shortestOpenMs) ** random.next();
   const calls = random.int(1, 4);
@@ -74,7 +74,7 @@ const ticker: Actor = async (gate, random) => {
   return random.int(1, restMs.ticker);
 };
 
-/** Lets leases run out, those of the living too, brings their jobs back, and shortens the longest waits. */
+/** Makes leases run out, also of workers that are alive, reaps them, and shortens the longest waits. */
 const reaper: Actor = async (gate, random) => {
   const keys = gate.abandoned.map((job) => job.leaseKey);
   await expireLeases(gate.pool, { keys, share: 0.02 });
@@ -105,7 +105,7 @@ const folder: Actor = async (gate, random) => {
   return restMs.folder;
 };
 
-/** The books and the rows, seen in one snapshot. */
+/** Compares the books with the rows in one snapshot. */
 export const checker: Actor = async (gate) => {
   const { rows } = await gate.pool.query(`
     select *

@@ -1,4 +1,4 @@
-// The gate's claimer: claims, and settles in every way there is, twice and too late included.
+// The gate's claimer: it claims, and settles in every way, also twice and too late.
 import {
   type ClaimedJob,
   generationOf,
@@ -16,28 +16,28 @@ import { inTransaction, runOn } from "./gate-sql.ts";
 const rollbackShare = 0.1;
 const abandonedShare = 0.03;
 const repeatedShare = 0.15;
-const ridingShare = 0.3;
-/** Of batches that are completed as a whole: the engine moves them in another way. */
-const wellShare = 0.3;
+const withNextClaimShare = 0.3;
+/** The share of batches whose jobs all complete: the engine settles such leases in a different way. */
+const completedShare = 0.3;
 const complete: Outcome = { kind: "complete", output: null };
 const leaseSeconds = 60;
 const idleMs = 5;
 
 export async function claimAndSettle(gate: Gate, random: SeededRandom): Promise<number> {
-  const riders = gate.riders.pop() ?? [];
+  const carried = gate.settleWithNextClaim.pop() ?? [];
   const limit = random.int(1, 60);
-  const wanted = claim({ queue: "default", types: gateTypes, limit, leaseSeconds }, riders);
+  const wanted = claim({ queue: "default", types: gateTypes, limit, leaseSeconds }, carried);
   if (random.isLikely(rollbackShare)) {
-    gate.riders.push(riders);
+    gate.settleWithNextClaim.push(carried);
     await inTransaction(gate.pool, { isCommitted: false }, async (client) => {
       const { jobs } = await runOn(client, wanted);
       await runOn(client, settle(jobs.map((job) => ({ job, outcome: outcomeOf(random) }))));
     });
     return idleMs;
   }
-  const stale = staleOf(gate, riders);
+  const stale = staleOf(gate, carried);
   const { jobs, settled } = await runOn(gate.pool, wanted);
-  note(gate, riders, { stale, settled });
+  note(gate, carried, { stale, settled });
   for (const job of jobs) remember(gate, job);
   await settleSome(gate, random, jobs);
   return jobs.length > 0 ? 0 : idleMs;
@@ -49,20 +49,23 @@ function remember(gate: Gate, job: ClaimedJob): void {
 }
 
 async function settleSome(gate: Gate, random: SeededRandom, jobs: readonly ClaimedJob[]): Promise<void> {
-  const kept = jobs.filter(() => !random.isLikely(abandonedShare));
-  gate.abandoned.push(...jobs.filter((job) => !kept.includes(job)));
-  const allIsWell = random.isLikely(wellShare);
-  const settlements = kept.map((job) => ({ job, outcome: allIsWell ? complete : outcomeOf(random) }));
-  if (random.isLikely(ridingShare)) {
-    gate.riders.push([...settlements, ...tooLate(gate, random)]);
+  const jobsToSettle = jobs.filter(() => !random.isLikely(abandonedShare));
+  gate.abandoned.push(...jobs.filter((job) => !jobsToSettle.includes(job)));
+  const isCompleted = random.isLikely(completedShare);
+  const settlements = jobsToSettle.map((job) => ({
+    job,
+    outcome: isCompleted ? complete : outcomeOf(random),
+  }));
+  if (random.isLikely(withNextClaimShare)) {
+    gate.settleWithNextClaim.push([...settlements, ...tooLate(gate, random)]);
     return;
   }
   if (!random.isLikely(repeatedShare)) {
     await settleAndNote(gate, [...settlements, ...tooLate(gate, random)]);
     return;
   }
-  // While the same settlements arrive twice, a heartbeat splits the lease under both.
-  const some = kept.filter(() => random.isLikely(0.5));
+  // While the same settlements arrive twice, an extend splits their lease.
+  const some = jobsToSettle.filter(() => random.isLikely(0.5));
   await Promise.all([
     runOn(gate.pool, extend(some, { seconds: leaseSeconds })),
     settleAndNote(gate, settlements),
@@ -71,7 +74,7 @@ async function settleSome(gate: Gate, random: SeededRandom, jobs: readonly Claim
   await settleStale(gate, settlements);
 }
 
-/** Settlements of jobs that somebody else has claimed since. */
+/** Settlements of abandoned jobs that another claimer has claimed since. */
 function tooLate(gate: Gate, random: SeededRandom): Settlement[] {
   const stale = gate.abandoned.filter((job) => isTooLate(gate, job));
   for (const job of stale) gate.abandoned.splice(gate.abandoned.indexOf(job), 1);
@@ -89,7 +92,7 @@ async function settleAndNote(gate: Gate, settlements: readonly Settlement[]): Pr
   note(gate, settlements, { stale, settled });
 }
 
-/** As known before they are sent. */
+/** Call this before sending: a job may be claimed again meanwhile. */
 function staleOf(gate: Gate, settlements: readonly Settlement[]): boolean[] {
   return settlements.map(({ job }) => isTooLate(gate, job));
 }

@@ -1,4 +1,4 @@
-// The end of the gate: time is forced forward until nothing more can be claimed, and then every job is counted.
+// The end of the gate: time moves forward until nothing more can be claimed, and then every job is counted.
 import { claim, reapLeases, settle } from "../../../src/core/sql/index.ts";
 import { createRandom } from "../../support/seeded-random.ts";
 import type { Gate } from "./gate.ts";
@@ -7,19 +7,19 @@ import { runOn } from "./gate-sql.ts";
 import { bringForward, expireLeases } from "./gate-time.ts";
 
 export interface GateCount {
-  /** Committed, and neither completed nor closed: no claim finds them. */
+  /** Jobs that were committed and are neither completed nor closed: no claim finds them. */
   lost: number;
-  /** Ended in two places, or completed twice. */
+  /** Jobs that ended in two tables, or were completed twice. */
   duplicated: number;
-  /** There although their transaction was rolled back. */
+  /** Jobs that exist although their transaction was rolled back. */
   phantom: number;
   /** Settlements that were applied more than once. */
   appliedTwice: number;
-  /** Completed by the answers, and not by the table; or the other way round. */
+  /** Jobs that are completed by the answers but not in the table, or the reverse. */
   misreported: number;
 }
 
-/** Gaps close in the tick after their owner's end: this many rounds without a job, and the rest is lost. */
+/** A gap closes at the advance after its transaction ends. After this many rounds without a job, the rest is lost. */
 const idleRounds = 5;
 const batch = 500;
 

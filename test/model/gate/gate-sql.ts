@@ -1,4 +1,4 @@
-// Statements on a connection of one's own, and transactions that end as they are told.
+// Runs statements on a given connection, and transactions that are committed or rolled back on request.
 import type pg from "pg";
 import { compile, type Statement } from "../../../src/core/sql/statement.ts";
 

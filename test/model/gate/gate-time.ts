@@ -1,8 +1,8 @@
-// Time forced forward while others are at work, within the engine's own rules: nobody is waited for, and what is
-// written to `scheduled` takes its time from the clock after the statement has its lock.
+// Moves time forward while other actors run, by the engine's own rules: it waits for no lock, and a row of `scheduled`
+// gets its time from the clock after the statement has locked it.
 import type pg from "pg";
 
-/** What is to run in more than `atLeast` runs now. */
+/** Makes jobs due now that are due later than in `atLeast`. */
 export async function bringForward(pool: pg.Pool, atLeast = "0 seconds"): Promise<void> {
   await pool.query(
     `update sluice.scheduled set run_at = clock_timestamp()
@@ -12,7 +12,7 @@ export async function bringForward(pool: pg.Pool, atLeast = "0 seconds"): Promis
   );
 }
 
-/** These leases, and of all others the given share, run out now. */
+/** Makes these leases run out now, and the given share of all others. */
 export async function expireLeases(
   pool: pg.Pool,
   { keys = [], share }: { keys?: readonly string[]; share: number },

@@ -1,5 +1,5 @@
-// The gate: everything that the engine promises, under everything that may happen at once. A load of producers with
-// open transactions, claimers, settlers, reapers and tickers; then all is driven to its end and counted.
+// The gate: a stress test of all that the engine promises. Producers with open transactions, claimers, settlers, reapers
+// and cursor advances run concurrently. Then all jobs are run to their end and counted.
 import { setTimeout as wait } from "node:timers/promises";
 import type pg from "pg";
 import type { Settlement } from "../../../src/core/job.ts";
@@ -11,15 +11,15 @@ export interface GateLoad {
   seed: number;
   /** The load ends when this many jobs are committed. */
   jobs: number;
-  /** How long a producer's transaction stays open, at most. */
+  /** The longest time that a producer's transaction stays open. */
   openMs: number;
-  /** Jobs in one call of enqueue_many or enqueue_jobs, at most. */
+  /** The most jobs in one call of enqueue_many or enqueue_jobs. */
   jobsPerCall: number;
-  /** Pairs of a type and a priority: fewer of them see more traffic each. */
+  /** The number of pairs of type and priority: with fewer, each has more jobs. */
   lanes: number;
 }
 
-/** What is known from outside: what was committed, what was asked for, and what was answered. */
+/** What the actors know from outside: what they committed, what they sent, and what was answered. */
 export interface Gate {
   readonly pool: pg.Pool;
   readonly load: GateLoad;
@@ -31,10 +31,10 @@ export interface Gate {
   readonly completed: Map<string, number>;
   /** The newest generation under which a job was claimed. */
   readonly generations: Map<string, bigint>;
-  /** Claimed and left alone; settled too late once somebody else has claimed the job. */
+  /** Jobs that were claimed and not settled. They are settled too late, once another claimer has them. */
   readonly abandoned: { id: string; leaseKey: string }[];
-  /** Settlements that go along with somebody's next claim. */
-  readonly riders: Settlement[][];
+  /** Settlements that the next claim carries. */
+  readonly settleWithNextClaim: Settlement[][];
   readonly stale: { sent: number; applied: number };
   readonly checks: { made: number; unbalanced: unknown[] };
   readonly ticks: { committed: number; rolledBack: number };
@@ -72,7 +72,7 @@ export async function runGate(pool: pg.Pool, load: GateLoad): Promise<GateReport
     completed: new Map(),
     generations: new Map(),
     abandoned: [],
-    riders: [],
+    settleWithNextClaim: [],
     stale: { sent: 0, applied: 0 },
     checks: { made: 0, unbalanced: [] },
     ticks: { committed: 0, rolledBack: 0 },
@@ -111,7 +111,7 @@ async function repeat(
       if (gate.committed.size >= gate.load.jobs) gate.isOver = true;
     }
   } catch (error) {
-    gate.isOver = true; // nobody goes on for a load that has failed already
+    gate.isOver = true; // the other actors stop too
     throw error;
   }
 }
