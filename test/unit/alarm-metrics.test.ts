@@ -1,10 +1,11 @@
+// The metrics of alarms: how many fire, and the state of each target.
 import { expect, test } from "vitest";
 import { alarmFamilies } from "../../src/core/metrics/alarm-metrics.ts";
 import { toText } from "../../src/core/metrics/prometheus-text.ts";
 import { firing } from "../support/alarms.ts";
 import { parseMetrics } from "../support/prometheus-lint.ts";
 
-test("the metrics say how many alarms of each name fire, and how each target fares", () => {
+test("the metrics count the firing alarms of each name, and show the failing targets and pending deliveries", () => {
   const states = [firing, { ...firing, jobType: "b" }, { ...firing, jobType: "c", phase: "ok" as const }];
   const targets = [
     { name: "ops", goneSince: null, failingSince: null, pending: 0 },

@@ -1,3 +1,4 @@
+// The alarm rules: which alarms a snapshot raises by default and with rules from the settings, and their summaries.
 import { describe, expect, test } from "vitest";
 import type { ActiveHours } from "../../src/core/alarms/active-hours.ts";
 import type { AlarmName, TargetHealth } from "../../src/core/alarms/alarm.ts";
@@ -24,7 +25,7 @@ function look({ seen = {}, overrides = {}, targets = [] }: Looked) {
   return observe({ snapshot: snapshotOf({ minutes: beat, ...seen }), targets }, alarmRules(overrides));
 }
 
-/** What is bad, as "alarm queue/type". */
+/** The alarms that the snapshot raises, as "alarm queue/type". */
 function bad(looked: Looked): string[] {
   return look(looked)
     .filter(({ isBad }) => isBad)
@@ -42,7 +43,7 @@ function reapRound(steps: Snapshot["recentRounds"][number]["steps"]): Snapshot["
 }
 
 describe("by default", () => {
-  test("a place that works raises nothing, however idle it is", () => {
+  test("a deployment that works raises no alarm, even when it is idle", () => {
     const groups = [groupOf({ completed: 1000 }), groupOf({ ...canary, completed: 9 })];
     expect(bad({ seen: { groups } })).toEqual([]);
     expect(bad({})).toEqual([]);
@@ -86,7 +87,7 @@ describe("by default", () => {
       ["dead_letters default/b"],
     ],
     [
-      "an expired job was left dead",
+      "an expired job is still dead",
       { seen: { groups: [groupOf({ dead: 1, expired: 1 })] } },
       ["dead_letters default/echo"],
     ],
@@ -101,12 +102,12 @@ describe("by default", () => {
       ["oldest_transaction */*"],
     ],
     [
-      "drains do not come",
+      "drain rounds do not run",
       { seen: { rounds: [{ kind: "reap", endedAt: at, hasFailed: false }] } },
       ["round_overdue */*"],
     ],
     [
-      "a reap fails",
+      "a reap round fails",
       {
         seen: {
           rounds: [
@@ -117,20 +118,20 @@ describe("by default", () => {
       },
       ["round_overdue */*"],
     ],
-    ["leases that ran out are not reaped", { seen: { expiredLeaseSeconds: 361 } }, ["round_overdue */*"]],
+    ["expired leases are not reaped", { seen: { expiredLeaseSeconds: 361 } }, ["round_overdue */*"]],
     [
       "enqueues fail",
       { seen: { enqueueErrors: [{ minute: minutesAgo(3), errors: 11 }] } },
       ["enqueue_errors */*"],
     ],
     [
-      "the books are off",
+      "the books do not balance",
       { seen: { groups: [groupOf({ enqueued: 5, pending: 1, completed: 3 })] } },
       ["books_unbalanced */*"],
     ],
     ["a job is in an impossible state", { seen: { impossibleStates } }, ["books_unbalanced */*"]],
     [
-      "jobs could not be reached",
+      "jobs were unreachable",
       { seen: { recentRounds: [reapRound({ unreachable: { ms: 1, did: [2] } }), reapRound(null)] } },
       ["jobs_unreachable */*"],
     ],
@@ -140,15 +141,15 @@ describe("by default", () => {
       ["target_failing */*"],
     ],
     [
-      "an alarm's target fails for long",
+      "an alarm's target keeps failing",
       { targets: [{ name: "ops", goneSince: null, failingSince: minutesAgo(16) }] },
       ["target_failing */*"],
     ],
-  ])("%s: exactly its alarm", (_, looked, alarms) => {
+  ])("%s: exactly this alarm is raised", (_, looked, alarms) => {
     expect(bad(looked)).toEqual(alarms);
   });
 
-  test("work that is put off is no growth, and a burst that was drained is none either", () => {
+  test("scheduled jobs do not count as growth, nor does a burst that was drained", () => {
     const delayed = [minuteOf(4, { enqueued: 5000, ready: 1 })];
     const group = groupOf({ pending: 5000, scheduled: 4999, oldestDueSeconds: 1 });
     expect(bad({ seen: { groups: [group], minutes: [...beat, ...delayed] } })).toEqual([]);
@@ -156,14 +157,14 @@ describe("by default", () => {
     expect(bad({ seen: { groups: [groupOf()], minutes: [...beat, ...drained] } })).toEqual([]);
   });
 
-  test("the canary is watched by its completions alone, and others in its queue as in any", () => {
+  test("only completions of the canary are watched; other types in its queue are watched as usual", () => {
     const groups = [groupOf({ ...canary, pending: 20_000, dead: 3, oldestDueSeconds: 9999 })];
     expect(bad({ seen: { groups } })).toEqual([]);
     const own = groupOf({ queue: canary.queue, type: "mail", dead: 1 });
     expect(bad({ seen: { groups: [...groups, own] } })).toEqual(["dead_letters sluice/mail"]);
   });
 
-  test("the higher its priority, the sooner a job's waiting is trouble", () => {
+  test("the threshold for the waiting time is lower for higher priorities", () => {
     const waiting = (priority: number, oldestDueSeconds: number) =>
       bad({ seen: { groups: [groupOf({ pending: 1, priority, oldestDueSeconds })] } }).length;
     expect([waiting(9, 301), waiting(5, 301), waiting(5, 901), waiting(0, 901), waiting(0, 3601)]).toEqual([
@@ -171,7 +172,7 @@ describe("by default", () => {
     ]);
   });
 
-  test("a deployment that has just started is given the time of a window", () => {
+  test("a new deployment raises nothing until a window has passed", () => {
     const seen = { minutes: [], rounds: [] };
     expect(bad({ seen: { ...seen, runningSince: minutesAgo(2) } })).toEqual([]);
     expect(bad({ seen: { ...seen, runningSince: null } })).toEqual([]);
@@ -182,10 +183,10 @@ describe("by default", () => {
   });
 });
 
-describe("a rule of one's own", () => {
+describe("a rule from the settings", () => {
   const lowWatermark = { queue: "default", threshold: 1, windowMinutes: 1, forRounds: 1 };
 
-  test("a low watermark on a queue stands beside the canary's, and works with a window of a minute", () => {
+  test("for the completion rate of a queue adds to the canary's rule, and can have a window of one minute", () => {
     const overrides = { completion_rate_low: [lowWatermark] };
     expect(bad({ overrides })).toEqual(["completion_rate_low default/*"]);
     const completed = (ago: number) =>
@@ -193,7 +194,7 @@ describe("a rule of one's own", () => {
     expect([completed(0), completed(1), completed(2)]).toEqual([[], [], ["completion_rate_low default/*"]]);
   });
 
-  test("it resolves after as many good rounds as it took to fire, unless it says otherwise", () => {
+  test("resolves after as many good rounds as it takes to fire, unless it sets another number", () => {
     const ruleOf = (rule: object) =>
       alarmRules({ queue_length_high: [rule] }).find((one) => one.alarm === "queue_length_high");
     expect(ruleOf({ forRounds: 4 })).toMatchObject({ forRounds: 4, ofRounds: 4, clearRounds: 4 });
@@ -203,7 +204,7 @@ describe("a rule of one's own", () => {
     });
   });
 
-  test("one without a scope changes the default", () => {
+  test("without a queue or type changes the default rule", () => {
     expect(
       of("queue_length_high", {
         overrides: { queue_length_high: [{ threshold: 5 }] },
@@ -215,7 +216,7 @@ describe("a rule of one's own", () => {
     ).toBeUndefined();
   });
 
-  test("a queue's own takes the place of the general one, also to switch it off", () => {
+  test("for a queue replaces the general rule, and can switch it off", () => {
     const groups = [groupOf({ pending: 60 }), groupOf({ queue: "bulk", pending: 60 })];
     const rules = (bulk: object) => ({ queue_length_high: [{ threshold: 50 }, { queue: "bulk", ...bulk }] });
     expect(bad({ overrides: rules({ threshold: 100 }), seen: { groups } })).toEqual([
@@ -227,13 +228,13 @@ describe("a rule of one's own", () => {
     expect(bad({ overrides: rules({ threshold: 10 }), seen: { groups } })).toHaveLength(2);
   });
 
-  test("a type's own counts that type alone", () => {
+  test("for a type counts only that type", () => {
     const groups = [groupOf({ pending: 40 }), groupOf({ type: "other", pending: 40 })];
     const overrides = { queue_length_high: [{ jobType: "echo", threshold: 30 }] };
     expect(bad({ overrides, seen: { groups } })).toEqual(["queue_length_high default/echo"]);
   });
 
-  test("one threshold for the waiting time holds for all priorities, but those with their own", () => {
+  test("with one threshold for the waiting time applies to all priorities without their own threshold", () => {
     const overrides = { oldest_pending_high: [{ threshold: 10, thresholdByPriority: { 0: 1000 } }] };
     const waiting = (priority: number) =>
       bad({ overrides, seen: { groups: [groupOf({ pending: 1, priority, oldestDueSeconds: 20 })] } }).length;
@@ -242,14 +243,18 @@ describe("a rule of one's own", () => {
 
   test.each<[string, Partial<ActiveHours>, boolean]>([
     ["within the hours", { from: "08:00", to: "18:00" }, true],
-    ["before them, by another clock", { from: "08:00", to: "18:00", timeZone: "America/New_York" }, false],
+    [
+      "before them, in another time zone",
+      { from: "08:00", to: "18:00", timeZone: "America/New_York" },
+      false,
+    ],
     ["after them", { from: "08:00", to: "10:00" }, false],
-    ["over midnight, outside", { from: "22:00", to: "06:00" }, false],
-    ["over midnight, inside, begun the day before", { from: "22:00", to: "11:00", days: ["tue"] }, true],
-    ["over midnight, begun on another day", { from: "22:00", to: "11:00", days: ["wed"] }, false],
+    ["past midnight, outside", { from: "22:00", to: "06:00" }, false],
+    ["past midnight, inside, started the day before", { from: "22:00", to: "11:00", days: ["tue"] }, true],
+    ["past midnight, started on another day", { from: "22:00", to: "11:00", days: ["wed"] }, false],
     ["on another day", { from: "00:00", to: "24:00", days: ["sat", "sun"] }, false],
     ["on this day", { from: "00:00", to: "24:00", days: ["wed"] }, true],
-  ])("is watched in its active hours: %s", (_, hours, isWatched) => {
+  ])("is checked only in its active hours: %s", (_, hours, isWatched) => {
     const days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
     const activeHours = { from: "00:00", to: "24:00", timeZone: "UTC", days, ...hours };
     const overrides = { completion_rate_low: [{ ...lowWatermark, activeHours }] };
@@ -257,7 +262,7 @@ describe("a rule of one's own", () => {
   });
 });
 
-describe("what is said", () => {
+describe("the summary of", () => {
   test.each<[AlarmName, Looked, string]>([
     [
       "completion_rate_low",
@@ -307,7 +312,7 @@ describe("what is said", () => {
   });
 });
 
-test("of 5,000 queues each row is read a few times, not once for each other queue", () => {
+test("with 5,000 queues, each row is read a few times, not once for each other queue", () => {
   let reads = 0;
   const counted = <Row extends object>(row: Row): Row =>
     new Proxy(row, {

@@ -1,3 +1,4 @@
+// The settings of alarms and heartbeats: valid ones are parsed, and invalid ones are named in the error.
 import { describe, expect, test } from "vitest";
 import { SluiceError } from "../../src/core/errors.ts";
 import { parseSettings } from "../../src/edge/settings/env.ts";
@@ -29,7 +30,7 @@ const ruleOf = async (rules: object, alarm: string, index = 0) =>
   (await parse({ SLUICE_ALARM_RULES: rules })).alarmRules.filter((rule) => rule.alarm === alarm)[index];
 
 describe("SLUICE_ALARM_TARGETS", () => {
-  test("a target has a format and a secret, or two while it is rotated", async () => {
+  test("a target has a format and a secret, or two secrets during a rotation", async () => {
     const targets = [
       { name: "ops", url: "https://example.com/hook", format: "generic", secret },
       { name: "rotating", url: "https://example.com/hook", secret: [secret, secret] },
@@ -49,7 +50,7 @@ describe("SLUICE_ALARM_TARGETS", () => {
     ]);
   });
 
-  test("may be given as it is, where the settings are no text", async () => {
+  test("may be an array instead of JSON text", async () => {
     const targets = [{ name: "ops", url: "https://example.com/", secret }];
     expect((await parseSettings({ ...good, SLUICE_ALARM_TARGETS: targets })).alarmTargets).toHaveLength(1);
   });
@@ -67,7 +68,7 @@ describe("SLUICE_ALARM_TARGETS", () => {
       [target, { ...target, name: "b", url: "https://10.0.0.1/" }],
       "SLUICE_ALARM_TARGETS.1.url must not be a private address",
     ],
-  ])("a bad one is named by its path, and its secret is not: %j", async (targets, message) => {
+  ])("an invalid target is named by its path, without its secret: %j", async (targets, message) => {
     const fault = await faultOf({ SLUICE_ALARM_TARGETS: targets });
     expect(fault).toContain(message);
     expect(fault).not.toContain("hunter2");
@@ -75,7 +76,7 @@ describe("SLUICE_ALARM_TARGETS", () => {
 });
 
 describe("SLUICE_ALARM_RULES", () => {
-  test("override the defaults by name", async () => {
+  test("a rule overrides the default of its name", async () => {
     expect(
       await ruleOf({ queue_length_high: { above: 5, for_rounds: 1 } }, "queue_length_high"),
     ).toMatchObject({
@@ -89,7 +90,7 @@ describe("SLUICE_ALARM_RULES", () => {
     });
   });
 
-  test("a rule of a queue stands beside the default, and there may be several", async () => {
+  test("rules for queues are added to the default rule", async () => {
     const low = { queue: "default", per_minute_below: 1, window_minutes: 1, for_rounds: 1 };
     expect(await ruleOf({ completion_rate_low: low }, "completion_rate_low", 0)).toMatchObject({
       jobType: "sluice.canary",
@@ -116,7 +117,7 @@ describe("SLUICE_ALARM_RULES", () => {
     });
   });
 
-  test("active hours, severity, repeats and silences are taken over", async () => {
+  test("a rule can set active hours, severity, repeats and a silence", async () => {
     const rule = {
       severity: "info",
       repeat_minutes: 30,
@@ -157,13 +158,13 @@ describe("SLUICE_ALARM_RULES", () => {
       "SLUICE_ALARM_RULES.dead_letters.0.active_hours.time_zone must be a time zone such as Europe/Berlin",
     ],
     [{ dead_letters: { silenced_until: "tomorrow" } }, "SLUICE_ALARM_RULES.dead_letters.0.silenced_until"],
-  ])("a bad one is named by its path: %j", async (rules, message) => {
+  ])("an invalid rule is named by its path: %j", async (rules, message) => {
     expect(await faultOf({ SLUICE_ALARM_RULES: rules })).toContain(message);
   });
 });
 
 describe("SLUICE_HEARTBEAT_URL", () => {
-  test("is one for all rounds, or one for each kind", async () => {
+  test("is one URL for all rounds, or one for each kind", async () => {
     const one = "https://hc.example.com/abc";
     expect((await parse({ SLUICE_HEARTBEAT_URL: one })).heartbeatUrls).toEqual({
       drain: one,
@@ -178,7 +179,7 @@ describe("SLUICE_HEARTBEAT_URL", () => {
     [{ drain: "nowhere" }, "SLUICE_HEARTBEAT_URL.drain must be an http or https URL"],
     [{ sleep: "https://example.com" }, "SLUICE_HEARTBEAT_URL"],
     ["https://127.0.0.1/beat", "SLUICE_HEARTBEAT_URL must not be a private address"],
-  ])("a bad one is named: %j", async (urls, message) => {
+  ])("an invalid URL is named: %j", async (urls, message) => {
     expect(await faultOf({ SLUICE_HEARTBEAT_URL: urls })).toContain(message);
   });
 });

@@ -1,4 +1,4 @@
-// The laws of an alarm's state machine, under any sequence of rounds.
+// The state of an alarm over any sequence of rounds: when it fires, resolves, repeats and is silent.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AlarmRule, AlarmState, Notice, Observation } from "../../src/core/alarms/alarm.ts";
@@ -11,7 +11,7 @@ const minute = (n: number) => new Date(Date.UTC(2026, 0, 1) + n * 60_000);
 
 interface Rounds {
   rule: AlarmRule;
-  /** Of each round, a minute apart; null: not observed. */
+  /** The reading of each round, a minute apart. Null means that there is none. */
   values: readonly (number | null)[];
   /** The rounds in which the alarm is silenced: from (inclusive) to (exclusive). */
   silence?: { from: number; to: number };
@@ -66,20 +66,20 @@ const anyRule = fc
 const anyValues = fc.array(fc.option(fc.integer({ min: 0, max: 200 }), { freq: 9 }), { maxLength: 60 });
 
 describe("an alarm", () => {
-  test("fires when so many of the last rounds were bad, and is resolved when as many in a row are clearly good", () => {
+  test("fires after enough bad rounds among the last ones, and resolves after enough good rounds in a row", () => {
     const rule = ruleOf({ forRounds: 2, ofRounds: 3, clearRounds: 2 });
     const { kinds, phases } = run({ rule, values: [0, 101, 0, 101, 0, 95, 0, 0, 0] });
     expect(phases).toEqual(["ok", "pending", "pending", "firing", "firing", "firing", "firing", "ok", "ok"]);
     expect(kinds).toEqual(["3 firing", "7 resolved"]);
   });
 
-  test("does not fire for one bad round among many", () => {
+  test("does not fire for a single bad round", () => {
     const { kinds, phases } = run({ rule: ruleOf({ forRounds: 2 }), values: [101, 0, 0, 101, 0, 101, 0] });
     expect(kinds).toEqual([]);
     expect(phases).toEqual(["pending", "pending", "ok", "pending", "pending", "pending", "pending"]);
   });
 
-  test("says since when the trouble was seen, not since when it was told", () => {
+  test("has the time of the first bad round, not of the notice", () => {
     const { notices } = run({ rule: ruleOf({ forRounds: 3 }), values: [0, 101, 102, 103, 0, 0, 0] });
     expect(notices).toMatchObject([
       { kind: "firing", since: minute(1), at: minute(3), value: 103, threshold },
@@ -87,20 +87,20 @@ describe("an alarm", () => {
     ]);
   });
 
-  test("that is not observed any more is resolved", () => {
+  test("resolves when there is no reading any more", () => {
     expect(run({ rule: ruleOf({ forRounds: 1 }), values: [101, null, null] }).kinds).toEqual([
       "0 firing",
       "1 resolved",
     ]);
   });
 
-  test("repeats after its interval for as long as it fires", () => {
+  test("repeats its notice after its interval while it fires", () => {
     const rule = ruleOf({ forRounds: 1, repeatMinutes: 10 });
     const { kinds } = run({ rule, values: Array.from({ length: 25 }, () => 200) });
     expect(kinds).toEqual(["0 firing", "10 firing", "20 firing"]);
   });
 
-  test("that fired and was resolved in a silence is told of to nobody; one that lasts is, when the silence is over", () => {
+  test("that resolves in a silence sends nothing; one that still fires is sent when the silence ends", () => {
     const rule = ruleOf({ forRounds: 1, clearRounds: 1, repeatMinutes: never });
     const silence = { from: 1, to: 5 };
     expect(run({ rule, silence, values: [0, 101, 101, 0, 0, 0, 0] }).kinds).toEqual([]);
@@ -115,8 +115,8 @@ describe("an alarm", () => {
   });
 });
 
-describe("whatever the rounds see", () => {
-  test("noise within the band around a threshold changes nothing once it fires, nor before", () => {
+describe("for any readings", () => {
+  test("readings within 10 % below the threshold neither fire nor resolve an alarm", () => {
     fc.assert(
       fc.property(
         anyRule,
@@ -130,7 +130,7 @@ describe("whatever the rounds see", () => {
     );
   });
 
-  test("there is exactly one notice for each change, and they take turns", () => {
+  test("there is exactly one notice for each change", () => {
     fc.assert(
       fc.property(anyRule, anyValues, (rule, values) => {
         const { notices, phases } = run({ rule, values });
@@ -144,7 +144,7 @@ describe("whatever the rounds see", () => {
     );
   });
 
-  test("repeats come no sooner than the interval and never after the end", () => {
+  test("repeats come at the interval, and only while the alarm fires", () => {
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 9 }), anyValues, (repeatMinutes, values) => {
         const rule = ruleOf({ forRounds: 1, clearRounds: 2, repeatMinutes });
@@ -159,7 +159,7 @@ describe("whatever the rounds see", () => {
     );
   });
 
-  test("a silence keeps back notices but no state, and none is owed after it", () => {
+  test("a silence holds back notices and no changes of state, and the last notice matches the state after it", () => {
     fc.assert(
       fc.property(anyRule, anyValues, fc.nat(30), fc.nat(30), (rule, values, from, length) => {
         const silence = { from, to: from + length };

@@ -1,3 +1,4 @@
+// The end of an attempt: when the next one starts, and what it means for the circuit breaker.
 import { describe, expect, test } from "vitest";
 import type { Outcome } from "../../src/core/job.ts";
 import {
@@ -16,20 +17,20 @@ describe("a failed attempt", () => {
     return "retryInSeconds" in timed ? timed.retryInSeconds : undefined;
   };
 
-  test("waits for the backoff of its type", () => {
+  test("is retried after the backoff of its type", () => {
     expect([1, 2, 3].map((attempt) => waitOf(retry, attempt))).toEqual([12, 22, 42]);
   });
 
-  test("keeps a time of its own, zero included", () => {
+  test("keeps its own retry time, also zero", () => {
     expect(waitOf({ ...retry, retryInSeconds: 0 }, 3)).toBe(0);
   });
 
-  test("of a type that is not registered waits for the default backoff", () => {
+  test("of an unregistered type is retried after the default backoff", () => {
     const timed = withRetryTime(retry, { attempt: 1, backoff: undefined, random: 0 });
     expect(timed).toEqual({ ...retry, retryInSeconds: 30 });
   });
 
-  test("that is the look of a reconciled job counts for the run before it", () => {
+  test("that is the check of a reconciled job counts as the run before it", () => {
     expect(waitOf({ ...retry, uses: 0 }, 3)).toBe(22);
     expect(countedAttempt(3, { kind: "complete", output: null, uses: 0 })).toBe(2);
   });
@@ -44,12 +45,12 @@ describe("a circuit breaker", () => {
     { kind: "release" },
   ];
 
-  test("is closed by a probe that completes, and by no other end of it", () => {
+  test("closes when a probe completes, and at no other outcome of a probe", () => {
     const actions = outcomes.map((outcome) => breakerAction({ isProbe: true }, outcome));
     expect(actions).toEqual(["close", "none", "none", "none", "none"]);
   });
 
-  test("is judged after each failure of another job", () => {
+  test("is checked after each failure of a job that is no probe", () => {
     const actions = outcomes.map((outcome) => breakerAction({ isProbe: false }, outcome));
     expect(actions).toEqual(["none", "look", "look", "none", "none"]);
   });
@@ -61,7 +62,7 @@ describe("a circuit breaker", () => {
     expect([opens(4, 16), opens(0, 19), opens(0, 0)]).toEqual([false, false, false]);
   });
 
-  test("needs only 4 attempts when it has closed a moment ago", () => {
+  test("opens after only 4 failed attempts while it is on trial", () => {
     const opens = (completed: number, failed: number) =>
       shouldOpenBreaker({ completed, failed, isOnTrial: true });
     expect([opens(0, 4), opens(0, 3), opens(1, 3)]).toEqual([true, false, false]);

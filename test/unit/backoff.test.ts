@@ -1,3 +1,4 @@
+// The backoff formula: it grows with each attempt and stays within its limits.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { backoffSeconds, defaultBackoff } from "../../src/core/policy/backoff.ts";
@@ -10,7 +11,7 @@ describe("backoff", () => {
     expect(waits).toEqual([30, 60, 120, 1920, 3600, 3600]);
   });
 
-  test("never falls with the attempt and never exceeds its maximum and jitter", () => {
+  test("never falls with the attempt, and never exceeds its maximum plus jitter", () => {
     const policy = fc.record({
       baseSeconds: fc.integer({ min: 1, max: 600 }),
       maxSeconds: fc.integer({ min: 1, max: 86_400 }),

@@ -1,4 +1,4 @@
-// What each SQLSTATE is told as.
+// Errors of the database: which problem each SQLSTATE becomes, and which message callers see.
 import { describe, expect, test } from "vitest";
 import { databaseError, isCollision, sqlstateOf } from "../../src/core/database-errors.ts";
 
@@ -30,24 +30,24 @@ test.each([
   ["SL422", "idempotency_conflict"],
   ["23505", undefined],
   ["42601", undefined],
-])("%s is %s", (sqlstate, code) => expect(codeOf(sqlstate)).toBe(code));
+])("SQLSTATE %s becomes %s", (sqlstate, code) => expect(codeOf(sqlstate)).toBe(code));
 
-describe("words", () => {
-  test("of the engine's own refusals go to the caller, those of Postgres do not", () => {
-    const told = (sqlstate: string) =>
+describe("the messages", () => {
+  test("of the engine's own errors go to the caller, and those of Postgres do not", () => {
+    const messageOf = (sqlstate: string) =>
       databaseError(sqlstate, { message: 'relation "x"', cause: undefined })?.message;
-    expect(told("22023")).toBe('relation "x"');
-    expect(told("42P01")).toContain("npx sluice migrate");
-    expect(told("42P01")).not.toContain('"x"');
+    expect(messageOf("22023")).toBe('relation "x"');
+    expect(messageOf("42P01")).toContain("npx sluice migrate");
+    expect(messageOf("42P01")).not.toContain('"x"');
   });
 });
 
-test("only what was surely rolled back is a collision", () => {
+test("only an error that surely rolled back is a collision", () => {
   expect(["40001", "40P01", "42883", "XX000"].every(isCollision)).toBe(true);
-  expect(["40003", "08006", "57014", ""].some(isCollision)).toBe(false); // 40003: nobody knows whether it was done
+  expect(["40003", "08006", "57014", ""].some(isCollision)).toBe(false); // 40003: it may have been committed
 });
 
-test("a SQLSTATE is found below other errors, and no other code is taken for one", () => {
+test("a SQLSTATE is found in the causes of an error, and other codes are ignored", () => {
   const below = Object.assign(new Error("m"), { code: "53100" });
   expect(sqlstateOf(new Error("a", { cause: new Error("b", { cause: below }) }))).toBe("53100");
   expect(sqlstateOf(Object.assign(new Error("m"), { code: "ECONNRESET" }))).toBeUndefined();

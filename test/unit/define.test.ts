@@ -1,3 +1,4 @@
+// The definitions of job types: their options are checked, and their handlers' results become outcomes.
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { FatalError, RetryableError, Snooze } from "../../src/core/errors.ts";
@@ -15,7 +16,7 @@ const failed = (attempt: number) => ({ attempt, at: "2026-01-01T00:00:00Z", mess
 const options = { payload: z.object({}), run: () => {} };
 
 describe("defineJob", () => {
-  test("a handler gets the payload as its schema types it", () => {
+  test("a handler gets the payload with the type of its schema", () => {
     defineJob("typed", {
       payload: z.object({ at: z.string(), times: z.number().default(1), note: z.string().optional() }),
       run: (payload) => {
@@ -25,16 +26,16 @@ describe("defineJob", () => {
     });
   });
 
-  test("a stored payload that no longer fits is fatal and names the field", async () => {
+  test("a stored payload that no longer fits is a fatal error that names the field", async () => {
     await expect(runSingle(greet, { name: 7 })).rejects.toThrow(FatalError);
     await expect(runSingle(greet, { name: 7 })).rejects.toThrow(/name: .*string/);
   });
 
-  test("a handler that returns nothing completes with no output", async () => {
+  test("a handler that returns nothing completes with a null output", async () => {
     expect(await runSingle(defineJob("quiet", options), {})).toBeNull();
   });
 
-  test("an older payload is brought up step by step to today's", async () => {
+  test("an older payload is upgraded step by step to the current schema", async () => {
     const moved = defineJob("moved", {
       payload: z.object({ address: z.object({ city: z.string() }) }),
       older: [
@@ -69,22 +70,22 @@ describe("defineJob", () => {
     [{ rate: { limit: 0, per: "minute" as const } }, "rate.limit"],
     [{ queue: "No" }, "queue"],
     [{ backoff: { baseSeconds: -1 } }, "backoff.baseSeconds"],
-  ])("the option %o is refused by its name (M4)", (bad, name) => {
+  ])("the invalid option %o is refused, and the error names it", (bad, name) => {
     expect(() => defineJob("bad", { ...options, ...bad })).toThrow(`job type "bad": ${name}: `);
   });
 
-  test("a rate is taken for a second, a minute, an hour or any number of seconds", () => {
+  test("a rate can be per second, minute, hour or any number of seconds", () => {
     const rates = (["second", "minute", "hour", 90] as const).map(
       (per) => defineJob("r", { ...options, rate: { limit: 2, per } }).limits.rate,
     );
     expect(rates).toEqual([1, 60, 3600, 90].map((perSeconds) => ({ limit: 2, perSeconds })));
   });
 
-  test("one name for two types is refused", () => {
+  test("two types with one name are refused", () => {
     expect(() => createRegistry([greet, greet])).toThrow('job type "greet" is defined twice');
   });
 
-  test("a pulled type has nothing to run here", () => {
+  test("a pulled type has no handler", () => {
     expect(definePulledJob("pulled", { payload: z.object({}) }).work).toEqual({ kind: "pulled" });
   });
 });
@@ -102,7 +103,7 @@ describe("defineBatchJob", () => {
       }),
   });
 
-  test("answers for each job, and buries what does not fit without troubling the handler", async () => {
+  test("gives each job its own outcome, and buries invalid payloads without calling the handler", async () => {
     const payloads = [{ n: 5 }, { n: 1 }, { n: "x" }, { n: 2 }, { n: 3 }, { n: 4 }, { n: 6 }];
     expect(await runBatch(sum, payloads)).toMatchObject([
       { kind: "complete", output: 50 },
@@ -130,7 +131,7 @@ describe("defineReconciledJob", () => {
     run: ({ seen }) => void ran.push(seen),
   });
 
-  test("completes what is there or has lost its source, and runs what is missing to look again", async () => {
+  test("completes jobs whose effect is there or whose source is gone, and runs the others", async () => {
     expect(await runBatch(index, [{ seen: "there" }, { seen: "missing" }, { seen: "gone" }])).toMatchObject([
       { kind: "complete" },
       { kind: "snooze", retryInSeconds: 30, uses: 1 },
@@ -140,15 +141,15 @@ describe("defineReconciledJob", () => {
   });
 
   test.each([
-    ["the look after a run", { attempt: 2 }, 0],
+    ["the check after a run", { attempt: 2 }, 0],
     [
-      "the look after the last run, whatever the errors of an earlier life say",
+      "the check after the last run, with an error from before a replay",
       { attempt: 6, errors: [failed(5)] },
       0,
     ],
     ["a new run after a failed one", { attempt: 2, errors: [failed(1)] }, 1],
-    ["a look after a run, though an earlier run failed", { attempt: 3, errors: [failed(1)] }, 0],
-  ])("what is missing is judged by the errors so far: %s", async (_, state, runs) => {
+    ["the check after a run, when an earlier run failed", { attempt: 3, errors: [failed(1)] }, 0],
+  ])("a missing effect is a run or a failure, depending on the errors so far: %s", async (_, state, runs) => {
     ran.length = 0;
     const [outcome] = await runBatch(index, [{ seen: "missing" }], state);
     expect(ran).toHaveLength(runs);
@@ -159,13 +160,13 @@ describe("defineReconciledJob", () => {
     );
   });
 
-  test("the run and the look that sees its effect are one attempt", async () => {
+  test("a run and the check that finds its effect are one attempt", async () => {
     expect(await runBatch(index, [{ seen: "there" }], { attempt: 2 })).toEqual([
       { kind: "complete", output: null, uses: 0 },
     ]);
   });
 
-  test("a look that fails is a failure of the run that it was for", async () => {
+  test("a check that fails counts as a failure of its run", async () => {
     const blind = defineReconciledJob("blind", {
       payload: z.object({}),
       observe: () => Promise.reject(new Error("no index")),
@@ -175,7 +176,7 @@ describe("defineReconciledJob", () => {
     expect(await runBatch(blind, [{}], { attempt: 2 })).toMatchObject([{ kind: "retry", uses: 0 }]);
   });
 
-  test("a run that fails is a failure like any other", async () => {
+  test("a run that fails is an ordinary failure", async () => {
     const broken = defineReconciledJob("broken", {
       payload: z.object({}),
       observe: async (jobs) => jobs.map((): Observation => "missing"),

@@ -1,3 +1,4 @@
+// The budget of a drain: when it stops claiming, which handlers it starts, and how large its next batch is.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -22,25 +23,25 @@ const budget: DrainBudget = {
 const fresh = { elapsedMs: 0, inFlight: 0, subrequests: 0, subrequestsPerJob: 0, last: null };
 
 describe("claiming", () => {
-  test("goes on while there is time and a claim and two settles can be paid", () => {
+  test("continues while there is time, and subrequests for a claim and two settles", () => {
     expect(claimingEnd(budget, { elapsedMs: 24_999, subrequests: 47 })).toBeNull();
   });
 
-  test("ends with its time, long before the hard end", () => {
+  test("ends when its time is over, long before the hard end", () => {
     expect(claimingEnd(budget, { elapsedMs: 25_000, subrequests: 0 })).toBe("time");
   });
 
-  test("ends while what was claimed can still be settled", () => {
+  test("ends while the claimed jobs can still be settled", () => {
     expect(claimingEnd(budget, { elapsedMs: 0, subrequests: 48 })).toBe("subrequests");
   });
 
-  test("on the free plan stays within its 50 subrequests, the round's own included", () => {
+  test("on the free plan stays within 50 subrequests, including those of the round", () => {
     expect(cronBudget("free").subrequests).toBeLessThanOrEqual(50 - 4);
   });
 });
 
 describe("drains that share one invocation", () => {
-  test("are only as many as can each claim, settle and be recorded", () => {
+  test("are at most as many as can each claim, settle and be recorded", () => {
     const free = cronBudget("free");
     const drains = drainsThatFit(free);
     const share = shareOf(free, { drains });
@@ -55,37 +56,37 @@ describe("a handler is started", () => {
     expect(fitsBeforeEnd(budget, { elapsedMs: 540_001, timeoutSeconds: 300 })).toBe(false);
   });
 
-  test("by a nudge only if it is short: the default of five minutes is left to the cron", () => {
+  test("by a nudge only if its time-out is short: the default of five minutes is too long", () => {
     expect(fitsBeforeEnd(nudgeBudget("paid"), { elapsedMs: 0, timeoutSeconds: 300 })).toBe(false);
     expect(fitsBeforeEnd(nudgeBudget("paid"), { elapsedMs: 10_000, timeoutSeconds: 15 })).toBe(true);
   });
 });
 
 describe("the next batch", () => {
-  test("is as large as allowed when nothing is known yet", () => {
+  test("has the maximum size at first", () => {
     expect(nextBatchSize(budget, fresh)).toBe(100);
   });
 
-  test("is what can be run in the time left, judged by the last one", () => {
+  test("is as large as the time left allows, at the speed of the last batch", () => {
     const last = { jobs: 40, ms: 10_000 };
     expect(nextBatchSize(budget, { ...fresh, elapsedMs: 20_000, last })).toBe(20);
     expect(nextBatchSize(budget, { ...fresh, elapsedMs: 24_990, last })).toBe(1);
   });
 
-  test("grows to twice the last one at most", () => {
+  test("is at most twice as large as the last batch", () => {
     expect(nextBatchSize(budget, { ...fresh, last: { jobs: 10, ms: 1 } })).toBe(20);
   });
 
-  test("leaves room for what is in flight, and is empty when there is none", () => {
+  test("leaves room for the jobs in flight, and is empty when there is no room", () => {
     expect(nextBatchSize(budget, { ...fresh, inFlight: 195 })).toBe(5);
     expect(nextBatchSize(budget, { ...fresh, inFlight: 200 })).toBe(0);
   });
 
-  test("is bounded by the requests that its handlers send", () => {
+  test("is bounded by the subrequests that its handlers send", () => {
     expect(nextBatchSize(budget, { ...fresh, subrequests: 7, subrequestsPerJob: 4 })).toBe(10);
   });
 
-  test("never asks for more than any limit, nor for less than nothing", () => {
+  test("never exceeds a limit and is never negative", () => {
     const state = fc.record({
       elapsedMs: fc.nat(30_000),
       inFlight: fc.nat(250),

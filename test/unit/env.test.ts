@@ -1,3 +1,4 @@
+// The Worker's settings: defaults are filled in, and invalid settings are named in one error.
 import { expect, test } from "vitest";
 import { alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
 import { SluiceError } from "../../src/core/errors.ts";
@@ -34,7 +35,7 @@ test("the two required settings are enough", async () => {
   });
 });
 
-test("a deployment goes by its environment, or its public host, or its database", async () => {
+test("the deployment's name is its environment, else its public host, else its database", async () => {
   const nameOf = async (env: object) => (await parseSettings({ ...good, ...env })).deployment.name;
   const publicUrl = { SLUICE_PUBLIC_URL: "https://jobs.example:8443/x" };
   expect(await nameOf({ ...publicUrl, SLUICE_ENVIRONMENT: "production" })).toBe("production");
@@ -63,11 +64,11 @@ test.each([
   [{ SELF: "sluice" }, "SELF must be a service binding"],
   [{ RATE_LIMITER: {} }, "RATE_LIMITER must be a rate limit binding"],
   [{ SLUICE_ALLOW_PRIVATE_TARGETS: "yes" }, 'SLUICE_ALLOW_PRIVATE_TARGETS must be "true" or "false"'],
-])("a bad setting is named with what is wrong: %o", async (bad, message) => {
+])("an invalid setting is named with its fault: %o", async (bad, message) => {
   expect(await messageOf({ ...good, ...bad })).toBe(`invalid settings: ${message}`);
 });
 
-test("the value of a bad setting is not in the message", async () => {
+test("the value of an invalid setting is not in the message", async () => {
   expect(await messageOf({ ...good, DATABASE_URL: "secret-value" })).not.toContain("secret-value");
 });
 

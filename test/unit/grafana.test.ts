@@ -1,4 +1,4 @@
-// The dashboard and the alert rules use the metrics that there are, and every metric is used.
+// The dashboard and the alert rules use only metrics that exist, and use all of them.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -27,16 +27,16 @@ const expressions = [
 ];
 const used = expressions.flatMap((expr) => [...expr.matchAll(/\bsluice_\w+/g)].map(([name]) => name));
 
-test("every metric that is used is exposed", () => {
+test("every metric that they use exists", () => {
   expect(used.filter((name) => !series.has(name))).toEqual([]);
 });
 
-test("every metric that is exposed is used", () => {
+test("they use every metric that exists", () => {
   const families = new Set(used.map((name) => series.get(name)));
   expect(exposed.map(({ name }) => name).filter((name) => !families.has(name))).toEqual([]);
 });
 
-test("every label that is used is exposed", () => {
+test("every label that they use exists", () => {
   const labels = new Set(
     exposed.flatMap(({ samples }) => samples.flatMap((sample) => Object.keys(sample.labels ?? {}))),
   );
@@ -47,7 +47,7 @@ test("every label that is used is exposed", () => {
   expect(named.filter((label) => !labels.has(label))).toEqual([]);
 });
 
-/** What the default rules are as expressions. */
+/** The default alarm rules as expressions of Prometheus. */
 const defaults = alarmRules();
 const ruleOf = (alarm: AlarmName) => {
   const rule = defaults.find((one) => one.alarm === alarm);
@@ -105,9 +105,9 @@ describe("the alert rules", () => {
     Object.entries(byDefault[alarm] ?? {}).map(([name, exprOf]) => ({ alarm, name, exprOf })),
   );
 
-  test.each(expected)("$name is the default rule of $alarm", ({ alarm, name, exprOf }) => {
+  test.each(expected)("$name equals the default rule of $alarm", ({ alarm, name, exprOf }) => {
     const rule = ruleOf(alarm);
-    // A target's threshold is a time; all others have to last for the rounds that an alarm needs.
+    // A target's threshold is a time. All other alerts must last for the rounds that the alarm needs.
     const minutes = alarm === "target_failing" ? rule.threshold / 60 : (rule.forRounds - 1) * watchMinutes;
     const text = rules.find((one) => one.startsWith(`      - alert: ${name}\n`)) ?? "";
     expect(text).toContain(`\n        expr: ${exprOf(rule)}\n`);
@@ -116,30 +116,33 @@ describe("the alert rules", () => {
     expect(text).toContain(`runbook: docs/alarms.md#${alarm}`);
   });
 
-  test("an alarm without a rule of its own is told of when it fires", () => {
+  test("one general rule covers the alarms without their own rule", () => {
     expect(alerts).toContain(`sluice_firing_alarms{alarm!~"${Object.keys(byDefault).join("|")}"} > 0`);
   });
 
-  test.each(rules.map((rule) => [/- alert: (\w+)/.exec(rule)?.[1], rule]))("%s is whole", (name, rule) => {
-    expect(name).toMatch(/^Sluice[A-Z]\w+$/);
-    expect(rule).toMatch(/^ {8}labels: \{ severity: (warning|critical) \}$/m);
-    expect(rule).toMatch(/^ {10}summary: .+$/m);
-    expect(rule).toMatch(/^ {10}runbook: docs\/alarms\.md#[a-z_]+$/m);
-  });
+  test.each(rules.map((rule) => [/- alert: (\w+)/.exec(rule)?.[1], rule]))(
+    "%s has a severity, a summary and a runbook",
+    (name, rule) => {
+      expect(name).toMatch(/^Sluice[A-Z]\w+$/);
+      expect(rule).toMatch(/^ {8}labels: \{ severity: (warning|critical) \}$/m);
+      expect(rule).toMatch(/^ {10}summary: .+$/m);
+      expect(rule).toMatch(/^ {10}runbook: docs\/alarms\.md#[a-z_]+$/m);
+    },
+  );
 
-  test("lead to a runbook that there is", () => {
+  test("link to runbooks that exist", () => {
     const runbooks = readFileSync(join(import.meta.dirname, "../../docs/alarms.md"), "utf8");
     for (const [, section] of alerts.matchAll(/runbook: docs\/alarms\.md#(\w+)/g))
       expect(runbooks.toLowerCase()).toContain(`\n## ${section}\n`);
   });
 
-  test("have names of their own", () => {
+  test("have unique names", () => {
     const names = rules.map((rule) => /- alert: (\w+)/.exec(rule)?.[1]);
     expect(new Set(names).size).toBe(names.length);
   });
 });
 
-test("the dashboard's panels have ids and places of their own", () => {
+test("the dashboard's panels have unique ids and positions", () => {
   for (const entry of ["id", "gridPos"] as const) {
     const values = dashboard.panels.map((panel) => JSON.stringify(panel[entry]));
     expect(new Set(values).size).toBe(values.length);

@@ -1,3 +1,4 @@
+// Heartbeats tell an outside service that rounds run. They never delay or fail a round.
 import { expect, test } from "vitest";
 import { type Heartbeat, withHeartbeat } from "../../src/queue/heartbeat.ts";
 import type { Answer, Sender } from "../../src/queue/ports.ts";
@@ -17,19 +18,19 @@ function heartbeatBy(send: Sender["send"]) {
   return { heartbeat, warnings, left };
 }
 
-test("a host that never answers delays no round", async () => {
+test("a host that never answers does not delay a round", async () => {
   const { heartbeat } = heartbeatBy(() => Promise.withResolvers<Answer>().promise);
   expect(await withHeartbeat(heartbeat, async () => "done")).toBe("done");
 });
 
-test("a host that is broken fails no round, and is in the log", async () => {
+test("a failed heartbeat does not fail the round, and is logged", async () => {
   const { heartbeat, left, warnings } = heartbeatBy(() => Promise.reject(new Error("no route")));
   expect(await withHeartbeat(heartbeat, async () => "done")).toBe("done");
   await Promise.all(left);
   expect(warnings).toEqual(["heartbeat failed", "heartbeat failed"]);
 });
 
-test("a round that fails says so and still fails", async () => {
+test("a failed round sends a failure and still fails", async () => {
   const urls: string[] = [];
   const { heartbeat, left } = heartbeatBy(async ({ url }) => {
     urls.push(url.replace(/rid=.*/, "rid"));
@@ -40,7 +41,7 @@ test("a round that fails says so and still fails", async () => {
   expect(urls).toEqual(["https://hc.example.com/uuid/start?rid", "https://hc.example.com/uuid/fail?rid"]);
 });
 
-test("the end is told after the start, however late that was", async () => {
+test("the end is sent only after the start was answered", async () => {
   const urls: string[] = [];
   const started = Promise.withResolvers<Answer>();
   const { heartbeat, left } = heartbeatBy(({ url }) => {

@@ -1,4 +1,4 @@
-// The checks of a body cost what its size costs: the work is counted, not timed.
+// The checks of a body take time in proportion to its size. The tests count the characters that are read.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { batchRequest, enqueueRequest } from "../../src/contract/jobs.ts";
@@ -44,7 +44,7 @@ const bodies: Record<string, (size: number) => string> = {
   colons: (size) => `{"a"${":".repeat(size)}`,
 };
 
-describe("the walk over a body reads each character at most twice", () => {
+describe("the scan of a body reads each character at most twice", () => {
   test.each(Object.entries(bodies))("%s", (_, make) => {
     for (const size of [10_000, 100_000]) {
       const text = make(size);
@@ -52,7 +52,7 @@ describe("the walk over a body reads each character at most twice", () => {
     }
   });
 
-  test("whatever the body is", () => {
+  test("any body", () => {
     const pieces = fc.constantFrom(..."[]{}\",:\\-10e. ua'\n");
     fc.assert(
       fc.property(fc.string({ unit: pieces, maxLength: 200 }), (text) => {
@@ -63,12 +63,12 @@ describe("the walk over a body reads each character at most twice", () => {
 });
 
 describe("the schema of a body", () => {
-  /** Any look inside is counted. */
+  /** Counts every read of a field. */
   function watched(looks: { count: number }): object {
     return new Proxy({}, { ownKeys: () => void looks.count++ as never, get: () => looks.count++ });
   }
 
-  test("does not look inside a payload: it is JSON, since it was parsed", () => {
+  test("does not check inside a payload, which is valid JSON once it is parsed", () => {
     const looks = { count: 0 };
     expect(enqueueRequest.safeParse({ type: "a", payload: watched(looks) }).success).toBe(true);
     expect(looks.count).toBe(0);
@@ -78,14 +78,14 @@ describe("the schema of a body", () => {
     ["jobs", (items: unknown[]) => batchRequest.safeParse({ jobs: items })],
     ["settlements", (items: unknown[]) => settlementsRequest.safeParse({ settlements: items })],
     ["tags", (items: unknown[]) => enqueueRequest.safeParse({ type: "a", tags: items })],
-  ])("counts %s before it looks at them", (path, parse) => {
+  ])("checks the number of %s before it reads them", (path, parse) => {
     const looks = { count: 0 };
     const { error } = parse(Array.from({ length: 5_000 }, () => watched(looks)));
     expect(looks.count).toBe(0);
     expect(error && faultsOf(error)).toMatchObject([{ path }]);
   });
 
-  test("answers with a bounded number of faults of bounded length, each with its field", () => {
+  test("reports a bounded number of faults of bounded length, each with its field", () => {
     const fields = Object.fromEntries(
       Array.from({ length: 5_000 }, (_, n) => [`f${n}${"x".repeat(500)}`, n]),
     );
@@ -109,7 +109,7 @@ describe("a fault has the path of the value", () => {
   });
 });
 
-test("all other JSON is parsed as JSON.parse does it, and what is not JSON is refused by both", () => {
+test("other text is accepted, parsed and refused exactly as by JSON.parse", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.boolean(), (value, isSpaced) => {
       const text = JSON.stringify(value, null, isSpaced ? 2 : 0);

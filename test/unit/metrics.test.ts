@@ -1,3 +1,4 @@
+// The page of metrics: its content, and that Prometheus can read it.
 import { describe, expect, test } from "vitest";
 import { maxPairs, metricsOf } from "../../src/core/metrics/metrics.ts";
 import { toText } from "../../src/core/metrics/prometheus-text.ts";
@@ -15,11 +16,11 @@ const samplesOf = (snapshot: Snapshot, name: string, durations?: Durations) =>
 const valuesOf = (snapshot: Snapshot, name: string) =>
   samplesOf(snapshot, name).map(({ labels, value }) => [Object.values(labels).join(" "), value]);
 
-describe("the page of metrics", () => {
+describe("the metrics page", () => {
   test.each([
     ["a full snapshot", full],
     ["an empty one", snapshotOf({ rounds: [] })],
-  ])("of %s breaks no rule of the format", (_, snapshot) => {
+  ])("of %s follows the format's rules", (_, snapshot) => {
     expect(read(snapshot).faults).toEqual([]);
   });
 
@@ -93,7 +94,7 @@ describe("labels", () => {
   }));
   const crowded = snapshotOf({ groups: crowd });
 
-  test("are of the types with the most jobs, and the rest is one sum", () => {
+  test("name the types with the most jobs, and one sum has the rest", () => {
     const enqueued = samplesOf(crowded, "sluice_enqueued_jobs_total");
     expect(enqueued).toHaveLength(maxPairs + 1);
     expect(enqueued.reduce((sum, line) => sum + line.value, 0)).toBe((600 * 601) / 2);
@@ -106,7 +107,7 @@ describe("labels", () => {
     );
   });
 
-  test("with quotes, backslashes and line ends are escaped", () => {
+  test("with quotes, backslashes and line breaks are escaped", () => {
     const text = toText([
       { name: "a", help: "b\\c\nd", type: "gauge", samples: [{ labels: { l: 'x"y\\z\n' }, value: 1 }] },
     ]);
@@ -115,7 +116,7 @@ describe("labels", () => {
   });
 });
 
-test("the rules themselves find what is wrong", () => {
+test("the format check of these tests finds faults", () => {
   const wrong = [
     "a_total 1\n",
     "# HELP a b\n# TYPE a counter\na 1\n",

@@ -1,13 +1,14 @@
+// Policies: how many drains a backlog gets, and where outgoing requests may go.
 import { describe, expect, test } from "vitest";
 import { drainsFor, drainsOfRound } from "../../src/core/policy/fan-out.ts";
 import { findRefusal } from "../../src/core/policy/outgoing-target.ts";
 
-test("a backlog is worth a drain for every so many jobs, up to the limit", () => {
+test("a backlog gets one drain for each 500 jobs, up to the limit", () => {
   const fanOut = { jobsPerDrain: 500, maxDrains: 4 };
   expect([0, 1, 500, 501, 100_000].map((due) => drainsFor(due, fanOut))).toEqual([0, 1, 1, 2, 4]);
 });
 
-test("every queue gets its first drain before any gets a second, up to what the round can have", () => {
+test("every queue gets its first drain before any gets a second, up to the round's limit", () => {
   const waiting = [
     { queue: "large", due: 100_000 },
     { queue: "small", due: 1 },
@@ -87,7 +88,7 @@ describe("an outgoing request", () => {
     expect(findRefusal(url, { allowPrivate: false })).toBe(refusal);
   });
 
-  test("may go to this machine where the deployment allows it", () => {
+  test("may go to a private address if the deployment allows it", () => {
     expect(findRefusal("http://127.0.0.1:9000/hook", { allowPrivate: true })).toBeNull();
     expect(findRefusal("file:///etc/passwd", { allowPrivate: true })).not.toBeNull();
   });

@@ -1,3 +1,4 @@
+// Pushed types: a job is sent as an HTTP request, and the response decides its outcome.
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { definePushedJob } from "../../src/jobs/define-pushed.ts";
@@ -24,14 +25,14 @@ async function push(answer: Partial<Answer>) {
   return { sent, output };
 }
 
-test("a pushed job is sent through the sender and the clock of its drain", async () => {
+test("a pushed job is sent with its drain's sender, and the response is its output", async () => {
   const { sent, output } = await push({ json: '{"id":7}' });
   expect(sent).toMatchObject([{ method: "POST", url: "https://example.com/mail" }]);
   expect(JSON.parse(sent[0]?.body ?? "")).toMatchObject({ type: "mail", data: { to: "a" } });
   expect(output).toEqual({ id: 7 });
 });
 
-test("a pushed job fails by the status of its answer, and waits as long as that says", async () => {
+test("an error status fails the job, and its Retry-After sets the time of the retry", async () => {
   const busy = { status: 503, errorText: "later", retryInSeconds: 9 };
   await expect(push(busy)).rejects.toMatchObject({
     message: 'the endpoint of "mail" answered 503: later',

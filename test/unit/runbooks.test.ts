@@ -1,3 +1,4 @@
+// Every alarm has a runbook in docs/alarms.md.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -10,7 +11,7 @@ const deployment = {
   runbookUrl: "https://git.example/docs/alarms.md",
 };
 
-test("every alarm's runbook is a URL that leads to a section of its own", () => {
+test("every alarm's runbook is a URL of its own section", () => {
   const text = readFileSync(join(import.meta.dirname, "../../docs/alarms.md"), "utf8");
   for (const alarm of alarmNames) {
     expect(runbookLink({ alarm }, deployment)).toBe(`https://git.example/docs/alarms.md#${alarm}`);
@@ -18,6 +19,6 @@ test("every alarm's runbook is a URL that leads to a section of its own", () => 
   }
 });
 
-test("a deployment that knows no runbooks names none", () => {
+test("a deployment without a runbook URL links to none", () => {
   expect(runbookLink({ alarm: "dead_letters" }, { ...deployment, runbookUrl: undefined })).toBeNull();
 });

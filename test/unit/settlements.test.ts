@@ -1,4 +1,4 @@
-// Settlements are sorted for the engine, which moves a lease as a whole only if it finds its ids as they lie there.
+// Settlements are sorted by id, because the engine settles a whole lease only if the ids come in the lease's order.
 import { expect, test } from "vitest";
 import type { Settlement } from "../../src/core/job.ts";
 import { packSettlements } from "../../src/core/settlements.ts";
@@ -8,7 +8,7 @@ const settlement = (id: string, outcome: Settlement["outcome"] = { kind: "comple
   outcome,
 });
 
-test("ids go out sorted with their keys, and statuses come back in the order asked", () => {
+test("ids are sent sorted with their keys, and statuses come back in the order of the request", () => {
   const { ids, keys, read } = packSettlements(["c", "a", "b"].map((id) => settlement(id)));
   expect([ids, keys]).toEqual([
     ["a", "b", "c"],
@@ -21,7 +21,7 @@ test("ids go out sorted with their keys, and statuses come back in the order ask
   ]);
 });
 
-test("of one that is asked for twice the first stays first", () => {
+test("two settlements of one job keep their order", () => {
   const twice = [settlement("b"), settlement("a", { kind: "release" }), settlement("a")];
   expect(JSON.parse(packSettlements(twice).outcomes ?? "")).toEqual([
     { outcome: "release" },
@@ -30,7 +30,7 @@ test("of one that is asked for twice the first stays first", () => {
   ]);
 });
 
-test("outcomes go along only where not all are plainly completed", () => {
+test("outcomes are sent only if one is not a completion without output", () => {
   expect(packSettlements([settlement("a"), settlement("b")]).outcomes).toBe(null);
   expect(packSettlements([settlement("a", { kind: "complete", output: 0 })]).outcomes).toBe(
     '[{"outcome":"complete","output":0}]',

@@ -1,11 +1,11 @@
-// Statements as text and values. That each one prepares is looked at in sql/contract.test.ts.
+// Statements as text and values. sql/contract.test.ts tests that Postgres accepts each one.
 import { expect, test } from "vitest";
 import { enqueue } from "../../src/core/sql/index.ts";
 import { compile } from "../../src/core/sql/statement.ts";
 
 const mail = { type: "mail", payload: { n: 1 } };
 
-test("a statement of one text has the values of its own call and the schema that it was compiled for", () => {
+test("a compiled statement has the values of its call and the name of the schema", () => {
   const one = compile(enqueue([mail]), "sluice");
   const other = compile(enqueue([mail, { ...mail, priority: 1 }]), "other");
   expect(one).toEqual({

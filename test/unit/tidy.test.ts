@@ -32,9 +32,9 @@ describe.each(Object.keys(allowed))("src/%s", (folder) => {
   const { folders, packages } = allowed[folder] ?? { folders: [], packages: [] };
   const own = files.filter((file) => file.startsWith(`src/${folder}/`));
 
-  test("is there", () => expect(own).not.toEqual([]));
+  test("exists", () => expect(own).not.toEqual([]));
 
-  test.each(own)("%s imports only what lies inward", (file) => {
+  test.each(own)("%s imports only from folders further in", (file) => {
     for (const target of importsOf(file)) {
       if (target.startsWith(".")) expect(folders).toContain(inTree(file, target).split("/")[1]);
       else
@@ -51,7 +51,7 @@ describe.each(Object.keys(allowed))("src/%s", (folder) => {
   });
 });
 
-test("the client imports the contract for its types alone", () => {
+test("the client imports only types from the contract", () => {
   for (const file of files.filter((name) => name.startsWith("src/client/"))) {
     const text = readFileSync(join(root, file), "utf8");
     expect(text.match(/^import (?!type ).*contract\//gm), file).toBeNull();
@@ -66,7 +66,7 @@ test("a statement file imports no other statement file", () => {
   }
 });
 
-test("there are no barrels but the two, and no file that is named after nothing", () => {
+test("there are only two barrel files, and no file has a vague name", () => {
   expect(files.filter((file) => file.endsWith("/index.ts"))).toEqual(expect.arrayContaining(barrels));
   expect(files.filter((file) => file.endsWith("/index.ts"))).toHaveLength(barrels.length);
   expect(files.filter((file) => file.split("/").some((part) => looseNames.test(part)))).toEqual([]);
@@ -77,7 +77,7 @@ test("the deployable Worker stays a composition root", () => {
 });
 
 test.each(["", "test/bench"])(
-  "the lock file of ./%s names no registry and asks nothing of the machine's Node",
+  "the lock file of ./%s names no registry and requires no version of Node",
   (at) => {
     const lock = JSON.parse(readFileSync(join(root, at, "package-lock.json"), "utf8"));
     type Entry = { engines?: object; resolved?: string; link?: boolean };

@@ -1,3 +1,4 @@
+// Webhooks: signatures by the Standard Webhooks rules, and the header Retry-After.
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
 import { retryAfterSeconds } from "../../src/queue/outgoing/answer.ts";
@@ -5,7 +6,7 @@ import { signWebhook } from "../../src/queue/outgoing/sign-webhook.ts";
 
 const secretOf = (text: string) => `whsec_${Buffer.from(text).toString("base64")}`;
 
-test("a request is signed by the Standard Webhooks rules, with every secret while one is rotated", async () => {
+test("a request is signed by the Standard Webhooks rules, with both secrets during a rotation", async () => {
   const body = '{"data":"€"}';
   const headers = await signWebhook({
     id: "job-1",
@@ -22,7 +23,7 @@ test("a request is signed by the Standard Webhooks rules, with every secret whil
   });
 });
 
-test("Retry-After is read as seconds or as a date, and bounded", () => {
+test("Retry-After can be seconds or a date, and is bounded", () => {
   const now = Date.parse("2026-01-01T00:00:00Z");
   expect(retryAfterSeconds("120", now)).toBe(120);
   expect(retryAfterSeconds("Thu, 01 Jan 2026 00:01:00 GMT", now)).toBe(60);

@@ -1,5 +1,5 @@
-// A database with Sluice in it as plain SQL text: the script of `sluice migrate --print`, the partitions of that day, every
-// row and where the sequences stand. pg_dump would do the same, but the Postgres of npm does not bring it.
+// Writes a database with Sluice in it as plain SQL text: the script of `sluice migrate --print`, the partitions of that day,
+// every row and the positions of the sequences. pg_dump would do the same, but the npm package of Postgres does not have it.
 import type pg from "pg";
 import { printScript } from "../../src/cli/migrate.ts";
 import { compile } from "../../src/core/sql/statement.ts";
@@ -11,7 +11,7 @@ interface Table {
   columns: string[];
 }
 
-/** Fills the database and dumps it, with the text of each statement that filled it: what a Worker of this release sends. */
+/** Fills a database and dumps it, with the text of each statement that filled it, which this release's Worker sends. */
 export async function makeDump(db: TestDatabase): Promise<string> {
   const statements = new Map<string, string>();
   await fillQueue({
@@ -51,7 +51,7 @@ async function dumpDatabase(pool: pg.Pool): Promise<string> {
   }
 }
 
-/** The rows of partitions belong to their parent. The script writes `migration` itself. */
+/** The rows of partitions are dumped with their parent. The script itself writes `migration`. */
 async function listTables(client: pg.PoolClient): Promise<Table[]> {
   const { rows } = await client.query<Table>(`
     select relname as name, array_agg(quote_ident(attname) order by attnum) as columns

@@ -1,5 +1,5 @@
-// Jobs in every state that a job can be in, and a row in every other table that a deployment writes. Their types and queues
-// are not those of test/support/traffic.ts, so the traffic of the upgrade test leaves them alone.
+// Makes jobs in every state, and a row in every other table that a deployment writes. test/support/traffic.ts uses other types
+// and queues, so it does not touch these jobs.
 import type { NewJob } from "../../src/core/job.ts";
 import {
   addKey,
@@ -76,7 +76,7 @@ async function addDead(db: TestDatabase, verbs: Verbs): Promise<void> {
   }
   await verbs.enqueueOne({ queue, type: "expired", expiresAt: new Date(Date.now() - 1000) });
   await db.run(reapExpired({ limit: 10 }));
-  // Abandoned once it is isolated; abandoned again and again it is dead.
+  // A job that is abandoned once is isolated. One that is abandoned at every attempt is dead.
   await verbs.enqueue({ queue, type: "isolated" }, { queue, type: "isolated" });
   await verbs.enqueueOne({ queue, type: "abandoned" });
   for (const types of [["isolated"], ...times(maxBuriedTries, () => ["abandoned"])]) {

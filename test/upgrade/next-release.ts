@@ -1,5 +1,5 @@
-// What a later release may change, twice in a row: a numbered file, every function file, and functions whose arguments,
-// result or existence change. The functions here are called by the upgrade test alone.
+// Two imagined later releases. They change what a release may change: a numbered file, every function file, and the
+// arguments, the result or the existence of functions. Only the upgrade test calls the functions here.
 import { readMigrationFiles } from "../../src/cli/migration-files.ts";
 import { changeFiles } from "../support/migration-files.ts";
 

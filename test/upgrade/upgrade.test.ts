@@ -51,7 +51,7 @@ describe.each([thisCheckout, ...releases])("from %s", (release) => {
     await admin.end();
   });
 
-  /** Without what the time alone changes: a retry becomes due, and a lease that ran out long ago shows no worker. */
+  /** Leaves out what changes with time: a retry becomes due, and a lease that ran out long ago shows no worker. */
   const shownJobs = () =>
     verbs.query(
       `select to_jsonb(jobs) - '{scheduled_at,worker,lease_expires_at}'::text[] as job
@@ -62,17 +62,17 @@ describe.each([thisCheckout, ...releases])("from %s", (release) => {
       await verbs.query(`select has_function_privilege('${app}', 'sluice.${signature}', 'execute') as may`)
     )[0];
 
-  test("the version is raised if this Worker's statements do not run on that schema", async () => {
+  test("the schema version is raised if this Worker's statements do not run on that schema", async () => {
     const [{ version } = { version: 0 }] = await verbs.query<{ version: number }>(
       "select sluice.schema_version() as version",
     );
-    // The number stands twice: in SQL and in TypeScript.
+    // The number is written twice: in SQL and in TypeScript.
     if (release === thisCheckout) expect(version).toBe(schemaVersion);
     const failed = await unprepared(pool, statementsIn(checkoutDump));
     if (failed.length > 0) expect(schemaVersion).toBeGreaterThan(version);
   });
 
-  test("nothing is lost, no statement fails, and none waits longer than a second", async () => {
+  test("no job is lost, and no statement fails or waits longer than a second", async () => {
     const before = await shownJobs();
     expect(before.length).toBeGreaterThan(20);
     const db = await neonDatabase(url);
@@ -102,13 +102,13 @@ describe.each([thisCheckout, ...releases])("from %s", (release) => {
     expect(await unprepared(pool, statementsIn(dump))).toEqual([]);
   });
 
-  test("jobs go on from where they were", async () => {
+  test("jobs are claimed and settled as before", async () => {
     expect(await verbs.claim({ queue: "upgrade", types: ["pending"] })).toHaveLength(3);
-    const held = await verbs.query<{ id: string; leaseKey: string }>(
+    const leasedJobs = await verbs.query<{ id: string; leaseKey: string }>(
       `select unnest(ids) as id, key as "leaseKey" from sluice.lease join sluice.lane using (lane) where type = 'processing'`,
     );
-    expect(held).toHaveLength(6);
-    expect((await verbs.settle(held, complete)).every(({ applied }) => applied)).toBe(true);
+    expect(leasedJobs).toHaveLength(6);
+    expect((await verbs.settle(leasedJobs, complete)).every(({ applied }) => applied)).toBe(true);
     expect(await differences(verbs)).toEqual([]);
   });
 });
