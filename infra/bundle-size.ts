@@ -1,5 +1,5 @@
-// Fails when the Worker's bundle, as `npm run build` wrote it, is larger than it may be. A larger bundle starts slower,
-// and Cloudflare's free plan takes 3 MB at most.
+// Fails when the Worker's bundle, which `npm run build` wrote, is too large. A larger bundle starts slower, and
+// Cloudflare's free plan accepts at most 3 MB.
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 

@@ -1,5 +1,5 @@
-// Drops `engines` from the lock files. The project brings its own Node (the dev dependency `node`), so what a
-// tool asks of the machine's Node does not apply here; left in, it greets a newcomer on Node 20 with warnings.
+// Removes `engines` from the lock files. The project brings its own Node (the dev dependency `node`), so the engines that
+// its tools ask for do not matter. With them, npm would print warnings for a newcomer on Node 20.
 import { readFileSync, writeFileSync } from "node:fs";
 
 for (const directory of ["..", "../test/bench"]) {

@@ -6,7 +6,7 @@ export function readCrons(toml: string): string[] {
   if (!start) return [];
   const rest = toml.slice(start.index + start[0].length);
   const crons: string[] = [];
-  // Strings first, then comments: a comment may hold quotes, and an expression may hold a #.
+  // One pattern for strings and comments, because a comment may contain quotes and a string may contain a #.
   for (const [token, double, single] of rest.matchAll(/"([^"]*)"|'([^']*)'|#.*|\]/g)) {
     if (token === "]") break;
     const cron = double ?? single;

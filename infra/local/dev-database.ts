@@ -1,4 +1,4 @@
-// The database of `npm run dev`: which data it runs on, and its schema.
+// The database of `npm run dev`: its data directory, its port and its schema.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import pg from "pg";
 import { migrate } from "../../src/cli/migrate.ts";
@@ -9,10 +9,10 @@ import { DirectoryInUse, type PostgresServer, startPostgres } from "./postgres.t
 
 export const databaseName = "sluice";
 
-/** A lasting database keeps its port from run to run, unless that is taken: connection strings go on working. */
+/** The lasting database keeps its port from run to run if it is free, so that connection strings stay valid. */
 export async function openPostgres(options: {
   lasting: string;
-  /** The file that says which port the lasting one had. */
+  /** The file with the port that the lasting database had in the last run. */
   portFile: string;
   fresh: string;
   ephemeral: boolean;
@@ -26,7 +26,9 @@ export async function openPostgres(options: {
     return server;
   } catch (error) {
     if (!(error instanceof DirectoryInUse)) throw error;
-    log("another `npm run dev` holds this checkout's data: here is a fresh database, removed at the end");
+    log(
+      "Another `npm run dev` uses the data of this checkout. This run gets a fresh database and removes it at the end.",
+    );
     return startPostgres({ directory: fresh, ephemeral: true, log });
   }
 }
@@ -39,21 +41,21 @@ async function keptPort(portFile: string): Promise<{ port?: number }> {
 export async function migrateDatabase(postgres: PostgresServer): Promise<void> {
   const client = new pg.Client({ connectionString: postgres.url("postgres") });
   await client.connect();
-  const known = "select from pg_database where datname = $1";
-  const { rowCount } = await client.query(known, [databaseName]);
+  const findDatabase = "select from pg_database where datname = $1";
+  const { rowCount } = await client.query(findDatabase, [databaseName]);
   if (rowCount === 0) await client.query(`create database ${databaseName}`);
   await client.end();
   const schema = process.env.SLUICE_SCHEMA ?? defaultSchema;
   await migrate({ databaseUrl: postgres.url(databaseName), schema }).catch((error: Error) => {
-    throw error instanceof ChangedFileError ? new Error(wayOut(error, postgres.directory)) : error;
+    throw error instanceof ChangedFileError ? new Error(explainOldSchema(error, postgres.directory)) : error;
   });
 }
 
-/** Before the first release the tables' file is edited in place. Nothing is removed here: the jobs may be wanted. */
-function wayOut({ message }: Error, directory: string): string {
+/** Before the first release 0001_tables.sql is edited in place. The user decides what to remove, as the jobs may matter. */
+function explainOldSchema({ message }: Error, directory: string): string {
   return `${message}
 
-Your local database was made by an older checkout. Either
-  rm -rf '${directory}'   deletes it: the next \`npm run dev\` makes a new one
-  npm run dev -- --ephemeral     leaves it alone and uses a fresh one for this run`;
+An older checkout made your local database. Run one of these:
+  rm -rf '${directory}'   deletes it; the next \`npm run dev\` makes a new one
+  npm run dev -- --ephemeral     keeps it and uses a fresh one for this run`;
 }

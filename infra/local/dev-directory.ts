@@ -1,4 +1,5 @@
-// `.sluice/`: what `npm run dev` keeps between runs (data, its port, the admin key) and shows while it runs (dev.json).
+// `.sluice/`: the files that `npm run dev` keeps between runs (data, port, admin key), and dev.json, which exists while it
+// runs.
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -11,13 +12,13 @@ export const checkout = fileURLToPath(new URL("../../", import.meta.url));
 export interface DevJson {
   url: string;
   database_url: string;
-  /** Where Neon's driver reaches that database (`neonConfig.fetchEndpoint`). */
+  /** The URL where Neon's driver reaches that database (`neonConfig.fetchEndpoint`). */
   neon_endpoint: string;
   admin_key: string;
   pid: number;
 }
 
-/** The directory, without what runs that were killed left in it. */
+/** Returns the directory, after removing the files of killed runs. */
 export function openDevDirectory(): string {
   const directory = resolve(checkout, process.env.DEV_DIRECTORY ?? ".sluice");
   mkdirSync(directory, { recursive: true });
@@ -26,7 +27,7 @@ export function openDevDirectory(): string {
   return directory;
 }
 
-/** For one run's files: what wrangler writes, and the data of an ephemeral run. */
+/** The directories of one run: for wrangler's files, and for the data of an ephemeral run. */
 export function makeRunDirectories(directory: string) {
   const run = join(directory, `run-${process.pid}`);
   const data = dataPath(directory, `ephemeral-${process.pid}`);
@@ -38,11 +39,11 @@ export function makeRunDirectories(directory: string) {
   return { run, data, remove };
 }
 
-/** The same from run to run, so that a key in a script or a browser goes on working. */
+/** Returns the same key in every run, so that scripts and browsers can keep it. */
 export function keptAdminKey(directory: string): string {
   const path = join(directory, "admin-key");
   try {
-    // "wx": of two first starts at once, one makes the key and the other reads it.
+    // "wx" fails if the file exists. So if two first runs start at once, one makes the key and the other reads it.
     const key = `sk_${randomBytes(32).toString("base64url")}`;
     writeFileSync(path, key, { flag: "wx", mode: 0o600 });
     return key;
@@ -51,20 +52,20 @@ export function keptAdminKey(directory: string): string {
   }
 }
 
-/** Whoever waits for the file finds it whole: it appears by a rename. */
+/** Writes another file and renames it, so that a reader never sees half a file. */
 export function writeDevJson(directory: string, content: DevJson): void {
   const unfinished = join(directory, `dev.json.${process.pid}`);
   writeFileSync(unfinished, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
   renameSync(unfinished, join(directory, "dev.json"));
 }
 
-/** A second run in this checkout may have put its own in place. */
+/** Removes dev.json unless a second run in this checkout has written its own. */
 export function removeOwnDevJson(directory: string): void {
   const path = join(directory, "dev.json");
   try {
     if (JSON.parse(readFileSync(path, "utf8")).pid === process.pid) rmSync(path);
   } catch {
-    // There is none.
+    // There is no dev.json.
   }
 }
 

@@ -1,5 +1,5 @@
-// `npm run dev`: everything Sluice needs, on this machine. Starts the parts in order, stops them in reverse; when
-// one part ends by itself the others are stopped too.
+// `npm run dev`: everything Sluice needs, on this machine. It starts the parts in order and stops them in reverse order.
+// When one part ends, it stops the others too.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseSettings } from "../../src/edge/settings/env.ts";
@@ -68,7 +68,7 @@ async function start(flags: Flags): Promise<void> {
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
     ...ownSettings(),
   };
-  await parseSettings(bindings); // invalid settings stop the start, not the first request
+  await parseSettings(bindings); // so that invalid settings fail the start, and not the first request
   const worker = await step("Worker", () => startWorker({ port, bindings, runDirectory: own.run, log }));
   watchPart("the Worker's process", worker);
 
@@ -92,21 +92,21 @@ async function start(flags: Flags): Promise<void> {
 async function choosePort(wanted: number | undefined): Promise<number> {
   if (wanted === undefined) {
     const port = await firstFreePort(defaultPort);
-    if (port !== defaultPort) log(`port ${defaultPort} is in use, taking ${port}`);
+    if (port !== defaultPort) log(`port ${defaultPort} is in use, using ${port}`);
     return port;
   }
   if (!(await isFree(wanted))) throw new Error(`port ${wanted} is in use; choose another with --port`);
   return wanted;
 }
 
-/** Everything of ours in the environment goes to the Worker. */
+/** Every SLUICE_… variable of the environment goes to the Worker. */
 function ownSettings(): Record<string, string> {
   const isOurs = ([name, value]: [string, string | undefined]) =>
     name.startsWith("SLUICE_") && value !== undefined;
   return Object.fromEntries(Object.entries(process.env).filter(isOurs)) as Record<string, string>;
 }
 
-/** One part of the start; a stop in the meantime ends the start here. */
+/** Runs one part of the start, and ends the start if a stop was requested meanwhile. */
 async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
   const begunAt = Date.now();
   const result = await run();

@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 
 export interface Flags {
-  /** Undefined: 8787, or the next free port. */
+  /** Undefined means 8787, or the next free port. */
   port: number | undefined;
   ephemeral: boolean;
   tickSeconds: number;
@@ -11,19 +11,19 @@ export interface Flags {
 
 export const usage = `usage: npm run dev -- [flags]
 
-Starts Postgres, the migrations, the Neon-compatible proxy and the Worker with its crons firing.
+Starts Postgres, migrates it, and starts a Neon-compatible proxy and the Worker. Fires the Worker's crons.
 
   --port N           the Worker's port (default 8787, or the next free one)
-  --ephemeral        a fresh database, removed at the end
-  --tick-seconds N   how often the crons fire (default 60; 0 = never)
-  --help             this text
+  --ephemeral        use a fresh database, and remove it at the end
+  --tick-seconds N   seconds between two runs of the crons (default 60; 0: never)
+  --help             print this text
 
-Every SLUICE_… variable of the environment is passed on to the Worker.
-DEV_DIRECTORY says where data and state are kept (default .sluice).`;
+The Worker gets every SLUICE_… variable of the environment.
+DEV_DIRECTORY is the directory for data and state (default .sluice).`;
 
 const maxTickSeconds = 86_400;
 
-/** The flags, or what is wrong with them. */
+/** Returns the flags, or a text that says what is wrong with them. */
 export function parseFlags(args: string[]): Flags | string {
   let values: ReturnType<typeof parse>;
   try {

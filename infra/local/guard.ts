@@ -1,6 +1,6 @@
-// Starts a process that cannot outlive this one, not even when this one is killed with SIGKILL. Between the two
-// stands a small `sh`, and a pipe from here to it: a line is a signal to pass on, the pipe's end means "stop".
-// Postgres, wrangler and workerd all survive their parent otherwise.
+// Starts a process that cannot outlive this one, even if this one is killed with SIGKILL. A small `sh` between the two
+// reads a pipe from this process: each line is a signal to forward, and the end of the pipe means "stop". Without it
+// Postgres, wrangler and workerd would survive their parent.
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
@@ -8,7 +8,7 @@ import type { Readable, Writable } from "node:stream";
 export interface GuardOptions {
   cwd: string;
   env: Record<string, string>;
-  /** Sent in this order, with pauses; SIGKILL comes after the last. */
+  /** Sent in this order, with pauses. SIGKILL follows after the last. */
   stopSignals: readonly [string, ...string[]];
   owner?: { uid: number; gid: number } | undefined;
 }
@@ -16,14 +16,14 @@ export interface GuardOptions {
 export interface Guarded {
   stdout: Readable;
   stderr: Readable;
-  /** Why it ended, in words. */
+  /** Resolves to a text that says why the process ended. */
   exited: Promise<string>;
   stop(): Promise<void>;
 }
 
-/** Two signals and the kill stay below the 10 s that stopping may take. */
+/** Short enough that two signals and SIGKILL take less than the 10 s that stopping may take. */
 const patienceMs = 3_000;
-/** What it wrote at the very end says why it ended, and may arrive after its end does. */
+/** How long to wait for the last output, which says why the process ended and may arrive after its end. */
 const lastWordsMs = 500;
 
 const guardScript = `
@@ -36,7 +36,7 @@ exec >/dev/null 2>&1
 } <&3 &
 exec 3<&-
 wait "$child"; code=$?
-# The rest of the group: the reader above, and what the child left behind.
+# Ends the rest of the group: the reader above, and processes that the child left behind.
 trap '' TERM; kill -s TERM 0; wait
 exit "$code"
 `;
@@ -49,13 +49,13 @@ export function spawnGuarded(command: string, args: string[], options: GuardOpti
     cwd: options.cwd,
     env: options.env,
     stdio: ["ignore", "pipe", "pipe", "pipe"],
-    // A group of its own: Ctrl-C in the terminal must reach this process only, which then stops the rest in order.
+    // Its own process group, so that Ctrl-C in the terminal reaches only this process, which then stops the rest in order.
     detached: true,
     ...options.owner,
   });
   const closed = new Promise<void>((resolve) => child.on("close", () => resolve()));
   const control = child.stdio[3] as Writable;
-  // The guard may be gone before a signal is written to it.
+  // The guard may have ended before a signal is written to it.
   control.on("error", () => {});
   const exited = ended(child).then(async (reason) => {
     live.delete(guarded);
@@ -81,7 +81,7 @@ export function spawnGuarded(command: string, args: string[], options: GuardOpti
   return guarded;
 }
 
-/** For a start that is broken off: stops what no one holds a handle of yet. */
+/** For a start that fails: stops the processes whose handle was not returned yet. */
 export async function stopAllGuarded(): Promise<void> {
   await Promise.all([...live].map((guarded) => guarded.stop()));
 }
@@ -106,7 +106,7 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // No one is left in it.
+    // The group is empty.
   }
 }
 

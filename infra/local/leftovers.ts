@@ -1,4 +1,4 @@
-// What a killed run left behind: directories whose names end in the pid of the process that made them.
+// Removes the directories that killed runs left behind. Their names end in the pid of the process that made them.
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 

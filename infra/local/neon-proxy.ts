@@ -1,6 +1,6 @@
-// Neon's two protocols in front of the local Postgres, so that the Worker runs the driver it runs in production:
-// POST /sql (one query or a batch), and a WebSocket that relays bytes. The connection string in each request says
-// the user and the database; the server is always the local one.
+// Neon's two protocols in front of the local Postgres, so that the Worker uses the same driver as in production:
+// POST /sql (one query or a batch), and a WebSocket that relays bytes. The connection string in each request names
+// the user and the database. The server is always the local one.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { pipeline } from "node:stream";
@@ -11,7 +11,7 @@ import { openPools } from "./postgres-pools.ts";
 export interface NeonProxy {
   port: number;
   endpoint: string;
-  /** How many POSTs to /sql came in so far: round trips are what costs on Neon. */
+  /** The number of POSTs to /sql so far. On Neon each of them is a round trip. */
   requests(): number;
   /** Ends the idle connections to one database, so that it can be dropped. */
   closeDatabase(name: string): Promise<void>;
@@ -20,7 +20,7 @@ export interface NeonProxy {
 
 const host = "127.0.0.1";
 const bodyLimitBytes = 64 * 1024 * 1024;
-/** Longer than any client keeps an idle connection: the end that closes first makes the other's next request fail. */
+/** Longer than any client keeps an idle connection. If the server closed it first, the client's next request would fail. */
 const keepAliveMs = 10 * 60_000;
 
 export async function startNeonProxy(options: { postgresPort: number; port?: number }): Promise<NeonProxy> {
@@ -28,7 +28,7 @@ export async function startNeonProxy(options: { postgresPort: number; port?: num
   let requests = 0;
   const server = createServer({ keepAliveTimeout: keepAliveMs }, async (request, response) => {
     if (request.method !== "POST" || request.url !== "/sql")
-      return send(response, problem(404, "there is only POST /sql here"));
+      return send(response, problem(404, "the only endpoint is POST /sql"));
     requests++;
     const length = Number(request.headers["content-length"]);
     if (length > bodyLimitBytes) return send(response, problem(413, "the request is too large"));
@@ -38,7 +38,7 @@ export async function startNeonProxy(options: { postgresPort: number; port?: num
   const sockets = new WebSocketServer({ server });
   sockets.on("connection", (socket) => {
     const stream = createWebSocketStream(socket);
-    // Either end may go at any time; pipeline closes the other.
+    // Either side may close at any time. pipeline then closes the other.
     pipeline(stream, connect(options.postgresPort, host), stream, () => socket.terminate());
   });
   await new Promise<void>((resolve, reject) => {
@@ -59,7 +59,7 @@ export async function startNeonProxy(options: { postgresPort: number; port?: num
   };
 }
 
-/** Undefined when the client went away half way, or was cut off for sending without end. */
+/** Undefined if the client closed the connection before the end, or sent too much. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;

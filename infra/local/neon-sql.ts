@@ -1,5 +1,5 @@
-// What Neon answers to POST /sql: rows as the text that Postgres sent, a SQL error as 400 with its SQLSTATE, any
-// other trouble as 503. A batch is one transaction.
+// Answers POST /sql as Neon does: rows as the text that Postgres sent, a SQL error as 400 with its SQLSTATE, any other
+// error as 503. A batch is one transaction.
 import type { IncomingHttpHeaders } from "node:http";
 import pg from "pg";
 import type { Login, Pools } from "./postgres-pools.ts";
@@ -23,12 +23,12 @@ const isolationLevels = new Map([
 
 export async function answerSql(pools: Pools, headers: IncomingHttpHeaders, body: string): Promise<Answer> {
   const login = loginOf(headers);
-  const asked = parse(body);
+  const request = parse(body);
   if (!login) return answer(400, { message: "Neon-Connection-String is missing or malformed" });
-  if (!asked) return answer(400, { message: "the body is neither a query nor a batch of queries" });
+  if (!request) return answer(400, { message: "the body is neither a query nor a batch of queries" });
   try {
     const result = await pools.withClient<unknown>(login, (client) =>
-      "queries" in asked ? runBatch(client, asked.queries, headers) : runQuery(client, asked, headers),
+      "queries" in request ? runBatch(client, request.queries, headers) : runQuery(client, request, headers),
     );
     return answer(200, result);
   } catch (error) {
@@ -43,7 +43,7 @@ async function runBatch(client: pg.ClientBase, queries: Query[], headers: Incomi
     for (const query of queries) results.push(await runQuery(client, query, headers));
     await client.query("commit");
   } catch (error) {
-    // Where this fails too, the connection is lost and with it the transaction.
+    // If this fails too, the connection is lost, and Postgres rolls back by itself.
     await client.query("rollback").catch(() => {});
     throw error;
   }
@@ -56,7 +56,7 @@ async function runQuery(client: pg.ClientBase, query: Query, headers: IncomingHt
   const config = {
     text: query.query,
     values: query.params ?? [],
-    // As on Neon, always a prepared statement: several statements in one query are an error.
+    // Always a prepared statement, as on Neon, so that several statements in one query are an error.
     queryMode: "extended",
     ...(rowAsArray ? { rowMode: "array" } : {}),
     ...(rawText ? { types: { getTypeParser: () => (text: string) => text } } : {}),

@@ -1,4 +1,4 @@
-// Which ports are free on the loopback address.
+// Finds free ports on the loopback address.
 import { createServer } from "node:net";
 
 const host = "127.0.0.1";
@@ -17,7 +17,7 @@ export async function isFree(port: number): Promise<boolean> {
 
 export async function firstFreePort(from: number): Promise<number> {
   for (let port = from; port <= lastPort; port++) if (await isFree(port)) return port;
-  throw new Error(`no port from ${from} on is free`);
+  throw new Error(`no port from ${from} to ${lastPort} is free`);
 }
 
 function listen(port: number): Promise<number> {

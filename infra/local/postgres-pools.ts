@@ -1,4 +1,4 @@
-// Connections of the proxy to the local Postgres, one pool a user and database.
+// The proxy's connections to the local Postgres: one pool for each user and database.
 import pg from "pg";
 
 export interface Login {
@@ -7,7 +7,7 @@ export interface Login {
 }
 
 export interface Pools {
-  // Runs the work on a connection that is nobody else's, and takes it back clean.
+  // Runs the work on a connection of its own, and closes the connection if the work left a transaction open.
   withClient<T>(login: Login, work: (client: pg.ClientBase) => Promise<T>): Promise<T>;
   closeDatabase(name: string): Promise<void>;
   close(): Promise<void>;
@@ -23,23 +23,23 @@ export function openPools(server: { host: string; port: number }): Pools {
 
   const poolOf = (login: Login): pg.Pool => {
     const key = JSON.stringify([login.user, login.database]);
-    const known = pools.get(key);
-    if (known) return known.pool;
+    const existing = pools.get(key);
+    if (existing) return existing.pool;
     const limits = { max: connectionsPerPool, idleTimeoutMillis: idleMs };
     const pool = new pg.Pool({ ...server, ...login, ...limits });
-    // A connection that Postgres ends is no news: the query on it fails, or the next one opens another. The listener is
-    // on each connection from its start to its end: one that is ended between two queries of a batch, or between the
-    // pool and who asked for it, has no other, and an error without one would end the process.
+    // Errors of a connection that Postgres ends are ignored: the query on it fails, or the next query opens another one.
+    // Each connection needs a listener all the time. The pool has one only while the connection is idle, and an error
+    // event without a listener would end the process.
     pool.on("error", () => {});
     pool.on("connect", (client) => client.on("error", () => {}));
     pools.set(key, { login, pool });
     return pool;
   };
 
-  const closeWhere = async (isMeant: (login: Login) => boolean) => {
-    const meant = [...pools].filter(([, { login }]) => isMeant(login));
-    for (const [key] of meant) pools.delete(key);
-    await Promise.all(meant.map(([, { pool }]) => pool.end()));
+  const closeWhere = async (matches: (login: Login) => boolean) => {
+    const closing = [...pools].filter(([, { login }]) => matches(login));
+    for (const [key] of closing) pools.delete(key);
+    await Promise.all(closing.map(([, { pool }]) => pool.end()));
   };
 
   return {
@@ -50,7 +50,7 @@ export function openPools(server: { host: string; port: number }): Pools {
       try {
         return await work(client);
       } catch (error) {
-        // After a FATAL error Postgres closes the connection, a moment later.
+        // Postgres closes the connection a moment after a FATAL error.
         isBroken = !(error instanceof pg.DatabaseError && error.severity === "ERROR");
         throw error;
       } finally {
@@ -60,7 +60,7 @@ export function openPools(server: { host: string; port: number }): Pools {
     },
     closeDatabase: (name) => closeWhere(({ database }) => database === name),
     async close() {
-      // A pool's end waits for the queries that still run; ending the client breaks them off.
+      // pool.end() waits for running queries. Ending the clients first breaks these off.
       for (const client of busy) void (client as unknown as pg.Client).end();
       await closeWhere(() => true);
     },

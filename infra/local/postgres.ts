@@ -1,5 +1,5 @@
-// A real PostgreSQL on the loopback address, for `npm run dev` and for the tests: makes the cluster when there is
-// none, starts the server, stops it. Trusts every local connection: it is for development only.
+// A real PostgreSQL on the loopback address, for `npm run dev` and for the tests. It makes the cluster if there is none,
+// starts the server and stops it. It trusts every local connection, so it is for development only.
 import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Guarded, spawnGuarded } from "./guard.ts";
@@ -11,22 +11,22 @@ import { postgresOwner, reachableDirectory, removeDirectory } from "./postgres-o
 export interface PostgresOptions {
   directory: string;
   port?: number;
-  /** Nothing has to survive the run: stop() removes the data, and the disk is never waited for. */
+  /** stop() removes the data, and the server does not wait for the disk. */
   ephemeral?: boolean;
   settings?: Record<string, string>;
-  /** Where the programs are, if not in the npm package: another version. */
+  /** The directory of another version's programs. The default is the npm package. */
   bin?: string;
-  /** Of the server's process, beside its own. */
+  /** Environment variables for the server, in addition to its own. */
   env?: Record<string, string>;
   log?: (line: string) => void;
 }
 
 export interface PostgresServer {
   port: number;
-  /** Where the data really is: not always the directory asked for (see postgres-owner.ts). */
+  /** Where the data is. It may differ from the directory in the options (see postgres-owner.ts). */
   directory: string;
   url(database: string): string;
-  /** Why it ended, in words. */
+  /** Resolves to a text that says why the server ended. */
   exited: Promise<string>;
   stop(): Promise<void>;
 }
@@ -44,8 +44,8 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   const owner = postgresOwner();
   const directory = reachableDirectory(options.directory, owner);
   if (directory !== options.directory) {
-    options.log?.(`Postgres runs as nobody, who cannot reach ${options.directory}`);
-    options.log?.(`its data is in ${directory}`);
+    options.log?.(`Postgres runs as the user nobody, who cannot read ${options.directory}`);
+    options.log?.(`its data is in ${directory} instead`);
   }
   const bin = options.bin ?? postgresBinaries(owner);
   await makeCluster({ bin, directory, owner });
@@ -96,7 +96,7 @@ function serverArguments(directory: string, port: number, settings: Record<strin
   const all = {
     listen_addresses: "127.0.0.1",
     port: String(port),
-    // A socket's path has a limit of about 100 characters, and no one needs it.
+    // No socket: its path may have about 100 characters only, and nobody needs it.
     unix_socket_directories: "",
     ...settings,
   };
@@ -104,8 +104,8 @@ function serverArguments(directory: string, port: number, settings: Record<strin
 }
 
 /**
- * A server that is just going down (its owner was killed a moment ago) is worth waiting for. The pid file of a dead
- * one is removed: it still says "ready", and Postgres is taken in when its pid belongs to another process by now.
+ * Waits for a server that is stopping, because its owner was killed a moment ago. Removes the pid file of a dead server:
+ * it still says "ready", and Postgres would refuse to start if its pid belongs to another process by now.
  */
 async function refuseUsedDirectory(directory: string): Promise<void> {
   const giveUpAt = Date.now() + 5_000;
@@ -118,7 +118,7 @@ async function refuseUsedDirectory(directory: string): Promise<void> {
   if (state) removePidFile(directory);
 }
 
-/** Undefined when it is ready, else why not. The port tells our line in the pid file from another server's. */
+/** Returns undefined when the server is ready, or why it is not. The port shows that the pid file is this server's. */
 async function untilReady(server: Guarded, directory: string, port: number) {
   let ended: string | undefined;
   server.exited.then((reason) => {

@@ -1,5 +1,5 @@
-// Fires the Worker's crons, which `wrangler dev` never does by itself: all of them at every tick, starting now.
-// A cron whose last round still runs is left out.
+// Fires the Worker's crons, because `wrangler dev` does not: all of them now and at every tick. Skips a cron whose last
+// round is still running.
 
 export interface Ticker {
   stop(): void;
@@ -22,8 +22,8 @@ export function startTicker(options: {
     const failure = await runRound(url, cron, stopped.signal);
     running.delete(cron);
     if (stopped.signal.aborted) return;
-    if (failure && !failing.has(cron)) log(`the round of cron "${cron}" fails: ${failure}`);
-    if (!failure && failing.has(cron)) log(`the round of cron "${cron}" works again`);
+    if (failure && !failing.has(cron)) log(`the cron "${cron}" fails: ${failure}`);
+    if (!failure && failing.has(cron)) log(`the cron "${cron}" works again`);
     if (failure) failing.add(cron);
     else failing.delete(cron);
   };
@@ -42,7 +42,7 @@ export function startTicker(options: {
   };
 }
 
-/** Why the round failed, or undefined. */
+/** Returns why the round failed, or undefined. */
 async function runRound(url: string, cron: string, signal: AbortSignal) {
   try {
     const path = `/cdn-cgi/handler/scheduled?cron=${encodeURIComponent(cron)}`;

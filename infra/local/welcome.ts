@@ -1,4 +1,4 @@
-// What `npm run dev` prints when it is ready: how to use it, with lines to paste.
+// The text that `npm run dev` prints when it is ready: how to use it, with commands to paste.
 
 export function howToUse(stack: {
   url: string;
@@ -10,12 +10,12 @@ export function howToUse(stack: {
   const authorization = quote(`authorization: Bearer ${stack.adminKey}`);
   const body = quote(JSON.stringify({ type: "echo", payload: { hello: "world" } }));
   return `
-Sluice is ready after ${stack.seconds} s: ${stack.url}
+Sluice is ready at ${stack.url} after ${stack.seconds} s.
 
 Enqueue a job:
   curl -sS ${stack.url}/v1/jobs -H ${authorization} -H 'content-type: application/json' -d ${body}
 
-Look at it, with the answer's job_id in place of JOB_ID:
+Show the job. Replace JOB_ID by the job_id of the answer:
   curl -sS ${stack.url}/v1/jobs/JOB_ID -H ${authorization}
 
 Database: ${stack.databaseUrl}
@@ -24,7 +24,7 @@ Ctrl-C stops everything.
 `;
 }
 
-/** For a POSIX shell. */
+/** Quotes a text for a POSIX shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

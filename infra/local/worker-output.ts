@@ -1,5 +1,5 @@
-// Of what `wrangler dev` writes, the lines a developer wants to see: the Worker's logs and every error. A round that
-// fails at every tick shows its error once, and again after the code has changed.
+// Filters the output of `wrangler dev`: it shows the Worker's logs and every error. A round that fails at every tick
+// shows its error once, and again after the code has changed.
 import { stripVTControlCharacters } from "node:util";
 
 const noise = [
@@ -10,9 +10,9 @@ const noise = [
   /^Binding +Resource +Mode$/,
   /^env\.\S+ .*(Environment Variable|Worker|local)\b/,
   /^⎔ /,
-  // Explains the marks in the list of bindings, which is left out.
+  // Explains the list of bindings, which is not shown.
   /^Service bindings, Durable Object bindings, and Tail consumers connect to other /,
-  // The warning that crons do not fire by themselves: the ticker fires them.
+  // Warns that crons do not fire. The ticker fires them.
   /Scheduled Workers are not automatically triggered/,
   /^To manually trigger a scheduled event, run:/,
   /^curl "http.*\/cdn-cgi\//,

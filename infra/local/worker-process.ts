@@ -1,4 +1,4 @@
-// The Worker in workerd: `wrangler dev` on the repository's own wrangler.toml, told nothing but its bindings.
+// Runs the Worker in workerd: `wrangler dev` with the repository's wrangler.toml and the stack's bindings.
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { createOutputFilter } from "./worker-output.ts";
 
 export interface WorkerProcess {
   url: string;
-  /** Why it ended, in words. */
+  /** Resolves to a text that says why the process ended. */
   exited: Promise<string>;
   stop(): Promise<void>;
 }
@@ -20,8 +20,8 @@ const readyWithinMs = 60_000;
 const pollMs = 50;
 const keptLines = 20;
 /**
- * wrangler runs two workerds and starts either again. After the Worker's own all is well within a second; after the
- * one in front of it, requests hang for ever.
+ * wrangler runs two workerds and restarts one that crashes. If the Worker's own crashed, it answers again within a
+ * second. If the one in front of it crashed, requests hang for ever.
  */
 const crashNotice = "The Workers runtime crashed unexpectedly";
 const recoverWithinMs = 3_000;
@@ -49,7 +49,7 @@ export async function startWorker(options: {
       last.splice(0, last.length - keptLines);
       show(line);
       if (line.includes(crashNotice) && !(await answers(url, recoverWithinMs)))
-        hung.resolve("lost workerd, and wrangler could not bring it back");
+        hung.resolve("lost workerd, and wrangler could not restart it");
     });
   }
   await untilAnswering(url, wrangler.exited, last);
@@ -73,7 +73,7 @@ async function untilAnswering(url: string, exited: Promise<string>, last: string
   );
 }
 
-/** Any status will do: it is the Worker's. */
+/** True for any status, because only the Worker answers. */
 async function answers(url: string, withinMs: number): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(Math.max(withinMs, 1));
@@ -90,24 +90,24 @@ function wranglerArguments(port: number, runDirectory: string): string[] {
   return [
     ...["--no-warnings", createRequire(import.meta.url).resolve("wrangler"), "dev"],
     ...["--config", join(checkout, "wrangler.toml"), "--ip", "127.0.0.1", "--port", String(port)],
-    // Any free one: the usual 9229 may be another run's.
+    // Any free port, because another run may use the default 9229.
     ...["--inspector-port", "0", "--show-interactive-dev-session", "false"],
     ...["--persist-to", join(runDirectory, "state")],
-    // In place of .dev.vars and .env, which would win over the bindings.
+    // Replaces .dev.vars and .env, which would override the bindings.
     ...["--env-file", envFile],
   ];
 }
 
 /**
- * The whole environment of wrangler, since all of it becomes bindings: that way values arrive exactly, whatever is
- * in them (a .env file has no quoting that holds everything), and no one sees them in the list of processes.
+ * The whole environment of wrangler, because all of it becomes bindings. This way any value arrives unchanged, which a
+ * .env file with its quoting cannot promise, and no value shows up in the list of processes.
  */
 function wranglerEnvironment(runDirectory: string): Record<string, string> {
   return {
     CLOUDFLARE_INCLUDE_PROCESS_ENV: "true",
     PATH: process.env.PATH ?? "",
     TMPDIR: runDirectory,
-    // Nothing is written to the user's home, which need not be writable.
+    // The user's home may not be writable.
     HOME: runDirectory,
     XDG_CONFIG_HOME: join(runDirectory, "config"),
     WRANGLER_REGISTRY_PATH: join(runDirectory, "registry"),

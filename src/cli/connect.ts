@@ -1,5 +1,5 @@
-// A connection to the database at DATABASE_URL. Whatever is wrong with it is said in one line: what, and what to do.
-// Only parts of the URL that are no secrets are repeated.
+// Connects to the database at DATABASE_URL. Its errors say in one line what is wrong and what to do, and repeat only
+// parts of the URL that are not secret.
 import pg from "pg";
 
 const example = "postgresql://user:password@host/database";
@@ -14,7 +14,7 @@ export async function connect(databaseUrl: string, log: (line: string) => void):
     connectionString: databaseUrl,
     connectionTimeoutMillis: connectWithinMs,
   });
-  // A connection that is lost between two queries: the next query fails, and says so.
+  // If the connection is lost between two queries, the next query fails with an error.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -27,21 +27,21 @@ export async function connect(databaseUrl: string, log: (line: string) => void):
 
 type ConnectError = Error & { code?: string };
 
-/** A password with one of # / ? @ in it makes another URL of it, in which a part of the password is the host's. */
+/** An unescaped # / ? @ in the password moves a part of it into the host or the path, so these are checked first. */
 function parseTarget(databaseUrl: string): URL {
   if (!URL.canParse(databaseUrl))
-    throw new Error(`DATABASE_URL is not a connection string; it looks like ${example}${encodeHint}`);
+    throw new Error(`DATABASE_URL is not a connection string; its form is ${example}${encodeHint}`);
   const target = new URL(databaseUrl);
   if (!/^postgres(ql)?:$/.test(target.protocol))
-    throw new Error(`DATABASE_URL is not a Postgres connection string; it looks like ${example}`);
+    throw new Error(`DATABASE_URL is not a Postgres connection string; its form is ${example}`);
   if (target.hash !== "" || !/^\/[^/@]+$/.test(target.pathname))
-    throw new Error(`DATABASE_URL names no database; it looks like ${example}${encodeHint}`);
+    throw new Error(`DATABASE_URL names no database; its form is ${example}${encodeHint}`);
   return target;
 }
 
 const encodeHint = " (write # / ? @ in a password as %23 %2F %3F %40)";
 
-/** Neon's pooled hosts and Supabase's pooled port. */
+/** Recognizes Neon's pooled hosts and Supabase's pooled port. */
 function isPooled({ hostname, port }: URL): boolean {
   return /-pooler\./.test(hostname) || port === "6543";
 }
@@ -51,13 +51,13 @@ function wordsOf({ code = "", message }: ConnectError, target: URL): string {
   const database = decodeURIComponent(target.pathname.slice(1));
   const user = decodeURIComponent(target.username);
   if (code === "ENOTFOUND" || code === "EAI_AGAIN")
-    return `the host "${host}" of DATABASE_URL is not known; check its name`;
+    return `the host "${host}" of DATABASE_URL is unknown; check its name`;
   if (/^E[A-Z]+$/.test(code) || /timeout|terminated/i.test(message))
-    return `nothing answers at ${host}:${target.port || defaultPort} of DATABASE_URL; check host and port, and that the server runs and lets this machine in`;
+    return `no server answers at ${host}:${target.port || defaultPort} of DATABASE_URL; check host and port, and that the server runs and accepts connections from this machine`;
   if (/client password must be a/.test(message))
-    return `the server asks for a password, and DATABASE_URL has none; it looks like ${example}`;
+    return `the server asks for a password, and DATABASE_URL has none; its form is ${example}`;
   if (/^28/.test(code))
-    return `the server does not let the user "${user}" in (${message}); check user and password of DATABASE_URL`;
+    return `the server refuses the user "${user}" (${message}); check user and password of DATABASE_URL`;
   if (code === "3D000")
     return `there is no database "${database}" on ${host}; create it, or correct DATABASE_URL`;
   return `cannot connect to ${host} of DATABASE_URL: ${message}`;

@@ -1,20 +1,20 @@
 #!/usr/bin/env node
-// The command line: `sluice migrate`, in this repository `npm run migrate`. Reads its settings from the environment.
+// The command line: `sluice migrate`, or `npm run migrate` in this repository. It reads its settings from the environment.
 import { parseArgs } from "node:util";
 import { defaultSchema } from "../core/schema-name.ts";
 import { dryRun, migrate, printScript } from "./migrate.ts";
 
 const usage = `usage: sluice migrate [--dry-run | --print]
 
-Brings the Sluice schema of the database at DATABASE_URL up to date. Safe to run twice and by two at once.
+Brings the Sluice schema of the database at DATABASE_URL up to date. It is safe to run it twice, or two at once.
 
-  --dry-run       say what would be applied, and change nothing
-  --print         print the SQL as one script for psql, without connecting. It fits every database: a file that is
-                  applied already is left out when the script runs
-  --help          this text
+  --dry-run       print what would be applied, and change nothing
+  --print         print the SQL as one script for psql, without connecting. It works for every database: when
+                  it runs, it skips the files that are already applied
+  --help          print this text
 
-  DATABASE_URL    a Postgres connection string, best the direct one where there is a pooled one too (required,
-                  but not by --print)
+  DATABASE_URL    the Postgres connection string (required, except with --print). If your provider also gives you a
+                  pooled one, use the direct one
   SLUICE_SCHEMA   the schema that holds Sluice (default: sluice)`;
 
 const { DATABASE_URL: databaseUrl, SLUICE_SCHEMA: schema = defaultSchema } = process.env;
@@ -23,7 +23,7 @@ if (typeof flags === "string") fail(`${flags}\n\n${usage}`, 2);
 else if (flags.help) console.log(usage);
 else if (!databaseUrl && !flags.print) {
   fail(
-    "DATABASE_URL is not set. It takes a Postgres connection string: postgresql://user:password@host/database",
+    "DATABASE_URL is not set. It must be a Postgres connection string: postgresql://user:password@host/database",
     2,
   );
 } else await run(databaseUrl ?? "", flags);
@@ -34,7 +34,7 @@ interface Flags {
   dryRun: boolean;
 }
 
-/** The flags, or what is wrong with them. */
+/** Returns the flags, or a text that says what is wrong with them. */
 function parseFlags(args: string[]): Flags | string {
   try {
     const boolean = { type: "boolean", default: false } as const;
@@ -42,7 +42,7 @@ function parseFlags(args: string[]): Flags | string {
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
     const { help, print, "dry-run": dryRun } = values;
     if (!help && positionals.join(" ") !== "migrate") return "the only command is: sluice migrate";
-    if (print && dryRun) return "--print and --dry-run exclude each other";
+    if (print && dryRun) return "use either --print or --dry-run, not both";
     return { help, print, dryRun };
   } catch (error) {
     return (error as Error).message;

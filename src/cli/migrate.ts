@@ -1,9 +1,9 @@
-// Brings a database's Sluice schema up to date. Safe to run twice and by two at once. Used by `sluice migrate`, the
-// local stack and the tests.
+// Brings a database's Sluice schema up to date. It is safe to run it twice, or two at once. `sluice migrate`, the local
+// stack and the tests use it.
 //
-// The connection may be a pooler's in transaction mode, where the next transaction of anybody runs on the same server
-// connection. So nothing is set for the session: each step is one transaction with its own search_path and its own lock.
-// Another run may come between two steps; each step looks again, under the lock, at what is recorded.
+// The connection may go through a pooler in transaction mode, which gives the same server connection to other clients
+// between two transactions. So nothing is set for the session: each step is one transaction with its own search_path and
+// lock. Another run may work between two steps, so each step checks again, under the lock, what is recorded.
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { defaultSchema, schemaName, schemaNameFault } from "../core/schema-name.ts";
@@ -24,7 +24,7 @@ export interface MigrateOptions {
   databaseUrl: string;
   schema?: string;
   log?: (line: string) => void;
-  /** Instead of the files of this release. */
+  /** Replaces the files of this release. */
   files?: MigrationFiles;
 }
 
@@ -46,16 +46,16 @@ export async function migrate(options: MigrateOptions): Promise<void> {
   });
 }
 
-/** Says what `migrate` would apply, and changes nothing. */
+/** Logs what `migrate` would apply, and changes nothing. */
 export async function dryRun(options: MigrateOptions): Promise<void> {
   await withPending(options, async ({ log }, { numbered, functions, removed }) => {
     for (const name of [...numbered, ...functions]) log(`would apply ${name}`);
-    for (const name of removed) log(`would drop what ${name} defined`);
+    for (const name of removed) log(`would drop the functions and views of ${name}`);
     if (numbered.length + functions.length + removed.length === 0) log("nothing to apply");
   });
 }
 
-/** The script that does what `migrate` does. It fits every database, so no connection is needed. */
+/** Returns a script that does what `migrate` does. It works for every database, so it needs no connection. */
 export function printScript({ schema = defaultSchema }: { schema?: string }): string {
   refuseSchemaName(schema);
   return migrationScript(readMigrationFiles(), schema);
@@ -78,7 +78,7 @@ function refuseSchemaName(schema: string): void {
   if (!schemaName.test(schema)) throw new Error(`SLUICE_SCHEMA ${schemaNameFault}`);
 }
 
-/** A day's partitions may be missing also where all files are applied. */
+/** The partitions step always runs: a day's partitions may be missing even if all files are applied. */
 function isNeeded(step: string, { numbered, functions, removed }: Pending): boolean {
   const hasFunctions = functions.length + removed.length > 0;
   if (step === "partitions") return true;
@@ -86,7 +86,7 @@ function isNeeded(step: string, { numbered, functions, removed }: Pending): bool
   return step === "functions" ? hasFunctions : numbered.includes(step);
 }
 
-/** A step that meets a lock leaves nothing behind and is tried again, after those who waited behind it. */
+/** A step that cannot get a lock is rolled back. It is retried after a pause, in which those who waited behind it go on. */
 async function runStep(run: Run, step: MigrationStep): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
@@ -95,7 +95,7 @@ async function runStep(run: Run, step: MigrationStep): Promise<void> {
       const { code, message } = error as pg.DatabaseError;
       if (code !== lockNotAvailable || tries === lockTries)
         throw new Error(`migration of ${step.name} failed: ${message}`, { cause: error });
-      if (tries === 1) run.log(`${step.name}: another transaction holds a lock, trying again`);
+      if (tries === 1) run.log(`${step.name}: another transaction holds a lock, retrying`);
       await sleep(Math.random() * maxPauseMs);
     }
   }
@@ -107,12 +107,12 @@ async function runOnce(run: Run, { sql }: MigrationStep): Promise<void> {
     await client.query(beginSql(schema));
     await takeLock(run);
     await client.query(limitsSql);
-    // Several statements: the driver answers with a result for each.
+    // The driver returns one result for each of the statements.
     const results = [await client.query<{ line: string }>(sql)].flat();
     await client.query("commit");
     for (const { line } of results.at(-1)?.rows ?? []) log(line);
   } catch (error) {
-    // Where this fails too, the connection is lost and with it the transaction.
+    // If this fails too, the connection is lost, and Postgres rolls back by itself.
     await client.query("rollback").catch(() => {});
     throw error;
   }
@@ -120,6 +120,6 @@ async function runOnce(run: Run, { sql }: MigrationStep): Promise<void> {
 
 async function takeLock({ client, schema, log }: Run): Promise<void> {
   await whileWaiting(client.query(lockSql(schema)), (seconds) =>
-    log(`waiting for another migration of the schema "${schema}", for ${seconds} s now`),
+    log(`waiting for another migration of the schema "${schema}" (${seconds} s)`),
   );
 }

@@ -1,16 +1,16 @@
-// The files under migrations/. Tables change by numbered files, each applied once. Functions and views stand in functions/
-// and are applied again whenever their text changes. runner.sql has the functions that apply both.
+// Reads the files in migrations/. Numbered files change tables, and each is applied once. The files in functions/ define
+// functions and views, and are applied again whenever their text changes. runner.sql has the functions that apply both.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export interface MigrationFile {
-  /** As it is recorded: "0001_tables.sql", "functions/claim.sql". */
+  /** The recorded name, such as "0001_tables.sql" or "functions/claim.sql". */
   name: string;
   text: string;
   checksum: string;
-  /** It chooses by the server's version, so an upgrade of the server changes it too. */
+  /** True if the file's effect depends on the server's version. Then it is applied again after an upgrade of the server. */
   dependsOnServer: boolean;
 }
 

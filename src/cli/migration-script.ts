@@ -5,7 +5,7 @@ import type { MigrationFile, MigrationFiles } from "./migration-files.ts";
 
 export interface MigrationStep {
   name: string;
-  /** Its last statement answers with a column "line": what was done, in words. */
+  /** The last statement returns a column "line" with texts that say what was done. */
   sql: string;
 }
 
@@ -21,23 +21,23 @@ export function migrationSteps({ numbered, functions, runner }: MigrationFiles, 
     { name: "the schema", sql: schemaSql({ schema, runner, names }) },
     ...numbered.map((file) => ({ name: file.name, sql: numberedFileSql(file) })),
     { name: "functions", sql: functionFilesSql(functions) },
-    // It takes the default partitions of job and done for a moment, by a lock timeout of its own.
+    // It locks the default partitions of job and done for a moment, with its own lock timeout.
     { name: "partitions", sql: "select add_partitions();\nselect null as line where false;" },
   ] satisfies MigrationStep[];
 }
 
-/** Nothing is set for the session: the next transaction on a pooler's connection may be somebody else's. */
+/** Sets nothing for the session, because the next transaction on a pooler's connection may belong to another client. */
 export function beginSql(schema: string): string {
   return `begin isolation level read committed read write;
 set local search_path to ${schema}, pg_temp;`;
 }
 
-/** Ends with the transaction. Whoever holds it is the only one who migrates this schema. */
+/** The lock ends with the transaction. Its holder is the only one that migrates this schema. */
 export function lockSql(schema: string): string {
   return `select pg_advisory_xact_lock(hashtextextended('sluice.migrate.${schema}', 0));`;
 }
 
-/** Only now: waiting for another migration may take longer. */
+/** Set after lockSql, because waiting for another migration may take longer than this lock timeout. */
 export const limitsSql = `set local lock_timeout = '${lockTimeout}';
 set local client_min_messages = warning;
 set local check_function_bodies = off;`;
@@ -46,7 +46,7 @@ export function migrationScript(files: MigrationFiles, schema: string): string {
   const steps = migrationSteps(files, schema).map(({ name, sql }) =>
     [`-- ${name}`, beginSql(schema), lockSql(schema), limitsSql, sql, "commit;\n"].join("\n"),
   );
-  return `-- Brings the schema "${schema}" up to date: for psql, as the role that owns it. It can be run again, also after an error.
+  return `-- Brings the schema "${schema}" up to date: run it with psql as the role that owns it. You can run it again, also after an error.
 \\set ON_ERROR_STOP on
 \\pset format unaligned
 \\pset tuples_only on
@@ -54,7 +54,7 @@ export function migrationScript(files: MigrationFiles, schema: string): string {
 ${steps.join("\n")}`;
 }
 
-/** "create schema if not exists" would need the right to create one, also where it is there. */
+/** "create schema if not exists" needs the right to create schemas even if the schema exists. */
 function schemaSql({ schema, runner, names }: { schema: string; runner: string; names: string[] }): string {
   return `do $$
 begin
@@ -89,7 +89,7 @@ function checksumSql({ checksum, dependsOnServer }: MigrationFile): string {
   return `'${checksum}'${dependsOnServer ? server : ""}`;
 }
 
-/** The checksum that is recorded for a file on a server of that major version. */
+/** The checksum that migrate records for a file on a server of this major version. */
 export function recordedChecksum({ checksum, dependsOnServer }: MigrationFile, major: number): string {
   return dependsOnServer ? `${checksum} on ${major}` : checksum;
 }
@@ -98,7 +98,7 @@ function array(elements: readonly string[]): string {
   return `array[${elements.join(",\n")}]::text[]`;
 }
 
-/** In dollar quotes, so that a file can be read in the script. */
+/** Dollar quotes keep the files readable in the script. */
 function literal(text: string): string {
   let tag = "$file$";
   for (let n = 1; text.includes(tag); n++) tag = `$file${n}$`;

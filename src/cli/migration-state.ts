@@ -1,28 +1,28 @@
-// What a database has of Sluice, and what is missing compared with this release's files. Reads only.
+// Reads which files a database has, and finds which files of this release are missing. It changes nothing.
 import type pg from "pg";
 import { schemaVersion } from "../core/schema-version.ts";
 import type { MigrationFiles } from "./migration-files.ts";
 import { recordedChecksum } from "./migration-script.ts";
 
 export interface SchemaState {
-  /** The server's. */
+  /** The major version of the server. */
   majorVersion: number;
-  /** 0 where there is none. */
+  /** 0 if there is no schema yet. */
   schemaVersion: number;
-  /** Checksums by the name of the file. */
+  /** Checksums by file name. */
   recorded: ReadonlyMap<string, string>;
 }
 
 export interface Pending {
   numbered: string[];
   functions: string[];
-  /** Function files that were applied and are gone: what they defined is dropped. */
+  /** Function files that were applied and no longer exist. Their functions and views are dropped. */
   removed: string[];
 }
 
 const lowestMajorVersion = 15;
 
-/** A numbered file that was applied has another text now. */
+/** A numbered file has changed since it was applied. */
 export class ChangedFileError extends Error {}
 
 export async function readSchemaState(client: pg.Client, schema: string): Promise<SchemaState> {
@@ -47,7 +47,7 @@ export async function readSchemaState(client: pg.Client, schema: string): Promis
   };
 }
 
-/** Throws where this release must not touch the schema. */
+/** Throws if this release must not change the schema. */
 export function findPending({ numbered, functions }: MigrationFiles, state: SchemaState): Pending {
   const { recorded, majorVersion } = state;
   const changed = numbered.find(({ name, checksum }) => (recorded.get(name) ?? checksum) !== checksum);
@@ -74,6 +74,6 @@ function changedText(name: string): string {
 }
 
 function newerText(version: number, file: string | undefined): string {
-  const seen = file ? `it has ${file}` : `its version is ${version}, this release has ${schemaVersion}`;
-  return `the schema is newer than this release of Sluice (${seen}): use the release that made it, or a newer one`;
+  const reason = file ? `it has ${file}` : `its version is ${version}, this release has ${schemaVersion}`;
+  return `the schema is newer than this release of Sluice (${reason}): use the release that made it, or a newer one`;
 }

@@ -1,4 +1,4 @@
-// Says now and then that something is still being waited for.
+// Reports from time to time that a promise is still pending.
 
 const firstAfterSeconds = 1;
 const thenEverySeconds = 10;

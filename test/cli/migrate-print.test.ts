@@ -88,7 +88,7 @@ test.each([
   [["migrate", "--verbose"], "Unknown option '--verbose'"],
   [["migrate", "now"], "the only command is: sluice migrate"],
   [[], "the only command is: sluice migrate"],
-  [["migrate", "--print", "--dry-run"], "--print and --dry-run exclude each other"],
+  [["migrate", "--print", "--dry-run"], "use either --print or --dry-run, not both"],
 ])("%j ends with code 2 and says why", async (args, words) => {
   const { code, err } = await run(args);
   expect(code).toBe(2);

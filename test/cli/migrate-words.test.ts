@@ -21,21 +21,21 @@ describe("an invalid DATABASE_URL is explained", () => {
     [`postgresql://u:1/${secret}@host/d`, "DATABASE_URL names no database"],
     [`postgresql://u:1?${secret}@host/d`, "DATABASE_URL names no database"],
   ])("%s", async (url, words) => {
-    expect(await failure(url)).toMatch(`${words}; it looks like postgresql://user:password@host/`);
+    expect(await failure(url)).toMatch(`${words}; its form is postgresql://user:password@host/`);
   });
 });
 
 describe("the error names the part of DATABASE_URL at fault when", () => {
   test("the host name is unknown", async () => {
     expect(await failure(`postgresql://u:${secret}@no-such-host.invalid/d`)).toBe(
-      'the host "no-such-host.invalid" of DATABASE_URL is not known; check its name',
+      'the host "no-such-host.invalid" of DATABASE_URL is unknown; check its name',
     );
   });
 
   test.each(["127.0.0.1", "localhost"])("nothing listens on the port of %s", async (host) => {
     const port = await freePort();
     expect(await failure(`postgresql://u:${secret}@${host}:${port}/d`)).toMatch(
-      `nothing answers at ${host}:${port} of DATABASE_URL; check host and port`,
+      `no server answers at ${host}:${port} of DATABASE_URL; check host and port`,
     );
   });
 });
@@ -57,7 +57,7 @@ describe("the error says what to change when", () => {
 
   test("the password is wrong", async () => {
     expect(await failure(strict.url("postgres").replace(":sluice@", `:${secret}@`))).toBe(
-      'the server does not let the user "sluice" in (password authentication failed for user "sluice"); check user and password of DATABASE_URL',
+      'the server refuses the user "sluice" (password authentication failed for user "sluice"); check user and password of DATABASE_URL',
     );
   });
 
@@ -89,7 +89,7 @@ describe("the command", () => {
     expect(await runCommand({ DATABASE_URL: `mysql://u:${secret}@h/d` })).toEqual({
       code: 1,
       output:
-        "migrate: DATABASE_URL is not a Postgres connection string; it looks like postgresql://user:password@host/database\n",
+        "migrate: DATABASE_URL is not a Postgres connection string; its form is postgresql://user:password@host/database\n",
     });
   });
 

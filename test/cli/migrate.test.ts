@@ -51,7 +51,7 @@ test("a migrate that waits for another says so, and goes on when the other has e
     await client.query("commit");
     await migrated;
   });
-  expect(lines[0]).toBe('waiting for another migration of the schema "sluice", for 1 s now');
+  expect(lines[0]).toBe('waiting for another migration of the schema "sluice" (1 s)');
 });
 
 test("every operation on jobs works in a schema of another name", async () => {
@@ -86,7 +86,7 @@ test("a changed numbered file is an error that names the file and says what to d
 test("a pooled connection string gives a warning", async () => {
   const lines: string[] = [];
   const databaseUrl = "postgresql://u:p@ep-pooler.no-such-host.invalid:6543/d";
-  await expect(migrate({ databaseUrl, log: (line) => lines.push(line) })).rejects.toThrow("is not known");
+  await expect(migrate({ databaseUrl, log: (line) => lines.push(line) })).rejects.toThrow("is unknown");
   expect(lines).toEqual([
     "warning: DATABASE_URL is a pooled connection string; use the direct one for migrations",
   ]);

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   vi.spyOn(Math, "random").mockReturnValue(0); // no backoff: tries.test.ts tests the waits
-  Object.assign(api, { seen: [], mishaps: [], beforeGet: () => {} });
+  Object.assign(api, { requests: [], mishaps: [], beforeGet: () => {} });
   api.jobs.clear();
   client = createClient({ url: `${api.url}/`, key });
 });
@@ -41,7 +41,7 @@ const failed = (promise: Promise<unknown>): Promise<SluiceRequestError> =>
       return error;
     },
   );
-const keysSent = () => api.seen.map(({ body }) => (body as EnqueueRequest).idempotency_key);
+const keysSent = () => api.requests.map(({ body }) => (body as EnqueueRequest).idempotency_key);
 
 describe("the client sends", () => {
   test("a job by its definition, with the key, and every option under its name in the API", async () => {
@@ -58,7 +58,7 @@ describe("the client sends", () => {
     };
     const id = await client.enqueue(welcome, { userId: "u1" }, options);
     expect([...api.jobs.keys()]).toEqual([id]);
-    const [request] = api.seen;
+    const [request] = api.requests;
     expect(request).toMatchObject({ method: "POST", path: "/v1/jobs" });
     expect(request?.headers).toMatchObject({
       authorization: `Bearer ${key}`,
@@ -81,7 +81,7 @@ describe("the client sends", () => {
 
   test("a job by its type's name, with an idempotency key and nothing else", async () => {
     await client.enqueue("anything", { some_field: { aKey: 1 } }, { delaySeconds: 5 });
-    expect(api.seen[0]?.body).toEqual({
+    expect(api.requests[0]?.body).toEqual({
       type: "anything",
       payload: { some_field: { aKey: 1 } },
       delay_seconds: 5,
@@ -100,7 +100,7 @@ describe("the client sends", () => {
     const userIds = Array.from({ length: 250 }, (_, n) => `u${n}`);
     const payloads = userIds.map((userId) => ({ userId }));
     const ids = await client.enqueueMany(welcome, payloads, { queue: "bulk" });
-    expect(api.seen.map(({ path, body }) => [path, (body as { jobs: object[] }).jobs.length])).toEqual([
+    expect(api.requests.map(({ path, body }) => [path, (body as { jobs: object[] }).jobs.length])).toEqual([
       ["/v1/jobs/batch", 100],
       ["/v1/jobs/batch", 100],
       ["/v1/jobs/batch", 50],
@@ -121,7 +121,7 @@ describe("the client sends", () => {
 
   test("no request for an empty list of jobs", async () => {
     expect(await client.enqueueMany(welcome, [])).toEqual([]);
-    expect(api.seen).toEqual([]);
+    expect(api.requests).toEqual([]);
   });
 });
 
@@ -136,7 +136,7 @@ describe("when an answer is missing", () => {
   ] as const)("after %j the client retries with the same key, and there is one job", async (mishap) => {
     api.mishaps = [mishap, mishap];
     const id = await client.enqueue(welcome, { userId: "u1" });
-    expect(api.seen).toHaveLength(3);
+    expect(api.requests).toHaveLength(3);
     expect(new Set(keysSent()).size).toBe(1);
     expect([...api.jobs.keys()]).toEqual([id]);
   });
@@ -154,7 +154,7 @@ describe("when an answer is missing", () => {
       welcome,
       Array.from({ length: 100 }, (_, n) => ({ userId: `u${n}` })),
     );
-    expect(api.seen).toHaveLength(2);
+    expect(api.requests).toHaveLength(2);
     expect([...api.jobs.keys()]).toEqual(ids);
   });
 
@@ -163,7 +163,7 @@ describe("when an answer is missing", () => {
     const patient = createClient({ url: api.url, key, tryTimeoutMs: 50 });
     const id = await patient.enqueue(welcome, { userId: "u1" });
     expect([...api.jobs.keys()]).toEqual([id]);
-    expect(api.seen).toHaveLength(2);
+    expect(api.requests).toHaveLength(2);
   });
 
   test("a server that never answers gives an error at the deadline, with a cause and without a status", async () => {
@@ -175,7 +175,7 @@ describe("when an answer is missing", () => {
     expect(error).toMatchObject({ status: 0, problem: { status: 0, title: "There was no answer" } });
     expect(error.cause).toMatchObject({ name: "TimeoutError" });
     expect(Date.now() - startedAt).toBeGreaterThanOrEqual(250);
-    expect(api.seen.length).toBeGreaterThanOrEqual(2);
+    expect(api.requests.length).toBeGreaterThanOrEqual(2);
   });
 });
 
@@ -192,7 +192,7 @@ describe("a refused request is not retried", () => {
     const error = await failed(client.enqueue("welcome", { userId: 1 }));
     expect(error).toMatchObject({ name: "SluiceRequestError", status: 400, problem: document });
     expect(error.message).toBe("Invalid request: the payload does not fit");
-    expect(api.seen).toHaveLength(1);
+    expect(api.requests).toHaveLength(1);
   });
 
   test.each([401, 403, 404, 409, 413, 422, 500])(
@@ -206,7 +206,7 @@ describe("a refused request is not retried", () => {
         status,
         detail: "<html>a proxy's own page",
       });
-      expect(api.seen).toHaveLength(1);
+      expect(api.requests).toHaveLength(1);
     },
   );
 });
@@ -247,7 +247,7 @@ describe("reading a job", () => {
 
   test("an unknown id is a 404, and an id with slashes is encoded", async () => {
     expect((await failed(client.get("../admin/keys"))).status).toBe(404);
-    expect(api.seen[0]?.path).toBe("/v1/jobs/..%2Fadmin%2Fkeys");
+    expect(api.requests[0]?.path).toBe("/v1/jobs/..%2Fadmin%2Fkeys");
   });
 });
 

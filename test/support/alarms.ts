@@ -1,4 +1,4 @@
-// An alarm that fires, with nothing special about it.
+// A plain firing alarm for tests.
 import type { AlarmState } from "../../src/core/alarms/alarm.ts";
 
 const at = new Date("2026-03-04T10:00:00Z");

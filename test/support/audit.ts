@@ -1,4 +1,4 @@
-// The audit as tests look at it. It cannot be emptied between them, so they look at its newest end.
+// Reads the newest entries of the audit. It cannot be emptied between tests, so tests compare only these.
 import type { AuditEntry } from "../../src/core/sql/audit.ts";
 import { listAudit } from "../../src/core/sql/index.ts";
 import type { Database } from "../../src/queue/ports.ts";

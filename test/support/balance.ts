@@ -1,4 +1,4 @@
-// The books against the tables themselves, in one statement and so in one snapshot.
+// Compares the books with the tables, in one statement and so in one snapshot.
 import type { Verbs } from "./verbs.ts";
 
 const unbalanced = `
@@ -27,7 +27,7 @@ const unbalanced = `
   from booked full join counted using (queue, type, priority, entry)
   where booked.jobs is distinct from coalesce(counted.jobs, 0) or difference <> 0`;
 
-/** Every entry that differs from the rows it stands for; none when the books balance. */
+/** Returns every count that differs from its rows. There is none when the books balance. */
 export function differences(queue: Verbs): Promise<object[]> {
   return queue.query(unbalanced);
 }

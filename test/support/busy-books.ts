@@ -1,5 +1,5 @@
-// Books as a queue has them that was busy for a day: a row for each minute and lane, and entries that are not folded
-// yet. Nothing is added to what they sum up to.
+// Fills the books as a busy day does: a row in `tally` for each minute and lane, and entries in `ledger` that are not
+// folded yet. The sums stay as they are.
 import type pg from "pg";
 
 type Client = pg.ClientBase | pg.Pool;
@@ -21,7 +21,7 @@ export async function fillLedger(client: Client, { rows }: { rows: number }): Pr
   await client.query(
     `insert into sluice.ledger (at, lane, pending, leased)
      select now() - n * interval '1 ms', lanes[1 + n % cardinality(lanes)], -1 + n / cardinality(lanes) % 2 * 2, 0
-     from (select array_agg(lane) as lanes from sluice.lane) as known, generate_series(0, $1::int - 1) as n`,
+     from (select array_agg(lane) as lanes from sluice.lane) as lane_list, generate_series(0, $1::int - 1) as n`,
     [rows],
   );
 }

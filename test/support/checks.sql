@@ -1,5 +1,5 @@
--- What the engine's functions promise of the tables that jobs move through, enforced in every test. A database in use does
--- without: see docs/decisions/constraints.md.
+-- Constraints that the engine's functions keep on the tables that jobs move through. Every test enforces them. A real
+-- database does not have them: see docs/decisions/constraints.md.
 alter table sluice.ready
   add check (attempt between 0 and 20),
   add check (abandonments between 0 and 20);

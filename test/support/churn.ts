@@ -1,9 +1,9 @@
-// Work that goes through the queue in batches, and what a claim costs before and after it; with an old snapshot held
-// open meanwhile, so that nothing that dies can be cleaned away (the pin).
+// Sends jobs through the queue in batches and measures a claim before and after. Meanwhile an old snapshot can pin the
+// database, so that Postgres cannot remove dead rows.
 import pg from "pg";
 import { type Call, measure, measureOften } from "./explain.ts";
 
-/** A transaction with an id and a snapshot, as a report or a dump holds it. Returns how to end it. */
+/** Opens a transaction with an id and a snapshot, as a report or a dump does. Returns a function that ends it. */
 export async function holdSnapshot(url: string): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -19,13 +19,13 @@ export interface Churn {
   jobs: number;
   batchSize?: number;
   connections?: number;
-  /** Of the claimed jobs this part is settled as a failure and comes back after 0.05 s. */
+  /** The share of the claimed jobs that fail and are retried after 0.05 s. */
   retries?: number;
 }
 
 const payload = { customer: 4711, address: "someone@example.com", subject: "a subject of a common length" };
 
-/** Enqueues, claims and completes as many jobs, in batches, on some connections at once. */
+/** Enqueues, claims and completes jobs in batches, on several connections at once. */
 export async function churn(url: string, options: Churn): Promise<void> {
   const { jobs, batchSize = 100, connections = 2, retries = 0 } = options;
   const rounds = Math.ceil(jobs / batchSize / connections);
@@ -54,13 +54,13 @@ export async function enqueueBatch(client: pg.ClientBase, size: number): Promise
   await client.query(enqueueText, [newJobs(size)]);
 }
 
-/** What is claimed and not settled, sorted as settle() likes it. */
+/** Claimed jobs that are not settled, in the order that settle() is fastest with. */
 export interface HeldJobs {
   ids: string[];
   keys: string[];
 }
 
-/** The column `claimed` of a claim's answer, as far as it is needed here. */
+/** The parts of the column `claimed` in a claim's answer that are needed here. */
 export interface ClaimedRow {
   claimed: { key: string; leases: { jobs: [id: string][] }[] | null };
 }
@@ -76,8 +76,8 @@ export async function claimBatch(client: pg.ClientBase, size: number): Promise<H
   return heldOf((await client.query<ClaimedRow>(claimText, [size])).rows);
 }
 
-export async function settleBatch(client: pg.ClientBase, held: HeldJobs, retries = 0): Promise<void> {
-  if (held.ids.length > 0) await client.query(settleText, settleValues(held, retries));
+export async function settleBatch(client: pg.ClientBase, jobs: HeldJobs, retries = 0): Promise<void> {
+  if (jobs.ids.length > 0) await client.query(settleText, settleValues(jobs, retries));
 }
 
 export function settleValues({ ids, keys }: HeldJobs, retries = 0): unknown[] {
@@ -90,14 +90,14 @@ export function settleValues({ ids, keys }: HeldJobs, retries = 0): unknown[] {
 }
 
 /**
- * What a claim may touch, pin or no pin. Each further job is found in its lane's index, locked, and deleted by its
- * place; of one that failed before, the errors are read too.
+ * The buffers that a claim may touch, pinned or not. Each further job is found in its lane's index, locked, and deleted by
+ * its ctid. If it failed before, its errors are read too.
  */
 export function mostBuffers(limit: number, { retried = false } = {}): number {
   return 80 + (limit - 1) * (retried ? 9 : 5);
 }
 
-/** Read from the leases: an explained claim does not say what it claimed. */
+/** Reads the leases, because a claim under EXPLAIN does not return its jobs. */
 export async function heldJobs(client: pg.ClientBase): Promise<HeldJobs> {
   const { rows } = await client.query<{ id: string; key: string }>(
     "select unnest(ids) as id, key from sluice.lease order by 1",
@@ -105,7 +105,7 @@ export async function heldJobs(client: pg.ClientBase): Promise<HeldJobs> {
   return { ids: rows.map((row) => row.id), keys: rows.map((row) => row.key) };
 }
 
-/** The median of single claims, each after a little more work: how far the cursors lag is a part of the cost. */
+/** The median of single claims with some work before each, since the cost depends on how far the cursors lag. */
 export function costOfClaim(client: pg.ClientBase, options: { limit: number; times: number }): Promise<Call> {
   return measureOften(options.times, async () => {
     for (let batch = 0; batch < 2; batch++) {

@@ -1,12 +1,12 @@
-// The Database port with a tally of what went through it: round trips are what a drain on the edge pays for.
+// A Database that counts its statements. Round trips are the main cost of a drain in a Worker.
 import { SluiceError } from "../../src/core/errors.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
 import type { Database } from "../../src/queue/ports.ts";
 
 export interface CountingDatabase extends Database {
-  /** How often each statement was run since the last call. */
+  /** How often each statement ran since the last call. */
   takeCounts(): Record<string, number>;
-  /** The next run of a statement of that name fails instead, `times` times. */
+  /** Makes the next `times` runs of the statement with this name fail. */
   failNext(name: string, times: number): void;
 }
 

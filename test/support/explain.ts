@@ -1,5 +1,5 @@
-// What a call really did on the server: every statement that ran inside its functions, with its plan, as auto_explain
-// saw it; and the buffers and the time of the whole call.
+// Measures what a call did on the server: every statement that ran inside its functions, with its plan from auto_explain,
+// and the buffers and the time of the whole call.
 import type pg from "pg";
 
 export interface PlanNode {
@@ -26,9 +26,9 @@ export interface Call {
   walBytes: number;
 }
 
-/** Makes the session report every statement that runs in it, those inside functions too. */
+/** Makes the session report every statement, also those inside functions. */
 export async function watchStatements(client: pg.ClientBase): Promise<{ take(): NestedStatement[] }> {
-  const seen: NestedStatement[] = [];
+  const statements: NestedStatement[] = [];
   client.on("notice", ({ message = "" }) => {
     const start = message.indexOf("{");
     if (!message.startsWith("duration:") || start < 0) return;
@@ -36,7 +36,7 @@ export async function watchStatements(client: pg.ClientBase): Promise<{ take(): 
       "Query Text": string;
       Plan: PlanNode;
     };
-    seen.push({ text, plan, buffers: buffersOf(plan) });
+    statements.push({ text, plan, buffers: buffersOf(plan) });
   });
   await client.query(`
     load 'auto_explain';
@@ -47,10 +47,10 @@ export async function watchStatements(client: pg.ClientBase): Promise<{ take(): 
     set auto_explain.log_buffers = on;
     set auto_explain.log_timing = off;
     set auto_explain.log_min_duration = 0`);
-  return { take: () => seen.splice(0) };
+  return { take: () => statements.splice(0) };
 }
 
-/** Runs the statement, for its effects too, and says what the whole call took. */
+/** Runs the statement with its effects, and returns the cost of the whole call. */
 export async function measure(client: pg.ClientBase, text: string, values: unknown[] = []): Promise<Call> {
   const { rows } = await client.query(
     `explain (analyze, buffers, wal, timing off, format json) ${text}`,
@@ -64,11 +64,11 @@ export async function measure(client: pg.ClientBase, text: string, values: unkno
 
 export interface Scan {
   relation: string;
-  /** Null: the table was read from end to end. */
+  /** Null means that the whole table was read. */
   index: string | null;
 }
 
-/** The scans that ran. A partition goes by its parent's name, and its index by its columns. */
+/** The scans that ran. A partition has its parent's name here, and its index has the names of its columns. */
 export function scansOf(statements: readonly NestedStatement[]): Scan[] {
   const scans = new Map<string, Scan>();
   const visit = (node: PlanNode, relation: string | undefined) => {
@@ -80,7 +80,7 @@ export function scansOf(statements: readonly NestedStatement[]): Scan[] {
         scans.set(JSON.stringify(scan), scan);
       }
     }
-    // A bitmap's index scan has no relation of its own: it is that of the heap scan above it.
+    // A bitmap index scan names no table. Its table is that of the heap scan above it.
     for (const child of node.Plans ?? [])
       visit(child, node["Node Type"] === "Bitmap Heap Scan" ? own : undefined);
   };
@@ -88,7 +88,7 @@ export function scansOf(statements: readonly NestedStatement[]): Scan[] {
   return [...scans.values()];
 }
 
-/** The median of each; the first calls, which fill the session's caches, do not count. */
+/** The median of each cost, without the first calls, which fill the session's caches. */
 export async function measureOften(times: number, call: () => Promise<Call>): Promise<Call> {
   const calls: Call[] = [];
   for (let round = 0; round < times + warmUps; round++) calls.push(await call());

@@ -1,4 +1,4 @@
-// The deployment of the fault tests on a test file's database: started for a test, its time driven by SQL.
+// Starts the deployment of the fault tests on a test file's database. SQL moves its time forward.
 import { inject } from "vitest";
 import type { TestDatabase } from "./test-database.ts";
 import { startWorkerd, type Workerd } from "./workerd.ts";
@@ -16,7 +16,7 @@ export function startFaultDeployment(db: TestDatabase): Promise<Workerd> {
   });
 }
 
-/** Retries wait for half a minute and more: now they are due. */
+/** Makes retries due, which would wait for half a minute or more. */
 export async function bringForward(db: TestDatabase): Promise<void> {
   await db.pool.query("update sluice.scheduled set run_at = now() where run_at > now()");
   await db.pool.query("select sluice.reset_cursors()");

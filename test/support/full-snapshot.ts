@@ -1,4 +1,4 @@
-// A look at a queue in which there is something of everything that metrics are made of.
+// A snapshot with a value for every metric.
 import type { Durations } from "../../src/core/snapshot.ts";
 import { at, groupOf, minutesAgo, snapshotOf } from "./snapshots.ts";
 

@@ -1,5 +1,5 @@
-// Starts what every test shares: one real Postgres, a migrated template database that each file clones, the
-// Neon-compatible proxy that the Worker's driver speaks to, and an endpoint for pushed jobs.
+// Starts the parts that all tests share: one real Postgres, a migrated template database that each file clones, the
+// Neon-compatible proxy for the Worker's driver, and an endpoint for pushed jobs.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -55,7 +55,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-/** `SLUICE_TEST_POSTGRES` names the programs of another version: test/postgres-versions runs these tests on it. */
+/** `SLUICE_TEST_POSTGRES` names the programs of another version. test/postgres-versions runs the SQL tests on it. */
 function otherVersion(): { bin?: string } {
   const bin = process.env.SLUICE_TEST_POSTGRES;
   return bin ? { bin } : {};

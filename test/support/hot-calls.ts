@@ -1,5 +1,5 @@
-// Every call that is made while jobs flow, or when somebody looks: what it may touch in a large queue. The bounds are
-// in buffers (8 KiB pages, counted each time they are looked at) and hold at 100,000 jobs as at a million.
+// The buffers that each frequent call may touch in a large queue. A buffer is an 8 KiB page, counted each time it is read.
+// The limits are the same for 100,000 jobs and for a million.
 import type pg from "pg";
 import { reapLeases } from "../../src/core/sql/index.ts";
 import { compile } from "../../src/core/sql/statement.ts";
@@ -9,10 +9,10 @@ import { commonTag, commonTypes, rareType } from "./large-queue.ts";
 export interface HotCall {
   name: string;
   text: string;
-  /** Prepares what the call needs and says its parameters. */
+  /** Prepares the rows that the call needs, and returns its parameters. */
   values(client: pg.ClientBase): Promise<unknown[]> | unknown[];
   buffers: number;
-  /** Those that the call has to use. */
+  /** The indexes that the call must use. */
   indexes: readonly string[];
 }
 
@@ -56,12 +56,12 @@ export const hotCalls: readonly HotCall[] = [
     "idempotency_pkey",
     "job_pkey",
   ]),
-  of("enqueue 100 that are known by their keys", enqueue, () => [known], 4_500, [
+  of("enqueue 100 whose idempotency keys exist", enqueue, () => [repeatedJobs], 4_500, [
     "idempotency_pkey",
     "ready_by_id",
   ]),
-  of("extend 100", extend, (c) => held(c), 60, ["lease_by_key"]),
-  of("extend 50 of 100", extend, async (c) => half(await held(c)), 60, ["lease_by_key"]),
+  of("extend 100", extend, (c) => claimHundred(c), 60, ["lease_by_key"]),
+  of("extend 50 of 100", extend, async (c) => half(await claimHundred(c)), 60, ["lease_by_key"]),
   of("cancel a waiting job", cancel, (c) => idOf(c, "ready"), 100, ["ready_by_id", "job_pkey"]),
   of("cancel a scheduled job", cancel, (c) => idOf(c, "scheduled"), 100, ["scheduled_by_id", "job_pkey"]),
   of("replay a dead job", replay, (c) => idOf(c, "closed"), 100, ["closed_pkey", "job_pkey"]),
@@ -130,11 +130,11 @@ function newJobs(size: number, fields?: typeof full): string {
   return JSON.stringify(Array.from({ length: size }, (_, index) => job(index)));
 }
 
-const known = JSON.stringify(
+const repeatedJobs = JSON.stringify(
   Array.from({ length: 100 }, (_, index) => ({
     type: "mail",
     payload: {},
-    idempotency_key: `known ${index}`,
+    idempotency_key: `key of ${index}`,
   })),
 );
 
@@ -154,7 +154,7 @@ async function settlements(
   return [ids, keys, outcomes.length > 1 ? JSON.stringify(settled) : null];
 }
 
-async function held(client: pg.ClientBase): Promise<[ids: string[], keys: string[]]> {
+async function claimHundred(client: pg.ClientBase): Promise<[ids: string[], keys: string[]]> {
   const { ids, keys } = await claimed(client, 100);
   return [ids, keys];
 }
@@ -168,7 +168,7 @@ function half([ids, keys]: [string[], string[]]): unknown[] {
   return [ids.slice(ids.length / 2), keys.slice(ids.length / 2)];
 }
 
-/** One from the middle: neither the oldest nor the newest, which are found by luck. */
+/** A job from the middle, because the oldest and the newest may be found early by chance. */
 async function idOf(client: pg.ClientBase, table: "ready" | "scheduled" | "closed"): Promise<unknown[]> {
   const { rows } = await client.query(`select id from sluice.${table} limit 1 offset 1000`);
   return [rows[0].id];

@@ -1,11 +1,11 @@
-// An inbox at the receiver (receiver.ts): a URL of its own, what came there, and how it answers from now on.
+// An inbox at the receiver (receiver.ts): its URL, the requests it got, and a way to set its next answers.
 import type { ReceivedRequest } from "./received-request.ts";
 
 export interface Inbox {
   url: string;
-  /** 0: it never answers. */
+  /** 0 means that it never answers. */
   answer(status: number, options?: { retryAfter?: number }): Promise<void>;
-  /** With the signature that each would have under the secret. */
+  /** The requests so far, each with the signature that the secret gives. */
   requests(secret?: string): Promise<ReceivedRequest[]>;
 }
 

@@ -1,5 +1,5 @@
-// A queue that has been in use for a while, written straight into the tables in seconds: jobs that wait, that are
-// scheduled, finished, dead, in several queues, types and priorities, with books that add up.
+// Fills the tables in seconds as a queue that has been in use for a while: waiting, scheduled, completed and dead jobs in
+// several queues, types and priorities, with books that balance.
 import type pg from "pg";
 
 export interface QueueSize {
@@ -17,15 +17,15 @@ export const longSize: QueueSize = {
   dead: 20_000,
 };
 
-/** Six types in two queues at three priorities each, and `rare`, which has 50 waiting jobs, the oldest of all. */
+/** Six types in two queues with three priorities each. The type `rare` has 50 waiting jobs, which are the oldest. */
 export const commonTypes = ["mail", "image", "invoice", "export", "sync", "digest"] as const;
 export const rareType = "rare";
-/** Every hundredth waiting job has it. */
+/** The tag of every hundredth waiting job. */
 export const commonTag = "customer-7";
 
 const rareJobs = 50;
 const batchSize = 100;
-/** Finished jobs are this old at least, and the waiting ones at most; 65-second buckets hold some thousands. */
+/** Finished jobs are at least this old, and waiting jobs at most. Each 65-second bucket has some thousands. */
 const waitingMinutes = 10;
 const finishedMinutes = 60;
 
@@ -41,7 +41,7 @@ export async function fillQueue(client: pg.ClientBase, size: QueueSize): Promise
   await client.query("commit");
 }
 
-/** `filled_lane` numbers the lanes, so that a job's number says its lane; a whole batch of jobs shares one. */
+/** `filled_lane` numbers the lanes, so that a job's number gives its lane. All jobs of a batch share a lane. */
 async function makeLanes(client: pg.ClientBase): Promise<void> {
   await client.query(
     `create temporary table filled_lane as
@@ -53,7 +53,7 @@ async function makeLanes(client: pg.ClientBase): Promise<void> {
   await client.query("create temporary table filled_job (n int, id uuid, lane int)");
 }
 
-/** `count` new jobs, evenly created between two ages; their rows in `job` and in the books, and in `filled_job`. */
+/** Makes `count` new jobs, evenly between two ages, with their rows in `job`, in the books and in `filled_job`. */
 async function fillJobs(
   client: pg.ClientBase,
   options: { count: number; fromMinutesAgo: number; toMinutesAgo: number; tag?: string; delayed?: boolean },

@@ -1,4 +1,4 @@
-// A clock that stands still until a test advances it. Timers that are due by then are run in order.
+// A clock that moves only when a test advances it. It then runs the timers that are due, in order.
 import type { Clock } from "../../src/queue/ports.ts";
 
 export interface ManualClock extends Clock {

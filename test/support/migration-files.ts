@@ -1,7 +1,7 @@
 // The migration files of this release with some of them changed, as a later release would have them.
 import { describeFile, type MigrationFiles, readMigrationFiles } from "../../src/cli/migration-files.ts";
 
-/** Texts by name; null takes a file away. */
+/** Texts by file name. Null removes a file. */
 export function changeFiles(
   texts: Record<string, string | null>,
   files = readMigrationFiles(),

@@ -1,4 +1,4 @@
-// What the engine costs in a large queue: server times, buffers, bytes of log, and rates over a few connections.
+// Measures the engine in a large queue: server times, buffers, bytes of WAL, and rates over a few connections.
 import pg from "pg";
 import {
   type ClaimedRow,
@@ -20,7 +20,7 @@ export interface Measured {
   what: string;
   value: number;
   unit: "ms" | "buffers" | "bytes" | "jobs/s";
-  /** What it may be at most. Times are those of an idle machine with a disk that is waited for. */
+  /** The maximum. Times are for an idle machine that waits for its disk. */
   bar?: number;
 }
 
@@ -95,7 +95,7 @@ async function measureLog(client: pg.Client): Promise<Measured[]> {
   ];
 }
 
-/** 300 lanes of which only the last has work. */
+/** Makes 300 lanes, of which only the last has jobs. */
 async function measureManyLanes(client: pg.Client): Promise<Measured[]> {
   const wide = Array.from({ length: 30 }, (_, index) => `wide-${index}`);
   await client.query("set search_path to sluice");
@@ -160,15 +160,15 @@ async function measureDrainRates(url: string): Promise<Measured[]> {
   return measured;
 }
 
-/** How many jobs there were in so many rounds: of claimers that meet, one may get fewer than it asked for. */
+/** Returns the number of jobs claimed in some rounds. A claim may get fewer than its limit when two run at once. */
 async function drainOn(url: string, size: number, rounds: number): Promise<number> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   let jobs = 0;
   for (let round = 0; round < rounds; round++) {
-    const held = await claimSome(client, size);
-    await settleBatch(client, held);
-    jobs += held.ids.length;
+    const batch = await claimSome(client, size);
+    await settleBatch(client, batch);
+    jobs += batch.ids.length;
   }
   await client.end();
   return jobs;

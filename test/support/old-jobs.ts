@@ -1,4 +1,4 @@
-// Jobs of the past (or the future): a job's creation is in its id, so it is moved there by a new id.
+// Moves jobs to the past or the future. A job's id contains its time of creation, so the job gets a new id.
 import { only, type Verbs } from "./verbs.ts";
 
 const tablesById = [
@@ -13,7 +13,7 @@ const tablesById = [
   "idempotency",
 ];
 
-/** Gives a job an id of so many days ago, with its finished, closed and failed times. Answers with the new id. */
+/** Gives a job an id from some days ago, and moves its finished, closed and failed times too. Returns the new id. */
 export async function makeOlder(queue: Verbs, id: string, days: number): Promise<string> {
   const [row] = await queue.query<{ id: string }>(
     `select (left(sluice.id_at(now() - make_interval(days => $2))::text, 13) || right($1::text, 23))::uuid as id`,
@@ -35,13 +35,13 @@ export async function makeOlder(queue: Verbs, id: string, days: number): Promise
   return older;
 }
 
-/** The partitions of a day that is gone by, as if they had been made in time. Answers with the day. */
+/** Makes the partitions of a past day, as if they had been made in time. Returns the day. */
 export async function addPastDay(queue: Verbs, daysAgo: number): Promise<string> {
   const { day, name, from, upto } = only(
     await queue.query<{ day: string; name: string; from: string; upto: string }>(
       `select day::text, to_char(day, 'YYYYMMDD') as name, sluice.start_of_day(day) as "from",
               sluice.start_of_day(day + 1) as upto
-       from (select (now() at time zone 'utc')::date - $1::int as day) as asked`,
+       from (select (now() at time zone 'utc')::date - $1::int as day) as days`,
       [daysAgo],
     ),
   );

@@ -1,4 +1,4 @@
-// A job in each state that it can be in, and an id that no job has.
+// Makes a job in each state, and an id that no job has.
 import type { NewJob } from "../../src/core/job.ts";
 import { cancel, discard } from "../../src/core/sql/index.ts";
 import type { TestDatabase } from "./test-database.ts";

@@ -1,5 +1,4 @@
-// The plan test itself, at any size: every hot call on a large queue, with statistics that are fresh and with those of
-// the day the tables were made.
+// The plan test for a queue of any size: every frequent call, with fresh statistics and with those of the empty tables.
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { measure, type Scan, scansOf, watchStatements } from "./explain.ts";
@@ -18,11 +17,11 @@ const largeTables = [
   "failed_attempt",
   "job_tag",
 ];
-/** A call's plans are made anew in its first rounds, for the parameters' values; the last two are those that stay. */
+/** Postgres plans the first calls for their parameters. The plans of the last two calls are those that it keeps. */
 const rounds = 8;
 /** inspect() chooses its rows at random. With a fixed seed it reads the same rows in each run. */
 const seed = 0.1;
-/** Before PostgreSQL 17 an index scan for a list of values goes down from the root for each of them. */
+/** Before PostgreSQL 17 an index scan for a list of values starts at the root for each value. */
 const factorBefore17 = 1.6;
 
 export function describePlans(size: QueueSize, { fillWithinMs }: { fillWithinMs: number }): void {
@@ -42,7 +41,7 @@ export function describePlans(size: QueueSize, { fillWithinMs }: { fillWithinMs:
     afterAll(() => client.end());
 
     test.each(hotCalls)(
-      "$name: at most $buffers buffers, by the index meant, and no table from end to end",
+      "$name touches at most $buffers buffers, uses its indexes and reads no whole table",
       async (call) => {
         const buffers: number[] = [];
         const scans: Scan[] = [];

@@ -1,4 +1,4 @@
-// Ports for tests: real Postgres, the given job types, a log that is kept.
+// Ports for tests: real Postgres, the job types of the test, and a log that the test can read.
 import type { DrainBudget } from "../../src/core/policy/drain-budget.ts";
 import { findJob } from "../../src/core/sql/index.ts";
 import { systemClock } from "../../src/edge/system-clock.ts";
@@ -16,7 +16,7 @@ export interface TestPorts extends Ports {
   events: LoggedEvent[];
 }
 
-/** What a cron drain may spend, with nothing that a small test could run into. */
+/** The budget of a cron drain, without limits that a small test could reach. */
 export const roomyBudget: DrainBudget = {
   claimForMs: 25_000,
   hardEndMs: 840_000,

@@ -1,10 +1,10 @@
-// Other versions of PostgreSQL than the one that the tests bring: where their programs are, and a server for one file.
+// Older versions of PostgreSQL: where their programs are, and a server for one test file.
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type PostgresServer, startPostgres } from "../../infra/local/postgres.ts";
 
-/** Where Debian's packages put a version. They are built with LLVM, so this is where JIT can be met. */
+/** Where Debian's packages install a version. They are built with LLVM, so only they have JIT. */
 export function systemPrograms(major: number): string | undefined {
   const bin = `/usr/lib/postgresql/${major}/bin`;
   return existsSync(join(bin, "postgres")) ? bin : undefined;
@@ -16,7 +16,7 @@ export interface ServerOptions {
   settings?: Record<string, string>;
 }
 
-/** A server of its own, on a free port, whose data is gone when it stops. */
+/** Starts a server on a free port. Its data is removed when it stops. */
 export async function startServer(options: ServerOptions): Promise<PostgresServer> {
   const directory = mkdtempSync(join(tmpdir(), "sluice-postgres-"));
   const removeParent = () => rmSync(directory, { recursive: true, force: true });

@@ -1,15 +1,15 @@
-// What processes have used of the CPU, as Linux counts it in ticks of a hundredth of a second.
+// The CPU time of processes, which Linux counts in ticks of 0.01 s.
 import { readdirSync, readFileSync } from "node:fs";
 
 const ticksPerSecond = 100;
 
-/** Its own use. */
+/** The CPU time of one process. */
 export function cpuSecondsOf(pid: number): number {
   const { own } = ticksOf(pid);
   return own / ticksPerSecond;
 }
 
-/** With its children: those that are running, and those that have ended. */
+/** The CPU time of a process and its children, running or ended. */
 export function familyCpuSecondsOf(pid: number): number {
   const { own, ended } = ticksOf(pid);
   return (
@@ -23,7 +23,7 @@ export function childrenOf(pid: number): number[] {
   );
 }
 
-/** Fields 14 to 17; a name with spaces stands before them. A process that has just ended has used nothing more. */
+/** Reads fields 14 to 17 after the name, which may contain spaces. Returns 0 for a process that has just ended. */
 function ticksOf(pid: number): { own: number; ended: number } {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8")

@@ -1,5 +1,5 @@
-// The producers' side of the HTTP contract over a real socket, with jobs in a Map: enough to be spoken to by the client.
-// A test can tell it what goes wrong with the next requests, and sees every request that came.
+// The producers' routes of the API over a real socket, with jobs in a Map: enough for tests of the client. A test can make
+// the next requests fail, and can read every request.
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,14 +8,14 @@ import type { enqueueRequest, JobResponse } from "../../src/contract/jobs.ts";
 
 type EnqueueBody = z.input<typeof enqueueRequest>;
 
-export interface SeenRequest {
+export interface ReceivedRequest {
   method: string;
   path: string;
   headers: IncomingMessage["headers"];
   body: unknown;
 }
 
-/** `drop`: cut off before it is handled; `lose`: handled, and its answer is cut off; `hang`: never answered. */
+/** `drop` closes the connection before the request is handled, `lose` after it. `hang` never answers. */
 export type Mishap =
   | "drop"
   | "lose"
@@ -24,11 +24,11 @@ export type Mishap =
 
 export interface ProducerApi {
   url: string;
-  seen: SeenRequest[];
+  requests: ReceivedRequest[];
   jobs: Map<string, JobResponse>;
-  /** What happens to the next requests, one each. */
+  /** Faults for the next requests, one for each. */
   mishaps: Mishap[];
-  /** Called before a job is shown. */
+  /** Called before GET returns a job. */
   beforeGet(job: JobResponse): void;
   close(): Promise<void>;
 }
@@ -36,19 +36,19 @@ export interface ProducerApi {
 export async function startProducerApi(): Promise<ProducerApi> {
   const server = createServer(async (request, response) => {
     const text = await readBody(request);
-    const seen = {
+    const received = {
       method: request.method ?? "",
       path: request.url ?? "",
       headers: request.headers,
       body: text ? JSON.parse(text) : undefined,
     };
-    api.seen.push(seen);
-    await answer(api, seen, response);
+    api.requests.push(received);
+    await answer(api, received, response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const api: ProducerApi = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    seen: [],
+    requests: [],
     jobs: new Map(),
     mishaps: [],
     beforeGet: () => {},
@@ -60,7 +60,7 @@ export async function startProducerApi(): Promise<ProducerApi> {
   return api;
 }
 
-async function answer(api: ProducerApi, request: SeenRequest, response: ServerResponse): Promise<void> {
+async function answer(api: ProducerApi, request: ReceivedRequest, response: ServerResponse): Promise<void> {
   const mishap = api.mishaps.shift();
   if (mishap === "hang") return;
   if (mishap === "drop") return void response.destroy();
@@ -72,7 +72,7 @@ async function answer(api: ProducerApi, request: SeenRequest, response: ServerRe
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-function handle(api: ProducerApi, { method, path, body }: SeenRequest): [status: number, body: object] {
+function handle(api: ProducerApi, { method, path, body }: ReceivedRequest): [status: number, body: object] {
   if (method === "POST" && path === "/v1/jobs") {
     const made = enqueue(api, body as EnqueueBody);
     return [made.deduplicated ? 200 : 201, made];
@@ -92,11 +92,11 @@ function handle(api: ProducerApi, { method, path, body }: SeenRequest): [status:
 }
 
 function enqueue({ jobs }: ProducerApi, request: EnqueueBody) {
-  const known = [...jobs.values()].find(
+  const existing = [...jobs.values()].find(
     (job) => job.idempotency_key && job.idempotency_key === request.idempotency_key,
   );
   const now = new Date().toISOString();
-  const job: JobResponse = known ?? {
+  const job: JobResponse = existing ?? {
     job_id: randomUUID(),
     type: request.type,
     queue: request.queue ?? "default",
@@ -119,7 +119,7 @@ function enqueue({ jobs }: ProducerApi, request: EnqueueBody) {
     output: null,
   };
   jobs.set(job.job_id, job);
-  return { ...job, deduplicated: known !== undefined };
+  return { ...job, deduplicated: existing !== undefined };
 }
 
 function problem(status: number, code: string, detail: string): [number, object] {

@@ -1,4 +1,4 @@
-// What `promtool check metrics` would say of a page of metrics, and what a parser needs: every fault in words.
+// Checks a page of metrics as `promtool check metrics` does, and for what a parser needs. Returns every fault as a text.
 
 export interface Line {
   name: string;
@@ -50,8 +50,8 @@ function labelsOf(text: string): Record<string, string> {
 
 function repeated(families: readonly ParsedFamily[]): string[] {
   const twice = (names: readonly string[]) => {
-    const seen = new Set<string>();
-    return names.filter((name) => seen.size === seen.add(name).size);
+    const earlier = new Set<string>();
+    return names.filter((name) => earlier.size === earlier.add(name).size);
   };
   const series = families.flatMap(({ lines }) =>
     lines.map(({ name, labels }) => name + JSON.stringify(Object.entries(labels).sort())),

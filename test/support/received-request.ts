@@ -1,10 +1,10 @@
-// What test/support/receiver.ts says of a request it got: read by tests in workerd, which know nothing of Node.
+// A request as test/support/receiver.ts returns it. Tests in workerd read it too, so it must not use Node's types.
 
 export interface ReceivedRequest {
   method: string;
   path: string;
   headers: Record<string, string | string[] | undefined>;
   body: string;
-  /** What a signature under the secret that was asked about would be. */
+  /** The signature that the secret in the query gives. */
   expectedSignature: string;
 }

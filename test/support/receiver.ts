@@ -1,6 +1,6 @@
-// An endpoint as a user of pushed jobs or alarms has one: real HTTP on loopback. It answers as the path tells it to,
-// keeps every request, and checks signatures by an implementation of its own. Tests in workerd ask it over HTTP what it
-// got. An inbox (/inbox/<name>/…) answers as it was last switched to, 200 at first; /switch/<name>?status=0 never does.
+// An HTTP endpoint on loopback for pushed jobs and alarms. The path decides its answer. It keeps every request and has its
+// own implementation of signatures. Tests in workerd read its requests over HTTP. An inbox (/inbox/<name>/…) answers 200
+// until /switch/<name>?status=… sets another status; with 0 it never answers.
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -27,7 +27,7 @@ const answers: Record<string, Answer> = {
     response.end(url.searchParams.get("body") ?? "");
   },
   redirect: (response) => response.writeHead(307, { location: "/answer/200" }).end(),
-  /** Sends without end, as fast as it is read; /endless/500 does so with that status. */
+  /** Sends an endless body, as fast as the client reads it. /endless/500 does so with that status. */
   endless(response, url) {
     response.writeHead(Number(url.pathname.split("/")[2] ?? 200), { "content-type": "application/json" });
     const send = () => {
@@ -36,7 +36,7 @@ const answers: Record<string, Answer> = {
     };
     send();
   },
-  /** Begins its answer and never ends it. */
+  /** Starts its answer and never ends it. */
   stall: (response) => void response.writeHead(200, { "content-type": "application/json" }).write('{"half":'),
   hang: () => {},
   inbox(response, url) {

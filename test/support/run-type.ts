@@ -1,4 +1,4 @@
-// Runs a job type's work directly, as a drain would, with a context that a test can look at.
+// Runs a job type's handler directly, as a drain does, with a context that a test can read.
 import type { JobError, Json, Outcome, Payload } from "../../src/core/job.ts";
 import { systemClock } from "../../src/edge/system-clock.ts";
 import type { HandlerContext, JobType } from "../../src/queue/ports.ts";

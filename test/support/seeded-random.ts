@@ -1,9 +1,9 @@
-// Random numbers that a seed repeats: what a load or a fault plan does is told by its seed.
+// Random numbers from a seed, so that a load or a fault plan can be repeated.
 
 export interface SeededRandom {
-  /** In [0, 1). */
+  /** A number in [0, 1). */
   next(): number;
-  /** A whole number from `from` to `to`, both included. */
+  /** An integer from `from` to `to`, both included. */
   int(from: number, to: number): number;
   isLikely(probability: number): boolean;
   pick<T>(choices: readonly [T, ...T[]]): T;

@@ -1,7 +1,7 @@
-// Connections of their own, for tests about transactions: one that stays open, others that wait for it.
+// Separate connections for tests about transactions: one that stays open, and others that wait for it.
 import type pg from "pg";
 
-/** Runs `work` on a connection of its own, in a transaction that is rolled back if it is still open at the end. */
+/** Runs `work` on its own connection, in a transaction that is rolled back if it is still open at the end. */
 export async function inSession<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
@@ -13,7 +13,7 @@ export async function inSession<T>(pool: pg.Pool, work: (client: pg.PoolClient) 
   }
 }
 
-/** Until so many connections to this database wait for a lock. */
+/** Waits until this many connections to the database wait for a lock. */
 export async function untilWaiting(pool: pg.Pool, sessions = 1): Promise<void> {
   await until(
     pool,
@@ -24,7 +24,7 @@ export async function untilWaiting(pool: pg.Pool, sessions = 1): Promise<void> {
   );
 }
 
-/** Until a query that answers with one boolean `reached` says so. */
+/** Waits until a query returns true in its column `reached`. */
 export async function until(pool: pg.Pool, text: string, withinMs = 10_000): Promise<void> {
   const giveUpAt = Date.now() + withinMs;
   while (Date.now() < giveUpAt) {
@@ -34,7 +34,7 @@ export async function until(pool: pg.Pool, text: string, withinMs = 10_000): Pro
   throw new Error(`not so within ${withinMs} ms: ${text}`);
 }
 
-/** The SQLSTATE that a query is refused with; "none" when it is not. */
+/** The SQLSTATE of a failed query, or "none" if it succeeds. */
 export async function sqlState(query: Promise<unknown>): Promise<string> {
   return query.then(
     () => "none",

@@ -1,11 +1,11 @@
-// Looks at a queue as the rules get them; a test names only what it is about.
+// Snapshots for tests of the alarm rules. A test names only the values that matter to it.
 import type { Group, Minute, Snapshot } from "../../src/core/snapshot.ts";
 
 export const at = new Date("2026-03-04T10:00:30Z"); // a Wednesday
 export const minutesAgo = (minutes: number) => new Date(at.getTime() - minutes * 60_000);
 
-/** All is well: rounds on time, nothing waiting, running for a day. */
-export function snapshotOf(seen: Partial<Snapshot> = {}): Snapshot {
+/** A healthy queue: rounds on time, no waiting jobs, running for a day. */
+export function snapshotOf(fields: Partial<Snapshot> = {}): Snapshot {
   return {
     at,
     groups: [],
@@ -25,11 +25,11 @@ export function snapshotOf(seen: Partial<Snapshot> = {}): Snapshot {
     claimMs: null,
     enqueueErrors: [],
     impossibleStates: { count: 0, example: null },
-    ...seen,
+    ...fields,
   };
 }
 
-/** Balanced: what is not said otherwise was completed. */
+/** Balanced books: all jobs without another state are completed. */
 export function groupOf(counts: Partial<Group> = {}): Group {
   const { pending = 0, leased = 0, dead = 0, completed = 0 } = counts;
   return {
@@ -51,7 +51,7 @@ export function groupOf(counts: Partial<Group> = {}): Group {
   };
 }
 
-/** 0: the running minute. */
+/** 0 is the current minute. */
 export function minuteOf(ago: number, counts: Partial<Minute> = {}): Minute {
   const minute = new Date((Math.floor(at.getTime() / 60_000) - ago) * 60_000);
   return {

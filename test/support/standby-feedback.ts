@@ -1,5 +1,5 @@
-// A standby that tells the primary which snapshot its queries need, and does nothing else: the replication protocol,
-// spoken by hand as far as that goes.
+// A standby that only tells the primary which snapshot its queries need. It implements just that part of the replication
+// protocol.
 import { connect } from "node:net";
 
 export interface Standby {
@@ -29,7 +29,7 @@ export async function startStandby(
   return { stop: () => socket.destroy() };
 }
 
-/** "Hot standby feedback": its time, the oldest id its queries need, and none for catalogs. */
+/** The message "hot standby feedback": the time, the oldest transaction id that queries need, and no id for catalogs. */
 function feedback(xmin: number): Buffer {
   const body = Buffer.alloc(25);
   body.write("h");
@@ -41,7 +41,7 @@ function startup(parameters: Record<string, string>): Buffer {
   const body = Buffer.from(`${Object.entries(parameters).flat().join("\0")}\0\0`);
   const head = Buffer.alloc(8);
   head.writeUInt32BE(head.length + body.length);
-  head.writeUInt32BE(3 << 16, 4); // the protocol's version
+  head.writeUInt32BE(3 << 16, 4); // the version of the protocol
   return Buffer.concat([head, body]);
 }
 

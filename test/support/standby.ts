@@ -1,4 +1,4 @@
-// A primary and a standby that streams from it: two servers from one data directory, which is copied while none runs.
+// A primary and a standby that streams from it. The standby starts from a copy of the primary's data directory.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ export async function startPair(): Promise<Pair> {
   await first.stop();
   const copy = `${first.directory}-standby`;
   execFileSync("cp", ["-a", first.directory, copy]);
-  // What is in the file does not matter, but that the server's user may remove it does.
+  // The file is empty. It needs an owner who may remove it.
   copyFileSync(join(copy, "PG_VERSION"), join(copy, "standby.signal"));
 
   const primary = await startPostgres({ directory: first.directory, settings });

@@ -1,24 +1,24 @@
-// A Postgres whose clock steps when it is told to: libfaketime between the server and the system's clock.
+// A Postgres whose clock a test can move, by libfaketime.
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PostgresServer } from "../../infra/local/postgres.ts";
 import { startServer } from "./postgres-versions.ts";
 
-const places = ["x86_64-linux-gnu", "aarch64-linux-gnu"].map(
+const libraryPaths = ["x86_64-linux-gnu", "aarch64-linux-gnu"].map(
   (machine) => `/usr/lib/${machine}/faketime/libfaketimeMT.so.1`,
 );
 
 export interface SteppingPostgres extends PostgresServer {
-  /** From now on the server's clock is ahead of the system's by so many seconds. */
+  /** Sets how many seconds the server's clock is ahead of the system's. */
   setAhead(seconds: number): void;
 }
 
 export async function startSteppingPostgres(): Promise<SteppingPostgres> {
-  const library = places.find((place) => existsSync(place));
+  const library = libraryPaths.find((path) => existsSync(path));
   if (!library)
     throw new Error(
-      `libfaketime is not installed: run \`apt-get install faketime\` (looked for ${places.join(", ")})`,
+      `libfaketime is not installed: run \`apt-get install faketime\` (looked for ${libraryPaths.join(", ")})`,
     );
   const directory = mkdtempSync(join(tmpdir(), "sluice-clock-"));
   chmodSync(directory, 0o755); // Postgres may run as another user

@@ -1,4 +1,4 @@
-// A database of its own for a test file: a clone of the migrated template, spoken to by `pg`.
+// A database for one test file: a clone of the migrated template, with a `pg` pool.
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, inject } from "vitest";
@@ -12,13 +12,13 @@ export interface TestDatabase extends Database {
   readonly url: string;
 }
 
-/** Call at the top of a file; the database is there from `beforeAll` on and dropped after the last test. */
+/** Call it at the top of a file. The database exists from `beforeAll` on and is dropped after the last test. */
 export function useTestDatabase(): TestDatabase {
   const name = `test_${randomBytes(6).toString("hex")}`;
   const adminUrl = inject("adminDatabaseUrl");
   const url = adminUrl.replace(/[^/]+$/, name);
   const pool = new pg.Pool({ connectionString: url, max: 80 });
-  pool.on("error", () => {}); // the database is dropped under whatever a failed test left running
+  pool.on("error", () => {}); // a failed test may leave queries running when the database is dropped
 
   beforeAll(() =>
     runAsAdmin(adminUrl, `create database ${name} template sluice_template strategy file_copy`),
@@ -30,7 +30,7 @@ export function useTestDatabase(): TestDatabase {
   return { ...createPgDatabase(pool), pool, url };
 }
 
-/** The Database port over a `pg` pool: the same statements as in the Worker, by another transport. */
+/** The Database port over a `pg` pool: the same statements as in the Worker, over another transport. */
 export function createPgDatabase(pool: pg.Pool, schema = "sluice"): Database {
   return {
     async run(statement) {

@@ -12,9 +12,9 @@ export interface Traffic {
   enqueued: number;
   errors: string[];
   longestMs: number;
-  /** Ends after the calls that run. */
+  /** Stops after the running calls have ended. */
   stop(): Promise<void>;
-  /** Until so many more calls have been made. */
+  /** Waits until this many more calls have been made. */
   more(calls: number): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
-// A pooler as PgBouncer is in transaction mode, in small: a server connection belongs to a client from the first message
-// of a transaction until ReadyForQuery says that none is open. The one given back last is lent first, and nothing is
-// reset in between: session state that a client left behind is met by the next one.
+// A small pooler that works as PgBouncer does in transaction mode: a server connection belongs to a client from the first
+// message of a transaction until ReadyForQuery says that none is open. It reuses the last returned connection first and
+// resets nothing, so the next client finds session state that the last one left.
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface TransactionPooler {
@@ -17,9 +17,9 @@ interface Server {
 interface Client {
   socket: Socket;
   server: Server | undefined;
-  /** What it sent while no server connection was free. */
+  /** Messages that the client sent while no server connection was free. */
   unsent: Buffer[];
-  /** Messages that are each answered by a ReadyForQuery of their own. */
+  /** The number of messages that still need a ReadyForQuery. */
   unanswered: number;
 }
 
@@ -94,7 +94,7 @@ function serveClient(socket: Socket, pool: Pool, greeting: Buffer): void {
   const client: Client = { socket, server: undefined, unsent: [], unanswered: 0 };
   let isGreeted = false;
   socket.on("error", () => {});
-  // As PgBouncer does: a transaction whose client went away ends with its server connection.
+  // As in PgBouncer, an open transaction ends with its server connection when the client disconnects.
   socket.on("close", () => client.server?.socket.destroy());
   onMessages(
     socket,
@@ -109,7 +109,7 @@ function serveClient(socket: Socket, pool: Pool, greeting: Buffer): void {
   );
 }
 
-/** Every client is greeted with what Postgres said to the first of these connections. */
+/** Every client gets the greeting that Postgres sent to the first of these connections. */
 async function openServer(target: URL): Promise<Server> {
   const socket = connect({ port: Number(target.port), host: target.hostname, noDelay: true });
   socket.on("error", () => {});
@@ -132,7 +132,7 @@ async function openServer(target: URL): Promise<Server> {
   return { socket, greeting: Buffer.concat(greeting), client: undefined };
 }
 
-/** Whole messages, one by one: a type of one byte, which a client's first messages lack, then a length that counts itself. */
+/** Splits the stream into messages: a type of one byte, which the first message lacks, then a length that includes itself. */
 function onMessages(socket: Socket, take: (message: Buffer) => void, typeBytes = () => 1): () => void {
   let rest: Buffer = Buffer.alloc(0);
   const listen = (chunk: Buffer) => {

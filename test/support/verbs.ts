@@ -1,4 +1,4 @@
-// The engine's verbs in short, for tests that chain them: a test names only what it is about.
+// Short forms of the engine's functions, for tests that call several of them.
 import type { QueryResultRow } from "pg";
 import type { ClaimedJob, Job, LeaseRef, NewJob, Outcome } from "../../src/core/job.ts";
 import type { ChangedJob } from "../../src/core/job-row.ts";
@@ -18,19 +18,19 @@ export interface Verbs {
   claimOne(options?: Partial<Claim>): Promise<ClaimedJob>;
   settle(jobs: readonly LeaseRef[], outcome: Outcome): Promise<Settled[]>;
   find(id: string): Promise<Job>;
-  /** Whether a statement about one job changed it. */
+  /** True if a statement about one job changed it. */
   isApplied(statement: Statement<ChangedJob | null>): Promise<boolean>;
-  /** A job that is dead for a fatal error. */
+  /** Makes a job that is dead because of a fatal error. */
   buryOne(fields?: Partial<NewJob>): Promise<string>;
   query<T extends QueryResultRow>(text: string, values?: unknown[]): Promise<T[]>;
-  /** How many rows a table of the queue has. */
+  /** The number of rows in a table of the queue. */
   count(table: string): Promise<number>;
 }
 
 export const complete: Outcome = { kind: "complete", output: null };
 
 export function verbsOf(db: TestDatabase): Verbs {
-  // After the last test the database may be dropped before the last connection of the pool has closed.
+  // The database may be dropped before the last connection of the pool has closed.
   db.pool.on("error", () => {});
   const verbs: Verbs = {
     enqueue: async (...jobs) => await db.run(enqueue(jobs.map(newJob))),

@@ -1,4 +1,4 @@
-// Each verb once, on whatever database and schema it is given: that everything works there, not how.
+// Calls each function of the engine once on a database and schema. It checks that all of them work there, no details.
 import { expect } from "vitest";
 import {
   advanceCursors,
@@ -45,13 +45,13 @@ export async function wholeLife(db: Database): Promise<void> {
   await db.run(pause("ann", { type: "echo" }));
   expect(await db.run(claim(next))).toMatchObject({ jobs: [] });
   await db.run(resume("ann", { type: "echo" }));
-  const { jobs: held } = await db.run(claim(next));
-  expect(held.map((job) => job.id)).toEqual(ids);
-  expect(await db.run(extend(held.slice(1, 3), { seconds: 600 }))).toHaveLength(2);
+  const { jobs: claimed } = await db.run(claim(next));
+  expect(claimed.map((job) => job.id)).toEqual(ids);
+  expect(await db.run(extend(claimed.slice(1, 3), { seconds: 600 }))).toHaveLength(2);
 
   const settled = await db.run(
     settle(
-      held.map((job, n) => ({
+      claimed.map((job, n) => ({
         job,
         outcome: n === 0 ? { kind: "bury", message: "no" } : { kind: "complete", output: { n } },
       })),
@@ -79,10 +79,10 @@ export async function wholeLife(db: Database): Promise<void> {
   const totals = { enqueued: jobs + 1, completed: jobs - 1, cancelled: 1, dead: 1, expired: 1, pending: 0 };
   expect(await db.run(books())).toMatchObject([totals]);
   expect(await db.run(snapshot())).toMatchObject({ groups: [totals], expiredLeaseSeconds: 0 });
-  await tellOfAlarm(db);
+  await deliverNotice(db);
 }
 
-async function tellOfAlarm(db: Database): Promise<void> {
+async function deliverNotice(db: Database): Promise<void> {
   const targets = [{ name: "ops", urlHash: "h" }];
   expect(
     await db.run(changeAlarms([{ state: firing, version: undefined, notice: {} }], targets)),

@@ -1,8 +1,8 @@
-// The role that the Worker of the tests connects as: it does not own the tables (migrations/functions/worker-role.sql).
+// The role that the Worker of the tests uses. It does not own the tables (migrations/functions/worker-role.sql).
 
 export const workerRole = "sluice_worker";
 
-/** A connection string of the owner, with the Worker's role in place of the owner's. */
+/** Turns the owner's connection string into one for the Worker's role. */
 export function asWorker(url: string): string {
   return url.replace("//sluice:sluice@", `//${workerRole}:sluice@`);
 }

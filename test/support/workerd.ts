@@ -1,4 +1,4 @@
-// A real workerd with a deployment in it, that can be killed as the platform might: Miniflare starts it again by itself.
+// A real workerd with a deployment, which a test can kill as Cloudflare might. Miniflare restarts it by itself.
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { build } from "esbuild";
@@ -6,16 +6,16 @@ import { convertV4MiniflareOptions, kCurrentWorker, Log, LogLevel, Miniflare } f
 import { childrenOf, cpuSecondsOf } from "./process-cpu.ts";
 
 export interface Workerd {
-  /** Where its fetch handler answers. */
+  /** The URL of its fetch handler. */
   readonly url: string;
-  /** What its processes have used of the CPU so far. */
+  /** The CPU time of its processes so far. */
   cpuSeconds(): number;
-  /** True when the round ended well; false when it failed, or its process was killed. */
+  /** Runs a round. Resolves to false if the round failed or its process was killed. */
   fire(cron: string): Promise<boolean>;
   isAnswering(options: { withinMs: number }): Promise<boolean>;
-  /** SIGKILL, without a chance to settle anything. */
+  /** Sends SIGKILL, so that nothing can be settled any more. */
   kill(): void;
-  /** Until there is a process again; its Worker answers from then on. */
+  /** Waits until there is a process whose Worker answers. */
   started(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -56,7 +56,7 @@ export async function startWorkerd(options: {
     cpuSeconds: () => own().reduce((sum, pid) => sum + cpuSecondsOf(pid), 0),
     fire(cron) {
       const round = async () => (await (await miniflare.getWorker()).scheduled({ cron })).outcome === "ok";
-      // What was sent to a process that is killed may hang for ever, or fail at once: nothing may come back too fast.
+      // A request to a killed process may hang for ever, so kill() ends it too. It may fail at once, so a pause follows.
       return Promise.race([round().catch(() => sleep(pollMs, false)), killed.promise]);
     },
     isAnswering({ withinMs }) {
@@ -69,7 +69,7 @@ export async function startWorkerd(options: {
     kill() {
       for (const pid of own()) {
         process.kill(pid, "SIGKILL");
-        notOurs.add(pid); // it is there for a moment yet
+        notOurs.add(pid); // it still exists for a moment
       }
       killed.resolve(false);
       killed = Promise.withResolvers<false>();
@@ -85,7 +85,7 @@ export async function startWorkerd(options: {
   };
 }
 
-/** Where a signal is handled already, Miniflare must not end the process before that handler is through. */
+/** If the process handles a signal itself, Miniflare must not end the process before that handler has ended. */
 function keepingSignals<T>(start: () => T): T {
   const handled = (["SIGINT", "SIGTERM", "SIGHUP"] as const)
     .map((signal) => ({ signal, listeners: new Set(process.listeners(signal)) }))
@@ -111,7 +111,7 @@ async function bundle(entry: string): Promise<string> {
   return outputFiles[0]?.text ?? "";
 }
 
-/** The live workerds that a process started itself: nobody else's is ever touched. */
+/** The live workerds that this process started. Others are never touched. */
 function workerdsOf(pid: number): number[] {
   return childrenOf(pid).filter(isLiveWorkerd);
 }
