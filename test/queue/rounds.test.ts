@@ -75,7 +75,7 @@ describe("a drain round", () => {
     const light = await enqueue(ports, newJob());
     const round = runDrainRound(ports, options);
     await expect.poll(async () => (await lookAt(db, light.id)).status).toBe("completed");
-    expect(gates).toHaveLength(5);
+    await expect.poll(() => gates).toHaveLength(5);
     for (const open of gates) open();
     await round;
     expect(await rounds()).toEqual([

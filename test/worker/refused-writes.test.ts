@@ -183,8 +183,8 @@ describe("a database that Sluice cannot use", () => {
 
   describe("because its schema is too old", () => {
     const words = "Sluice's schema has version 0 and this Worker needs version 1: run `npx sluice migrate`";
-    // Another spelling of the same database, so that this isolate has not checked its version yet.
-    const unseen = { DATABASE_URL: `${deployment.databaseUrl}?unseen=1` };
+    // Another password, which the local server accepts: to the isolate it is another database, not checked yet.
+    const unseen = { DATABASE_URL: deployment.databaseUrl.replace(/(:[^:/@]*)?@/, ":unseen@") };
     const setVersion = (version: number) =>
       query(
         `create or replace function sluice.schema_version() returns int language sql immutable return ${version}`,
