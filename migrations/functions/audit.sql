@@ -8,16 +8,3 @@ set search_path from current
 as $$
   insert into audit (actor, action, target, before, after) values (p_actor, p_action, p_target, p_before, p_after)
 $$;
-
--- Newest first. `p_before` is the last id of the previous page.
-create or replace function list_audit(p_before bigint, p_limit int) returns setof audit
-language sql stable
-security definer
-set search_path from current
-as $$
-  select *
-  from audit
-  where id < coalesce(p_before, 9223372036854775807)
-  order by id desc
-  limit p_limit
-$$;

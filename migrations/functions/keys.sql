@@ -62,12 +62,3 @@ as $$
   )
   select * from api_key where key_hash = p_key_hash and revoked_at is null
 $$;
-
--- Newest first, with revoked keys at the end.
-create or replace function list_keys(p_limit int) returns setof api_key
-language sql stable
-security definer
-set search_path from current
-as $$
-  select * from api_key order by revoked_at is not null, id desc limit p_limit
-$$;

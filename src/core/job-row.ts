@@ -1,5 +1,8 @@
 // A job as the view `jobs` shows it, in the columns of a row or in the JSON answer of a statement that changed it.
-import type { DeadReason, Job, JobError, JobStatus, Json, Payload } from "./job.ts";
+import { getTableColumns } from "drizzle-orm";
+import type { Job } from "./job.ts";
+import { decodeColumns } from "./sql/columns.ts";
+import { jobs } from "./sql/schema.ts";
 
 /** What a statement about one job answers. */
 export interface ChangedJob {
@@ -11,43 +14,21 @@ export interface ChangedJob {
   leaseExpiresAt: Date | null;
 }
 
+const { leaseExpiresAt, ...jobColumns } = getTableColumns(jobs);
+
+export { jobColumns };
+
+const decodeColumnsOfJob = decodeColumns(jobColumns);
+const decodeLease = decodeColumns({ leaseExpiresAt });
+
 /** The answer of answer_with_job (migrations/functions/jobs.sql). Null if there is no such job. */
 export function decodeChangedJob(answer: unknown): ChangedJob | null {
   if (answer === null) return null;
   const { applied, job } = answer as { applied: boolean; job: Record<string, unknown> };
-  return { applied, job: decodeJob(job), leaseExpiresAt: timeOrNull(job.lease_expires_at) };
+  return { applied, job: decodeJob(job), ...decodeLease(job) };
 }
 
 export function decodeJob(row: Record<string, unknown>): Job {
-  return {
-    id: row.id as string,
-    type: row.type as string,
-    queue: row.queue as string,
-    status: row.status as JobStatus,
-    priority: Number(row.priority),
-    payload: row.payload as Payload,
-    attempts: Number(row.attempts),
-    maxAttempts: Number(row.max_attempts),
-    createdAt: toTime(row.created_at),
-    scheduledAt: toTime(row.scheduled_at),
-    startedAt: timeOrNull(row.started_at),
-    completedAt: timeOrNull(row.completed_at),
-    expiresAt: toTime(row.expires_at),
-    errors: row.errors as JobError[],
-    deadReason: row.dead_reason as DeadReason | null,
-    partitionKey: row.partition_key as string | null,
-    tags: (row.tags as string[] | null) ?? [],
-    idempotencyKey: row.idempotency_key as string | null,
-    traceparent: row.traceparent as string | null,
-    output: row.output as Json,
-  };
-}
-
-/** Milliseconds in a column, ISO 8601 in JSON. */
-function toTime(value: unknown): Date {
-  return new Date(value as number | string);
-}
-
-function timeOrNull(value: unknown): Date | null {
-  return value === null ? null : toTime(value);
+  const job = decodeColumnsOfJob(row);
+  return { ...job, tags: job.tags ?? [] };
 }

@@ -60,7 +60,6 @@ describe("under the Worker's role", () => {
     "delete from sluice.audit",
     "truncate sluice.audit",
     "drop table sluice.audit",
-    "select * from sluice.audit",
     "alter table sluice.audit disable trigger audit_is_append_only",
     "drop trigger audit_is_append_only on sluice.audit",
     "create trigger mine before insert on sluice.audit for each row execute function sluice.refuse_change()",
@@ -72,6 +71,8 @@ describe("under the Worker's role", () => {
     "delete from sluice.pause",
     "update sluice.api_key set role = 'admin'",
     "select key_hash from sluice.api_key",
+    "select * from sluice.api_key",
+    "select id from sluice.api_key where key_hash is not null",
     "select sluice.grant_worker('public')",
     `set role ${owner}`,
   ])("the audit cannot be bypassed: %s", async (text) => {

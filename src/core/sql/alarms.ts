@@ -1,14 +1,15 @@
 // read alarms, change alarms, silence alarm. See migrations/functions/alarms.sql.
-import { sql } from "drizzle-orm";
+import { getTableColumns, sql } from "drizzle-orm";
 import {
   type AlarmKey,
   type AlarmName,
   type AlarmState,
   alarmKey,
-  type Severity,
   type TargetHealth,
 } from "../alarms/alarm.ts";
-import { many, one, type Statement } from "./statement.ts";
+import { decodeColumns, listColumns } from "./columns.ts";
+import { alarm, alarmSilence, alarmTarget } from "./schema.ts";
+import { many, one, type Row, type Statement } from "./statement.ts";
 
 /** An alarm as it was read. A change applies only to this version. */
 export interface StoredAlarm {
@@ -29,8 +30,13 @@ export interface StoredTarget extends TargetHealth {
 export interface Alarms {
   alarms: StoredAlarm[];
   targets: StoredTarget[];
-  silences: { alarm: string; until: Date }[];
+  silences: (typeof alarmSilence.$inferSelect)[];
 }
+
+const keyColumns = { alarm: alarm.alarm, queue: alarm.queue, jobType: alarm.jobType };
+const decodeAlarm = decodeColumns(getTableColumns(alarm));
+const decodeTarget = decodeColumns(getTableColumns(alarmTarget));
+const decodeSilence = decodeColumns(getTableColumns(alarmSilence));
 
 export function readAlarms(): Statement<Alarms> {
   return {
@@ -38,15 +44,16 @@ export function readAlarms(): Statement<Alarms> {
     isRepeatable: true,
     build: (schema) => sql`select alarms, targets, silences from ${schema}.read_alarms()`,
     decode: one((row) => ({
-      alarms: toRows(row.alarms).map((alarm) => ({
-        state: decodeState(alarm),
-        version: Number(alarm.version),
+      alarms: toRows(row.alarms).map((stored) => {
+        const { version, ...state } = decodeAlarm(stored);
+        return { state, version };
+      }),
+      // A target that nothing was ever sent to has only its name and what is pending.
+      targets: toRows(row.targets).map((target) => ({
+        ...decodeTarget(target),
+        pending: Number(target.pending),
       })),
-      targets: toRows(row.targets).map(decodeTarget),
-      silences: toRows(row.silences).map((silence) => ({
-        alarm: String(silence.alarm),
-        until: new Date(String(silence.until)),
-      })),
+      silences: toRows(row.silences).map(decodeSilence),
     })),
   };
 }
@@ -73,16 +80,12 @@ export function changeAlarms(
     name: "change alarms",
     isRepeatable: true, // the versions no longer match the second time
     build: (schema) => sql`
-      select alarm, queue, job_type
+      select ${listColumns(keyColumns)}
       from ${schema}.change_alarms(
         ${JSON.stringify(changes.map(encodeChange))}::jsonb,
         ${JSON.stringify(targets.map(({ name, urlHash }) => ({ name, url_hash: urlHash })))}::jsonb
       )`,
-    decode: many((row) => ({
-      alarm: row.alarm as AlarmName,
-      queue: row.queue as string | null,
-      jobType: row.job_type as string | null,
-    })),
+    decode: many(decodeColumns(keyColumns)),
   };
 }
 
@@ -110,45 +113,11 @@ export function auditTestNotice(actor: string, results: readonly object[]): Stat
   };
 }
 
-type JsonRow = Record<string, unknown>;
-
-function toRows(value: unknown): JsonRow[] {
-  return (value ?? []) as JsonRow[];
+function toRows(value: unknown): Row[] {
+  return (value ?? []) as Row[];
 }
 
-function decodeState(row: JsonRow): AlarmState {
-  return {
-    alarm: row.alarm as AlarmName,
-    queue: row.queue as string | null,
-    jobType: row.job_type as string | null,
-    phase: row.phase as AlarmState["phase"],
-    since: new Date(String(row.since)),
-    changedAt: new Date(String(row.changed_at)),
-    recent: row.recent as boolean[],
-    clearRounds: Number(row.clear_rounds),
-    notified: row.notified as AlarmState["notified"],
-    notifiedAt: decodeDate(row.notified_at),
-    severity: row.severity as Severity,
-    value: row.value as number | null,
-    threshold: Number(row.threshold),
-    summary: String(row.summary),
-  };
-}
-
-function decodeTarget(row: JsonRow): StoredTarget {
-  return {
-    name: String(row.name),
-    urlHash: row.url_hash as string | null,
-    goneSince: decodeDate(row.gone_since),
-    failingSince: decodeDate(row.failing_since),
-    deliveredAt: decodeDate(row.delivered_at),
-    status: row.status as number | null,
-    error: row.error as string | null,
-    pending: Number(row.pending),
-  };
-}
-
-function encodeChange({ state, version, notice }: AlarmChange): JsonRow {
+function encodeChange({ state, version, notice }: AlarmChange): Row {
   const { jobType, changedAt, clearRounds, notifiedAt, ...rest } = state;
   return {
     ...rest,
@@ -160,8 +129,4 @@ function encodeChange({ state, version, notice }: AlarmChange): JsonRow {
     about: alarmKey(state),
     notice,
   };
-}
-
-function decodeDate(value: unknown): Date | null {
-  return value ? new Date(String(value)) : null;
 }

@@ -1,18 +1,12 @@
-// list audit. See migrations/functions/audit.sql.
-import { sql } from "drizzle-orm";
-import type { Json } from "../job.ts";
-import { many, type Statement, time, timeOf } from "./statement.ts";
+// list audit: reads the table that migrations/functions/audit.sql writes.
+import { desc, getTableColumns, lt, sql } from "drizzle-orm";
+import { decodeColumns, listColumns } from "./columns.ts";
+import { audit } from "./schema.ts";
+import { many, type Statement } from "./statement.ts";
 
-export interface AuditEntry {
-  /** A bigint as text. */
-  id: string;
-  at: Date;
-  actor: string;
-  action: string;
-  target: string;
-  before: Json;
-  after: Json;
-}
+export type AuditEntry = typeof audit.$inferSelect;
+
+const columns = getTableColumns(audit);
 
 /** Newest first. `before` is the last id of the previous page. */
 export function listAudit(page: { before?: string | undefined; limit: number }): Statement<AuditEntry[]> {
@@ -20,16 +14,11 @@ export function listAudit(page: { before?: string | undefined; limit: number }):
     name: "list audit",
     isRepeatable: true,
     build: (schema) => sql`
-      select id, ${time("at")}, actor, action, target, before, after
-      from ${schema}.list_audit(${page.before ?? null}::bigint, ${page.limit}::int)`,
-    decode: many((row) => ({
-      id: String(row.id),
-      at: timeOf(row.at),
-      actor: row.actor as string,
-      action: row.action as string,
-      target: row.target as string,
-      before: row.before as Json,
-      after: row.after as Json,
-    })),
+      select ${listColumns(columns)}
+      from ${schema}.audit
+      ${page.before === undefined ? sql.empty() : sql`where ${lt(audit.id, page.before)}`}
+      order by ${desc(audit.id)}
+      limit ${page.limit}::int`,
+    decode: many(decodeColumns(columns)),
   };
 }

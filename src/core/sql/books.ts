@@ -1,5 +1,7 @@
 // books: the totals of each queue, type and priority. See migrations/functions/books.sql.
-import { sql } from "drizzle-orm";
+import { getTableColumns, sql } from "drizzle-orm";
+import { decodeColumns, listColumns } from "./columns.ts";
+import { books as booksView } from "./schema.ts";
 import { many, type Statement } from "./statement.ts";
 
 export const booked = [
@@ -15,36 +17,26 @@ export const booked = [
   "expired",
 ] as const;
 
-export type Books = { queue: string; type: string; priority: number } & Record<
-  (typeof booked)[number],
-  number
->;
+export type Books = typeof booksView.$inferSelect;
+
+const columns = getTableColumns(booksView);
 
 export function books(): Statement<Books[]> {
   return {
     name: "books",
     isRepeatable: true,
-    build: (schema) => sql`
-      select queue, type, priority, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired
-      from ${schema}.books`,
-    decode: many((row) => ({
-      queue: row.queue as string,
-      type: row.type as string,
-      priority: Number(row.priority),
-      ...(Object.fromEntries(booked.map((name) => [name, Number(row[name])])) as Record<
-        (typeof booked)[number],
-        number
-      >),
-    })),
+    build: (schema) => sql`select ${listColumns(columns)} from ${schema}.books`,
+    decode: many(decodeColumns(columns)),
   };
 }
 
 /** The number of waiting jobs of each queue, due or not. It comes from the books, so no jobs are counted. */
-export function depths(): Statement<{ queue: string; pending: number }[]> {
+export function depths(): Statement<Pick<Books, "queue" | "pending">[]> {
+  const { queue, pending } = columns;
   return {
     name: "depths",
     isRepeatable: true,
     build: (schema) => sql`select queue, sum(pending) as pending from ${schema}.books group by queue`,
-    decode: many((row) => ({ queue: row.queue as string, pending: Number(row.pending) })),
+    decode: many(decodeColumns({ queue, pending })),
   };
 }

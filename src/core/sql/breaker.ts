@@ -1,8 +1,10 @@
 // recent attempts, list breakers, open breaker, close breaker by probe. See migrations/functions/breaker.sql.
-import { sql } from "drizzle-orm";
+import { isNull, sql } from "drizzle-orm";
 import type { LeaseRef } from "../job.ts";
 import type { RecentAttempts } from "../policy/attempt-end.ts";
-import { many, one, type Statement, time, timeOf } from "./statement.ts";
+import { decodeColumns, listColumns } from "./columns.ts";
+import { breaker } from "./schema.ts";
+import { many, one, type Statement } from "./statement.ts";
 
 export function recentAttempts(type: string): Statement<RecentAttempts> {
   return {
@@ -13,7 +15,7 @@ export function recentAttempts(type: string): Statement<RecentAttempts> {
     decode: one((row) => ({
       completed: Number(row.completed),
       failed: Number(row.failed),
-      isOnTrial: row.is_on_trial as boolean,
+      isOnTrial: row.is_on_trial === true,
     })),
   };
 }
@@ -24,7 +26,7 @@ export function openBreaker(type: string): Statement<boolean> {
     name: "open breaker",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.open_breaker(${type}::text) as changed`,
-    decode: one((row) => row.changed as boolean),
+    decode: one((row) => row.changed === true),
   };
 }
 
@@ -35,21 +37,20 @@ export function closeBreakerByProbe(job: LeaseRef): Statement<boolean> {
     isRepeatable: true,
     build: (schema) =>
       sql`select ${schema}.close_breaker_by_probe(${job.id}::uuid, ${job.leaseKey}::uuid) as changed`,
-    decode: one((row) => row.changed as boolean),
+    decode: one((row) => row.changed === true),
   };
 }
 
-export interface OpenBreaker {
-  type: string;
-  openedAt: Date;
-}
+export type OpenBreaker = Pick<typeof breaker.$inferSelect, "type" | "openedAt">;
 
 /** Only open breakers are listed. */
 export function listBreakers(): Statement<OpenBreaker[]> {
+  const columns = { type: breaker.type, openedAt: breaker.openedAt };
   return {
     name: "list breakers",
     isRepeatable: true,
-    build: (schema) => sql`select type, ${time("opened_at")} from ${schema}.breaker where closed_at is null`,
-    decode: many((row) => ({ type: row.type as string, openedAt: timeOf(row.opened_at) })),
+    build: (schema) => sql`
+      select ${listColumns(columns)} from ${schema}.breaker where ${isNull(breaker.closedAt)}`,
+    decode: many(decodeColumns(columns)),
   };
 }

@@ -1,15 +1,13 @@
 // claim deliveries, settle deliveries, prune deliveries. See migrations/functions/deliver.sql.
-import { sql } from "drizzle-orm";
-import type { Json } from "../job.ts";
+import { getTableColumns, sql } from "drizzle-orm";
+import { decodeColumns, listColumns } from "./columns.ts";
+import { delivery } from "./schema.ts";
 import { many, one, type Statement } from "./statement.ts";
 
-export interface ClaimedDelivery {
-  /** The webhook-id. */
-  id: string;
-  target: string;
-  notice: Json;
-  tries: number;
-}
+/** Its id is the webhook-id. */
+export type ClaimedDelivery = typeof delivery.$inferSelect;
+
+const columns = getTableColumns(delivery);
 
 export function claimDeliveries(options: {
   targets: readonly { name: string; urlHash: string }[];
@@ -21,15 +19,10 @@ export function claimDeliveries(options: {
     name: "claim deliveries",
     isRepeatable: true, // deliveries of a lost answer can be claimed again when their lease has ended
     build: (schema) => sql`
-      select id, target, notice, tries
+      select ${listColumns(columns)}
       from ${schema}.claim_deliveries(
         ${JSON.stringify(targets)}::jsonb, ${options.limit}::int, ${options.leaseSeconds}::float8)`,
-    decode: many((row) => ({
-      id: String(row.id),
-      target: String(row.target),
-      notice: row.notice as Json,
-      tries: Number(row.tries),
-    })),
+    decode: many(decodeColumns(columns)),
   };
 }
 

@@ -63,7 +63,7 @@ export function enqueueOne({ type, payload, ...options }: NewJob): Statement<str
     isRepeatable: Boolean(options.idempotencyKey),
     build: (schema) => sql`
       select ${schema}.enqueue(${type}::text, ${JSON.stringify(payload)}::text::jsonb${namedArguments(options)}) as id`,
-    decode: one((row) => row.id as string),
+    decode: one((row) => String(row.id)),
   };
 }
 
@@ -85,7 +85,7 @@ export function enqueueMany(
         ${type}::text,
         array(select jsonb_array_elements(${JSON.stringify(payloads)}::text::jsonb))${namedArguments(options)}
       ) as id`,
-    decode: many((row) => row.id as string),
+    decode: many((row) => String(row.id)),
   };
 }
 

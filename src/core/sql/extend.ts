@@ -21,7 +21,7 @@ export function extend(jobs: readonly LeaseRef[], { seconds }: { seconds: number
         ${sql.param(jobs.map((job) => job.leaseKey))}::uuid[],
         ${seconds}::float8
       )`,
-    decode: many((row) => ({ id: row.id as string, leaseExpiresAt: timeOf(row.lease_expires_at) })),
+    decode: many((row) => ({ id: String(row.id), leaseExpiresAt: timeOf(row.lease_expires_at) })),
   };
 }
 

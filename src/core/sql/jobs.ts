@@ -1,8 +1,10 @@
 // find job, find states, list jobs, list dead letters. See migrations/functions/jobs.sql and list.sql.
 import { sql } from "drizzle-orm";
-import type { DeadReason, Job, JobError, JobStatus } from "../job.ts";
-import { decodeJob } from "../job-row.ts";
-import { many, optional, type Statement, time } from "./statement.ts";
+import type { DeadReason, Job, JobStatus } from "../job.ts";
+import { decodeJob, jobColumns } from "../job-row.ts";
+import { decodeColumns, listColumns } from "./columns.ts";
+import type { jobs } from "./schema.ts";
+import { many, optional, type Statement } from "./statement.ts";
 
 export interface JobFilter {
   /** If left out, all types. */
@@ -15,9 +17,8 @@ export interface JobFilter {
   limit: number;
 }
 
-const columns = sql`id, type, queue, status, priority, payload, attempts, max_attempts, ${time("created_at")},
-             ${time("scheduled_at")}, ${time("started_at")}, ${time("completed_at")}, ${time("expires_at")},
-             dead_reason, partition_key, tags, idempotency_key, traceparent, output`;
+const columns = listColumns(jobColumns);
+const { errors: _, ...columnsButErrors } = jobColumns;
 
 /** Includes the stacks and causes of its errors. */
 export function findJob(id: string): Statement<Job | undefined> {
@@ -25,7 +26,7 @@ export function findJob(id: string): Statement<Job | undefined> {
     name: "find job",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${columns}, ${schema}.errors_of(id, true) as errors
+      select ${listColumns(columnsButErrors)}, ${schema}.errors_of(id, true) as errors
       from ${schema}.find_job(${id}::uuid)`,
     decode: optional(decodeJob),
   };
@@ -37,7 +38,7 @@ export function listJobs(filter: JobFilter): Statement<Job[]> {
     name: "list jobs",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${columns}, errors
+      select ${columns}
       from ${schema}.list_jobs(
         ${filter.types ? sql.param(filter.types) : null}::text[],
         ${filter.status ?? null}::text,
@@ -64,7 +65,7 @@ export function listDeadLetters(filter: DeadLetterFilter): Statement<Job[]> {
     name: "list dead letters",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${columns}, errors
+      select ${columns}
       from ${schema}.list_dead_letters(
         ${filter.type ?? null}::text,
         ${filter.reason ?? null}::text,
@@ -76,26 +77,18 @@ export function listDeadLetters(filter: DeadLetterFilter): Statement<Job[]> {
 }
 
 /** The status of a job, and the errors of its attempts. */
-export interface JobState {
-  id: string;
-  status: JobStatus;
-  attempts: number;
-  errors: Pick<JobError, "attempt" | "message">[];
-}
+export type JobState = Pick<typeof jobs.$inferSelect, "id" | "status" | "attempts" | "errors">;
 
 export function findStates(ids: readonly string[]): Statement<JobState[]> {
+  const { id, status, attempts, errors } = jobColumns;
+  const stateColumns = { id, status, attempts, errors };
   return {
     name: "find states",
     isRepeatable: true,
     build: (schema) => sql`
-      select found.id, found.status, found.attempts, found.errors
-      from unnest(${sql.param(ids)}::uuid[]) as asked(id)
-      cross join lateral ${schema}.find_job(asked.id) as found`,
-    decode: many((row) => ({
-      id: row.id as string,
-      status: row.status as JobStatus,
-      attempts: Number(row.attempts),
-      errors: row.errors as JobState["errors"],
-    })),
+      select ${listColumns(stateColumns)}
+      from unnest(${sql.param(ids)}::uuid[]) as requested_id
+      cross join lateral ${schema}.find_job(requested_id)`,
+    decode: many(decodeColumns(stateColumns)),
   };
 }

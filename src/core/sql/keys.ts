@@ -1,10 +1,12 @@
 // add key, revoke key, find key, list keys. See migrations/functions/keys.sql.
-import { sql } from "drizzle-orm";
-import type { ApiKey, NewKey, Role } from "../key.ts";
-import { many, one, optional, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
+import { desc, getTableColumns, isNotNull, sql } from "drizzle-orm";
+import type { ApiKey, NewKey } from "../key.ts";
+import { decodeColumns, listColumns } from "./columns.ts";
+import { apiKey } from "./schema.ts";
+import { many, one, optional, type Statement } from "./statement.ts";
 
-const columns = sql`id, name, role, job_types, rate_limit_per_second, ${time("created_at")},
-      ${time("revoked_at")}, ${time("last_used_at")}`;
+const columns = getTableColumns(apiKey);
+const decodeKey = decodeColumns(columns);
 
 /** `keyHash` is the SHA-256 of the whole key in hex. */
 export function addKey(actor: string, key: NewKey & { keyHash: string }): Statement<ApiKey> {
@@ -12,7 +14,7 @@ export function addKey(actor: string, key: NewKey & { keyHash: string }): Statem
     name: "add key",
     isRepeatable: false, // the hash exists the second time, and hashes are unique
     build: (schema) => sql`
-      select ${columns}
+      select ${listColumns(columns)}
       from ${schema}.add_key(
         ${actor}::text,
         ${key.name}::text,
@@ -30,7 +32,8 @@ export function revokeKey(actor: string, id: string): Statement<ApiKey | undefin
   return {
     name: "revoke key",
     isRepeatable: true,
-    build: (schema) => sql`select ${columns} from ${schema}.revoke_key(${actor}::text, ${id}::uuid)`,
+    build: (schema) =>
+      sql`select ${listColumns(columns)} from ${schema}.revoke_key(${actor}::text, ${id}::uuid)`,
     decode: optional(decodeKey),
   };
 }
@@ -40,29 +43,22 @@ export function findKey(keyHash: string): Statement<ApiKey | undefined> {
   return {
     name: "find key",
     isRepeatable: true,
-    build: (schema) => sql`select ${columns} from ${schema}.find_key(decode(${keyHash}::text, 'hex'))`,
+    build: (schema) =>
+      sql`select ${listColumns(columns)} from ${schema}.find_key(decode(${keyHash}::text, 'hex'))`,
     decode: optional(decodeKey),
   };
 }
 
+/** Newest first, with revoked keys at the end. */
 export function listKeys({ limit }: { limit: number }): Statement<ApiKey[]> {
   return {
     name: "list keys",
     isRepeatable: true,
-    build: (schema) => sql`select ${columns} from ${schema}.list_keys(${limit}::int)`,
+    build: (schema) => sql`
+      select ${listColumns(columns)}
+      from ${schema}.api_key
+      order by ${isNotNull(apiKey.revokedAt)}, ${desc(apiKey.id)}
+      limit ${limit}::int`,
     decode: many(decodeKey),
-  };
-}
-
-function decodeKey(row: Row): ApiKey {
-  return {
-    id: row.id as string,
-    name: row.name as string,
-    role: row.role as Role,
-    jobTypes: row.job_types as string[] | null,
-    rateLimitPerSecond: Number(row.rate_limit_per_second),
-    createdAt: timeOf(row.created_at),
-    revokedAt: timeOrNull(row.revoked_at),
-    lastUsedAt: timeOrNull(row.last_used_at),
   };
 }

@@ -1,25 +1,21 @@
 // pause and resume a queue or a type. The answer says whether that changed anything. See migrations/functions/pause.sql.
-import { sql } from "drizzle-orm";
-import { many, one, type Statement, time, timeOf } from "./statement.ts";
+import { getTableColumns, sql } from "drizzle-orm";
+import { decodeColumns, listColumns } from "./columns.ts";
+import { pause as pauseTable } from "./schema.ts";
+import { many, one, type Statement } from "./statement.ts";
 
 export type Pausable = { queue: string } | { type: string };
 
-export interface Paused {
-  kind: "queue" | "type";
-  name: string;
-  since: Date;
-}
+export type Paused = typeof pauseTable.$inferSelect;
+
+const columns = getTableColumns(pauseTable);
 
 export function listPauses(): Statement<Paused[]> {
   return {
     name: "list pauses",
     isRepeatable: true,
-    build: (schema) => sql`select kind, name, ${time("since")} from ${schema}.pause`,
-    decode: many((row) => ({
-      kind: row.kind as Paused["kind"],
-      name: row.name as string,
-      since: timeOf(row.since),
-    })),
+    build: (schema) => sql`select ${listColumns(columns)} from ${schema}.pause`,
+    decode: many(decodeColumns(columns)),
   };
 }
 
@@ -37,7 +33,7 @@ export function knowsQueue(name: string): Statement<boolean> {
     name: "knows queue",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.knows_queue(${name}::text) as known`,
-    decode: one((row) => row.known as boolean),
+    decode: one((row) => row.known === true),
   };
 }
 
@@ -48,6 +44,6 @@ function changePause(verb: "pause" | "resume", actor: string, target: Pausable):
     isRepeatable: true,
     build: (schema) =>
       sql`select ${schema}.${sql.raw(verb)}(${actor}::text, ${kind}::text, ${name}::text) as changed`,
-    decode: one((row) => row.changed as boolean),
+    decode: one((row) => row.changed === true),
   };
 }

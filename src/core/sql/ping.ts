@@ -32,7 +32,7 @@ export function ping(): Statement<Ping> {
         reap: timeOrNull(row.reaped_at),
         watch: timeOrNull(row.watched_at),
       },
-      isReadOnly: row.is_read_only as boolean,
+      isReadOnly: row.is_read_only === true,
     })),
   };
 }

@@ -63,7 +63,7 @@ export function dropOldestDay(): Statement<string | null> {
     name: "drop oldest day",
     isRepeatable: true,
     build: (schema) => sql`select to_char(${schema}.drop_oldest_day(), 'YYYY-MM-DD') as day`,
-    decode: one((row) => row.day as string | null),
+    decode: one((row) => (row.day === null ? null : String(row.day))),
   };
 }
 

@@ -48,7 +48,7 @@ export function replayMany(
         ${count}::int,
         ${perMinute ? 60 / perMinute : 0}::float8
       )`,
-    decode: many((row) => ({ queue: row.queue as string, replayed: Number(row.replayed) })),
+    decode: many((row) => ({ queue: String(row.queue), replayed: Number(row.replayed) })),
   };
 }
 

@@ -39,6 +39,6 @@ export function backlog({ types, cap }: { types: readonly string[]; cap: number 
     isRepeatable: true,
     build: (schema) =>
       sql`select queue, due from ${schema}.backlog(${sql.param(types)}::text[], ${cap}::int)`,
-    decode: many((row) => ({ queue: row.queue as string, due: Number(row.due) })),
+    decode: many((row) => ({ queue: String(row.queue), due: Number(row.due) })),
   };
 }

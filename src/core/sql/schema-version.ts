@@ -9,6 +9,6 @@ export function requireSchemaVersion(version = schemaVersion): Statement<number>
     name: "require schema version",
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.require_schema_version(${version}::int) as version`,
-    decode: one((row) => row.version as number),
+    decode: one((row) => Number(row.version)),
   };
 }

@@ -29,6 +29,6 @@ export function completeOne(job: LeaseRef, output: Json): Statement<boolean> {
         ${job.leaseKey}::text::uuid,
         ${JSON.stringify(output)}::text::jsonb
       ) as applied`,
-    decode: one((row) => row.applied as boolean),
+    decode: one((row) => row.applied === true),
   };
 }
