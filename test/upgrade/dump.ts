@@ -2,7 +2,8 @@
 // every row and the positions of the sequences. pg_dump would do the same, but the npm package of Postgres does not have it.
 import type pg from "pg";
 import { printScript } from "../../src/cli/migrate.ts";
-import { compile } from "../../src/core/sql/statement.ts";
+import { compile, type Statement } from "../../src/core/sql/statement.ts";
+import { examples } from "../support/statement-examples.ts";
 import type { TestDatabase } from "../support/test-database.ts";
 import { fillQueue } from "./fill-queue.ts";
 
@@ -11,17 +12,12 @@ interface Table {
   columns: string[];
 }
 
-/** Fills a database and dumps it, with the text of each statement that filled it, which this release's Worker sends. */
+/** Fills a database and dumps it, with the text of every statement that this release's Worker sends. */
 export async function makeDump(db: TestDatabase): Promise<string> {
-  const statements = new Map<string, string>();
-  await fillQueue({
-    ...db,
-    run: (statement) => {
-      statements.set(statement.name, compile(statement, "sluice").text);
-      return db.run(statement);
-    },
-  });
-  const lines = [...statements.values()].map((text) => `${statementPrefix}${JSON.stringify(text)}`);
+  await fillQueue(db);
+  const statements = Object.values<Statement<unknown>[]>(examples).flat();
+  const texts = new Set(statements.map((statement) => compile(statement, "sluice").text));
+  const lines = [...texts].map((text) => `${statementPrefix}${JSON.stringify(text)}`);
   return [...lines, await dumpDatabase(db.pool)].join("\n");
 }
 
