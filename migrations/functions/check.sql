@@ -37,9 +37,9 @@ end $$;
 create or replace function payload_fault_of(payload jsonb) returns text
 language sql stable -- as pg_column_size is: declared immutable it could not be inlined
 return case
-  when jsonb_typeof(payload) <> 'object' then 'payload: not a JSON object'
+  when jsonb_typeof(payload) <> 'object' then 'payload: must be a JSON object'
   when payload_bytes(payload) > 2600
-    and (payload_bytes(payload) > 393300 or json_bytes(payload) > 65536) then 'payload: larger than 64 KiB'
+    and (payload_bytes(payload) > 393300 or json_bytes(payload) > 65536) then 'payload: must not be larger than 64 KiB'
 end;
 
 -- What is wrong with a new job's options; null: nothing. The limits are those of src/core/job-options.ts. lane_of checks
@@ -48,19 +48,19 @@ end;
 create or replace function fault_of(job new_job) returns text
 language sql stable
 return case
-  when job.priority not between 0 and 9 then 'priority: not between 0 and 9'
-  when job.max_attempts not between 1 and 20 then 'max_attempts: not between 1 and 20'
+  when job.priority not between 0 and 9 then 'priority: must be between 0 and 9'
+  when job.max_attempts not between 1 and 20 then 'max_attempts: must be between 1 and 20'
   when job.delay_seconds is not null and job.scheduled_at is not null
-    then 'scheduled_at: delay_seconds and scheduled_at exclude each other'
-  when job.delay_seconds not between 0 and 3155760000 then 'delay_seconds: not between 0 and 100 years'
+    then 'scheduled_at: must not be given together with delay_seconds'
+  when job.delay_seconds not between 0 and 3155760000 then 'delay_seconds: must be between 0 and 100 years'
   when job.scheduled_at not between timestamptz '1970-01-01 00:00+00' and now() + interval '876600 hours'
-    then 'scheduled_at: before 1970 or in more than 100 years'
-  when job.expires_at <= job.scheduled_at then 'expires_at: not after scheduled_at'
-  when job.expires_at >= timestamptz '10000-01-01 00:00+00' then 'expires_at: after the year 9999'
-  when length(job.idempotency_key) not between 1 and 255 then 'idempotency_key: not 1 to 255 characters'
-  when length(job.partition_key) not between 1 and 255 then 'partition_key: not 1 to 255 characters'
-  when cardinality(job.tags) > 20 then 'tags: more than 20'
-  when job.tags is not null and has_bad_tag(job.tags) then 'tags: a flat list, each of 1 to 63 characters'
+    then 'scheduled_at: must be after 1970 and within 100 years'
+  when job.expires_at <= job.scheduled_at then 'expires_at: must be after scheduled_at'
+  when job.expires_at >= timestamptz '10000-01-01 00:00+00' then 'expires_at: must be before the year 10000'
+  when length(job.idempotency_key) not between 1 and 255 then 'idempotency_key: must have 1 to 255 characters'
+  when length(job.partition_key) not between 1 and 255 then 'partition_key: must have 1 to 255 characters'
+  when cardinality(job.tags) > 20 then 'tags: must be at most 20'
+  when job.tags is not null and has_bad_tag(job.tags) then 'tags: must be a flat list of texts, each of 1 to 63 characters'
 end;
 
 -- A trace context by the rules of the W3C; null if it does not follow them. A header of a later version is kept in the form
@@ -107,8 +107,8 @@ end $$;
 create or replace function outside_fault_of(job new_job) returns text
 language sql stable
 return case
-  when job.type like 'sluice.%' then 'type: those that begin with "sluice." are Sluice''s own'
-  when job.expires_at <= now() then 'expires_at: not in the future'
+  when job.type like 'sluice.%' then 'type: must not begin with "sluice.", which is reserved'
+  when job.expires_at <= now() then 'expires_at: must be in the future'
 end;
 
 create or replace function refuse(p_fault text) returns void

@@ -1,4 +1,4 @@
-// Everything that can be measured, and everyone.
+// All workloads and all systems.
 import { graphileWorker } from "./systems/graphile-worker.ts";
 import { pgBoss } from "./systems/pg-boss.ts";
 import { pgmq } from "./systems/pgmq.ts";
@@ -29,7 +29,7 @@ export const workloads: readonly Workload[] = [
   pin,
 ];
 
-/** Made when they are asked for: a peer reads its version from its package. */
+/** Functions, because a peer reads its version from its package, which may not be installed yet. */
 export const systems: Readonly<Record<string, () => System>> = {
   sluice: () => sluice,
   "pg-boss": pgBoss,

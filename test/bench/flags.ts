@@ -12,7 +12,7 @@ export interface Flags {
   help: boolean;
 }
 
-/** What can be chosen, and what each is about. */
+/** What can be chosen. */
 export interface Choices {
   workloads: readonly { name: string; about: string }[];
   systems: readonly string[];
@@ -39,7 +39,7 @@ Workloads:
 ${list}`;
 }
 
-/** The flags, or what is wrong with them. */
+/** The flags, or an error text. */
 export function parseFlags(args: string[], choices: Choices): Flags | string {
   let values: ReturnType<typeof parse>;
   try {

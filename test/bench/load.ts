@@ -1,5 +1,5 @@
-// `npm run load`: how long an enqueue takes over HTTP, one job and a hundred at a time, against a running stack. It
-// reads where that is from .sluice/dev.json, or from --url and --key.
+// `npm run load`: measures enqueues over HTTP against a running stack, one job and a hundred at a time. The address comes
+// from .sluice/dev.json, or from --url and --key.
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 
@@ -24,7 +24,7 @@ if (values.help) {
   const { url, key } = values.url && values.key ? { url: values.url, key: values.key } : running();
   const load = { url, key, requests: Number(values.requests), callers: Number(values.callers) };
   const payload = { text: "x".repeat(100) };
-  // Due tomorrow, so that what is measured is the enqueue and not the drain beside it.
+  // Due tomorrow, so that no drain runs beside the enqueues.
   const job = { type: "echo", payload, delay_seconds: 86_400 };
   await measure("one job", load, "/v1/jobs", job);
   await measure("100 jobs", load, "/v1/jobs/batch", { jobs: Array.from({ length: 100 }, () => job) });

@@ -1,4 +1,5 @@
-// `npm run bench`: Sluice and its peers in one run. Starts what it needs and takes it down again, Ctrl-C included.
+// `npm run bench`: measures Sluice and its peers in one run. It starts what it needs and stops it at the end, also after
+// Ctrl-C.
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -52,7 +53,7 @@ async function bench(flags: Flags): Promise<void> {
       size: flags.size,
       log,
     });
-    // A run that is broken off has failed everywhere by now.
+    // An interrupted run has no valid results.
     if (!isStopping) report(flags, results);
     await stop(results.failures.length > 0 ? 1 : 0);
   } catch (error) {

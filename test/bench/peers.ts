@@ -1,5 +1,5 @@
-// The peers' packages, which are not the product's: test/bench has a package.json of its own. They are installed when
-// the bench first needs them, and again when the lock file has changed.
+// Installs the peers' packages from test/bench/package.json: when the bench first needs them, and again when the lock
+// file has changed. The product does not depend on them.
 import { spawnSync } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export function versionOf(name: string): string {
   return String(version);
 }
 
-/** The caller says what it uses of it: a type check must not need the peers. */
+/** The caller declares the types that it uses, so that a type check does not need the peers. */
 export async function loadPeer<T>(name: string): Promise<T> {
   return (await import(name)) as T;
 }

@@ -1,5 +1,4 @@
-// Runs workloads over systems and keeps what they record. A workload that fails is told of and does not take the others
-// along: a long run is worth more than that.
+// Runs workloads over systems and collects their results. A workload that fails is reported, and the others still run.
 import { cpus, release, totalmem, type } from "node:os";
 import type { Stage } from "./stage.ts";
 import type { System } from "./systems/system.ts";

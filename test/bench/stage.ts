@@ -1,5 +1,5 @@
-// Where the systems meet: one PostgreSQL that waits for its disk as a real one does, and for each trial a new database,
-// cloned from the one in which the system was installed.
+// One PostgreSQL for all systems, which waits for its disk as in production. Each trial gets a new database, cloned from
+// the one in which the system was installed.
 import { join } from "node:path";
 import { startPostgres } from "../../infra/local/postgres.ts";
 import { familyCpuSecondsOf } from "../support/process-cpu.ts";
@@ -9,15 +9,15 @@ import type { System } from "./systems/system.ts";
 export interface Stage {
   readonly settings: Record<string, string>;
   serverVersion(): Promise<string>;
-  /** What the server has used of the CPU so far, with all its processes. A busy machine does not change it much. */
+  /** The CPU time of the server and all its processes so far. Other load on the machine changes it little. */
   serverCpuSeconds(): number;
   install(system: System): Promise<void>;
-  /** Runs the work in a new database of the system's, and drops it. */
+  /** Runs the work in a new database of the system, and then drops the database. */
   withDatabase<T>(system: System, work: (url: string) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** What is not the default. No checkpoint falls into one system's trial and spares another's. */
+/** Settings that differ from the defaults. They keep checkpoints out of all trials. */
 const settings = {
   fsync: "on",
   synchronous_commit: "on",
@@ -28,9 +28,9 @@ const settings = {
   checkpoint_timeout: "1h",
 };
 
-/** Its data is gone when it is closed. */
+/** Its data is removed when it is closed. */
 export async function openStage(directory: string): Promise<Stage> {
-  // The settings win over those of an ephemeral server, which would not wait for the disk.
+  // These settings override those of an ephemeral server, which would not wait for the disk.
   const postgres = await startPostgres({ directory: join(directory, "postgres"), ephemeral: true, settings });
   return { ...(await stageOn(postgres.url("postgres"), settings)), close: () => postgres.stop() };
 }

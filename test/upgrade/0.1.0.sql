@@ -832,7 +832,7 @@ array['995427736c1e6a3f02d246b619847aafd703cc82ab39f2a4aff735bbda88723d',
 '01030555339160f7b2d9031e385a06ca04233903856d1fdcc766e4f7a923359f',
 '61689e39b7f38ea76ae8e274809a9e2e4f92747bd36ec16aaf93f8b4d3e7674f',
 '7eef7d8dc5e22c6c447f422bdf6e446b307cc54941473248271db9e08e0a5c78',
-'f9f8e5c39386a0a92f33b96d1ceb88b2dd6ff0e90fd0350c12c189ab9ffc5dfc',
+'077ac97334d0afeebf1bb1eb904fa167b8adfef7e1467b688b1235e9cf41fa7b',
 'bc3a44c60ee64471b75f37fb0e8b206b98465ebf61520bfc7515e7e8d107783c',
 'bb248c547c0d3a9dba39a13bcc2fcf1fc2da2e0368da572bd242ef095df40d6b',
 'a58165abd869df2a40bb47a17103d062c18c404ba22caa5f74ed03987aca820f',
@@ -1554,9 +1554,9 @@ end $$;
 create or replace function payload_fault_of(payload jsonb) returns text
 language sql stable -- as pg_column_size is: declared immutable it could not be inlined
 return case
-  when jsonb_typeof(payload) <> 'object' then 'payload: not a JSON object'
+  when jsonb_typeof(payload) <> 'object' then 'payload: must be a JSON object'
   when payload_bytes(payload) > 2600
-    and (payload_bytes(payload) > 393300 or json_bytes(payload) > 65536) then 'payload: larger than 64 KiB'
+    and (payload_bytes(payload) > 393300 or json_bytes(payload) > 65536) then 'payload: must not be larger than 64 KiB'
 end;
 
 -- What is wrong with a new job's options; null: nothing. The limits are those of src/core/job-options.ts. lane_of checks
@@ -1565,19 +1565,19 @@ end;
 create or replace function fault_of(job new_job) returns text
 language sql stable
 return case
-  when job.priority not between 0 and 9 then 'priority: not between 0 and 9'
-  when job.max_attempts not between 1 and 20 then 'max_attempts: not between 1 and 20'
+  when job.priority not between 0 and 9 then 'priority: must be between 0 and 9'
+  when job.max_attempts not between 1 and 20 then 'max_attempts: must be between 1 and 20'
   when job.delay_seconds is not null and job.scheduled_at is not null
-    then 'scheduled_at: delay_seconds and scheduled_at exclude each other'
-  when job.delay_seconds not between 0 and 3155760000 then 'delay_seconds: not between 0 and 100 years'
+    then 'scheduled_at: must not be given together with delay_seconds'
+  when job.delay_seconds not between 0 and 3155760000 then 'delay_seconds: must be between 0 and 100 years'
   when job.scheduled_at not between timestamptz '1970-01-01 00:00+00' and now() + interval '876600 hours'
-    then 'scheduled_at: before 1970 or in more than 100 years'
-  when job.expires_at <= job.scheduled_at then 'expires_at: not after scheduled_at'
-  when job.expires_at >= timestamptz '10000-01-01 00:00+00' then 'expires_at: after the year 9999'
-  when length(job.idempotency_key) not between 1 and 255 then 'idempotency_key: not 1 to 255 characters'
-  when length(job.partition_key) not between 1 and 255 then 'partition_key: not 1 to 255 characters'
-  when cardinality(job.tags) > 20 then 'tags: more than 20'
-  when job.tags is not null and has_bad_tag(job.tags) then 'tags: a flat list, each of 1 to 63 characters'
+    then 'scheduled_at: must be after 1970 and within 100 years'
+  when job.expires_at <= job.scheduled_at then 'expires_at: must be after scheduled_at'
+  when job.expires_at >= timestamptz '10000-01-01 00:00+00' then 'expires_at: must be before the year 10000'
+  when length(job.idempotency_key) not between 1 and 255 then 'idempotency_key: must have 1 to 255 characters'
+  when length(job.partition_key) not between 1 and 255 then 'partition_key: must have 1 to 255 characters'
+  when cardinality(job.tags) > 20 then 'tags: must be at most 20'
+  when job.tags is not null and has_bad_tag(job.tags) then 'tags: must be a flat list of texts, each of 1 to 63 characters'
 end;
 
 -- A trace context by the rules of the W3C; null if it does not follow them. A header of a later version is kept in the form
@@ -1624,8 +1624,8 @@ end $$;
 create or replace function outside_fault_of(job new_job) returns text
 language sql stable
 return case
-  when job.type like 'sluice.%' then 'type: those that begin with "sluice." are Sluice''s own'
-  when job.expires_at <= now() then 'expires_at: not in the future'
+  when job.type like 'sluice.%' then 'type: must not begin with "sluice.", which is reserved'
+  when job.expires_at <= now() then 'expires_at: must be in the future'
 end;
 
 create or replace function refuse(p_fault text) returns void
@@ -5105,85 +5105,85 @@ create table if not exists sluice.job_20261124 partition of job FOR VALUES FROM 
 insert into sluice.alarm (alarm, queue, job_type, version, phase, since, changed_at, recent, clear_rounds, notified, notified_at, severity, value, threshold, summary) overriding system value values
 ('dead_letters', 'default', 'echo', '1', 'firing', '2026-03-04 10:00:00+00', '2026-03-04 10:00:00+00', '{}', '0', 'firing', '2026-03-04 10:00:00+00', 'warning', '1', '0', '1 dead letter');
 insert into sluice.alarm_silence (alarm, until) overriding system value values
-('dead_letters', '2026-11-17 02:27:15.205+00');
+('dead_letters', '2026-11-17 02:31:50.73+00');
 insert into sluice.api_key (id, name, role, key_hash, job_types, rate_limit_per_second, created_at, revoked_at, last_used_at) overriding system value values
-('01a1e71d-8a01-79d6-8742-c8f5720664d3', 'shop', 'producer', E'\\xabababababababababababababababababababababababababababababababab', '{pending}', '5', '2026-11-17 01:27:15.201172+00', NULL, NULL);
+('01a1e721-be40-7184-a627-7e592589973d', 'shop', 'producer', E'\\xabababababababababababababababababababababababababababababababab', '{pending}', '5', '2026-11-17 01:31:50.719167+00', NULL, NULL);
 insert into sluice.audit (id, at, actor, action, target, before, after) overriding system value values
-('1', '2026-11-17 01:27:15.120661+00', 'ann', 'discard', 'job 01a1e71d-89ab-7aab-90b8-f8fe38d2a751', '{"status": "dead", "attempts": 1, "dead_reason": "fatal"}', '{"reason": "no use", "status": "discarded"}'),
-('2', '2026-11-17 01:27:15.197998+00', 'ann', 'pause', 'type paused', '{"paused": false}', '{"paused": true}'),
-('3', '2026-11-17 01:27:15.198864+00', 'ann', 'pause', 'queue paused', '{"paused": false}', '{"paused": true}'),
-('4', '2026-11-17 01:27:15.201172+00', 'ann', 'add key', 'key 01a1e71d-8a01-79d6-8742-c8f5720664d3', NULL, '{"id": "01a1e71d-8a01-79d6-8742-c8f5720664d3", "name": "shop", "role": "producer", "job_types": ["pending"], "created_at": "2026-11-17T01:27:15.201172+00:00", "revoked_at": null, "last_used_at": null, "rate_limit_per_second": 5}'),
-('5', '2026-11-17 01:27:15.205852+00', 'ann', 'silence', 'alarm dead_letters', '{"until": null}', '{"until": "2026-11-17T02:27:15.205+00:00"}');
+('1', '2026-11-17 01:31:50.422686+00', 'ann', 'discard', 'job 01a1e721-bd0c-7339-b76c-543cf7ec98d1', '{"status": "dead", "attempts": 1, "dead_reason": "fatal"}', '{"reason": "no use", "status": "discarded"}'),
+('2', '2026-11-17 01:31:50.707458+00', 'ann', 'pause', 'type paused', '{"paused": false}', '{"paused": true}'),
+('3', '2026-11-17 01:31:50.709944+00', 'ann', 'pause', 'queue paused', '{"paused": false}', '{"paused": true}'),
+('4', '2026-11-17 01:31:50.719167+00', 'ann', 'add key', 'key 01a1e721-be40-7184-a627-7e592589973d', NULL, '{"id": "01a1e721-be40-7184-a627-7e592589973d", "name": "shop", "role": "producer", "job_types": ["pending"], "created_at": "2026-11-17T01:31:50.719167+00:00", "revoked_at": null, "last_used_at": null, "rate_limit_per_second": 5}'),
+('5', '2026-11-17 01:31:50.735467+00', 'ann', 'silence', 'alarm dead_letters', '{"until": null}', '{"until": "2026-11-17T02:31:50.73+00:00"}');
 insert into sluice.breaker (type, opened_at, probed_at, closed_at, step, step_lease, probe_id) overriding system value values
-('broken', '2026-11-17 01:27:15.199882+00', '2026-11-17 01:27:15.199882+00', NULL, '1', NULL, NULL);
+('broken', '2026-11-17 01:31:50.716775+00', '2026-11-17 01:31:50.716775+00', NULL, '1', NULL, NULL);
 insert into sluice.closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments) overriding system value values
-('01a1e71d-89a3-734c-9836-66af152e6411', 'cancelled', NULL, '2026-11-17 01:27:15.108833+00', NULL, '5', '0', '0'),
-('01a1e71d-89ab-7aab-90b8-f8fe38d2a751', 'discarded', 'fatal', '2026-11-17 01:27:15.120661+00', '2026-11-17 01:27:15.116645+00', '6', '1', '0'),
-('01a1e71d-89b2-7c9d-87d1-3cf274210331', 'dead', 'fatal', '2026-11-17 01:27:15.12483+00', '2026-11-17 01:27:15.123705+00', '7', '1', '0'),
-('01a1e71d-89b6-73c4-a881-902761a5dbe1', 'dead', 'exhausted', '2026-11-17 01:27:15.130164+00', '2026-11-17 01:27:15.127178+00', '8', '1', '0'),
-('01a1e71d-89bf-74eb-8255-cd2cfdc14f41', 'dead', 'expired', '2026-11-17 01:27:15.136131+00', NULL, '10', '0', '0'),
-('01a1e71d-89c3-7bc8-aa95-4e0b3c127331', 'dead', 'abandoned', '2026-11-17 01:27:15.172572+00', '2026-11-17 01:27:15.170563+00', '16', '5', '5');
+('01a1e721-bcfe-73c4-8c78-024128befb21', 'cancelled', NULL, '2026-11-17 01:31:50.400554+00', NULL, '5', '0', '0'),
+('01a1e721-bd0c-7339-b76c-543cf7ec98d1', 'discarded', 'fatal', '2026-11-17 01:31:50.422686+00', '2026-11-17 01:31:50.414221+00', '6', '1', '0'),
+('01a1e721-bd20-7406-9846-47b5917b6bd1', 'dead', 'fatal', '2026-11-17 01:31:50.436619+00', '2026-11-17 01:31:50.434236+00', '7', '1', '0'),
+('01a1e721-bd28-7a2a-ae7b-52b5dcffde81', 'dead', 'exhausted', '2026-11-17 01:31:50.448285+00', '2026-11-17 01:31:50.442335+00', '8', '1', '0'),
+('01a1e721-bd39-7e37-8a24-c50cfdee1481', 'dead', 'expired', '2026-11-17 01:31:50.459216+00', NULL, '10', '0', '0'),
+('01a1e721-bd41-74e6-888b-cb1625907571', 'dead', 'abandoned', '2026-11-17 01:31:50.552981+00', '2026-11-17 01:31:50.545077+00', '16', '5', '5');
 insert into sluice.cursors (id, cursor_seqs, scheduled_cursor, seq, at, passable_at, open_writers, claims) overriding system value values
-('3', '{1,3,18,18,18,18,18,18,18,18,18,18,18,18,18,18}', '2026-11-17 01:27:15.127767+00', '21', '2026-11-17 01:27:15.176814+00', '2026-11-17 01:27:15.151711+00', '{}', '12');
+('3', '{1,3,18,18,18,18,18,18,18,18,18,18,18,18,18,18}', '2026-11-17 01:31:50.443357+00', '21', '2026-11-17 01:31:50.603956+00', '2026-11-17 01:31:50.48843+00', '{}', '12');
 insert into sluice.delivery (seq, id, target, about, notice, created_at, state, tries, next_try_at, ended_at, status, error) overriding system value values
-('1', '01a1e71d-8a04-7b24-838d-3bacb5ee3ab0', 'ops', 'dead_letters/default/echo', '{"type": "alarm.firing"}', '2026-11-17 01:27:15.202931+00', 'pending', '0', '2026-11-17 01:27:15.202931+00', NULL, NULL, NULL);
+('1', '01a1e721-be49-7a36-b908-827d3c0c40d0', 'ops', 'dead_letters/default/echo', '{"type": "alarm.firing"}', '2026-11-17 01:31:50.723767+00', 'pending', '0', '2026-11-17 01:31:50.723767+00', NULL, NULL, NULL);
 insert into sluice.done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts) overriding system value values
-('01a1e71d-898f-7acb-a322-dc47407a0cb4', '01a1e71d-898f-7acb-a322-dc47407a0cb1', '2026-11-17 01:27:15.090269+00', '2026-11-17 01:27:15.09777+00', '4', '{01a1e71d-898f-7acb-a322-dc47407a0cb1,01a1e71d-898f-7acb-a322-dc47407a0cb2,01a1e71d-898f-7acb-a322-dc47407a0cb3,01a1e71d-898f-7acb-a322-dc47407a0cb4}', NULL),
-('01a1e71d-898f-7acb-a322-dc47407a0cb5', '01a1e71d-898f-7acb-a322-dc47407a0cb5', '2026-11-17 01:27:15.10072+00', '2026-11-17 01:27:15.102633+00', '4', '{01a1e71d-898f-7acb-a322-dc47407a0cb5}', NULL);
+('01a1e721-bcc8-701e-96b7-3b496f698694', '01a1e721-bcc8-701e-96b7-3b496f698691', '2026-11-17 01:31:50.353072+00', '2026-11-17 01:31:50.373018+00', '4', '{01a1e721-bcc8-701e-96b7-3b496f698691,01a1e721-bcc8-701e-96b7-3b496f698692,01a1e721-bcc8-701e-96b7-3b496f698693,01a1e721-bcc8-701e-96b7-3b496f698694}', NULL),
+('01a1e721-bcc8-701e-96b7-3b496f698695', '01a1e721-bcc8-701e-96b7-3b496f698695', '2026-11-17 01:31:50.379678+00', '2026-11-17 01:31:50.38882+00', '4', '{01a1e721-bcc8-701e-96b7-3b496f698695}', NULL);
 insert into sluice.duration (lane, measure, bucket, jobs, seconds) overriding system value values
-('4', 'waiting', '0', '5', '0.03018599934875965'),
-('4', 'processing', '0', '5', '0.03191700030583888');
+('4', 'waiting', '0', '5', '0.07775599882006645'),
+('4', 'processing', '0', '5', '0.08892599865794182');
 insert into sluice.enqueue_error (at, errors) overriding system value values
-('2026-11-17 01:27:15.209063+00', '2');
+('2026-11-17 01:31:50.744968+00', '2');
 insert into sluice.expiry (expires_at, id) overriding system value values
-('2026-11-17 03:27:15.083+00', '01a1e71d-898c-7730-b340-72fe675555a1');
+('2026-11-17 03:31:50.32+00', '01a1e721-bcb8-7733-a4bf-cca66cce8d91');
 insert into sluice.failed_attempt (id, attempt, started_at, failed_at, message, detail) overriding system value values
-('01a1e71d-89ab-7aab-90b8-f8fe38d2a751', '1', '2026-11-17 01:27:15.116645+00', '2026-11-17 01:27:15.117833+00', 'no use', NULL),
-('01a1e71d-89b2-7c9d-87d1-3cf274210331', '1', '2026-11-17 01:27:15.123705+00', '2026-11-17 01:27:15.12483+00', 'no use', NULL),
-('01a1e71d-89b6-73c4-a881-902761a5dbe1', '1', '2026-11-17 01:27:15.127178+00', '2026-11-17 01:27:15.130164+00', 'no', NULL),
-('01a1e71d-89bb-7a4b-9dc7-04814b6c00f1', '1', '2026-11-17 01:27:15.132378+00', '2026-11-17 01:27:15.133545+00', 'no', NULL),
-('01a1e71d-89c2-7d97-a955-35c0a5abf5a1', '1', '2026-11-17 01:27:15.140592+00', '2026-11-17 01:27:15.141889+00', 'the lease ran out', NULL),
-('01a1e71d-89c2-7d97-a955-35c0a5abf5a2', '1', '2026-11-17 01:27:15.140592+00', '2026-11-17 01:27:15.141889+00', 'the lease ran out', NULL),
-('01a1e71d-89c3-7bc8-aa95-4e0b3c127331', '1', '2026-11-17 01:27:15.147005+00', '2026-11-17 01:27:15.148328+00', 'the lease ran out', NULL),
-('01a1e71d-89c3-7bc8-aa95-4e0b3c127331', '2', '2026-11-17 01:27:15.151533+00', '2026-11-17 01:27:15.156963+00', 'the lease ran out', NULL),
-('01a1e71d-89c3-7bc8-aa95-4e0b3c127331', '3', '2026-11-17 01:27:15.161751+00', '2026-11-17 01:27:15.163537+00', 'the lease ran out', NULL),
-('01a1e71d-89c3-7bc8-aa95-4e0b3c127331', '4', '2026-11-17 01:27:15.166351+00', '2026-11-17 01:27:15.167955+00', 'the lease ran out', NULL),
-('01a1e71d-89c3-7bc8-aa95-4e0b3c127331', '5', '2026-11-17 01:27:15.170563+00', '2026-11-17 01:27:15.172572+00', 'the lease ran out', NULL);
+('01a1e721-bd0c-7339-b76c-543cf7ec98d1', '1', '2026-11-17 01:31:50.414221+00', '2026-11-17 01:31:50.416818+00', 'no use', NULL),
+('01a1e721-bd20-7406-9846-47b5917b6bd1', '1', '2026-11-17 01:31:50.434236+00', '2026-11-17 01:31:50.436619+00', 'no use', NULL),
+('01a1e721-bd28-7a2a-ae7b-52b5dcffde81', '1', '2026-11-17 01:31:50.442335+00', '2026-11-17 01:31:50.448285+00', 'no', NULL),
+('01a1e721-bd32-7cb5-a9e6-daf37af354b1', '1', '2026-11-17 01:31:50.45235+00', '2026-11-17 01:31:50.454833+00', 'no', NULL),
+('01a1e721-bd3f-7bb6-aa7e-49af972ee091', '1', '2026-11-17 01:31:50.466774+00', '2026-11-17 01:31:50.469381+00', 'the lease ran out', NULL),
+('01a1e721-bd3f-7bb6-aa7e-49af972ee092', '1', '2026-11-17 01:31:50.466774+00', '2026-11-17 01:31:50.469381+00', 'the lease ran out', NULL),
+('01a1e721-bd41-74e6-888b-cb1625907571', '1', '2026-11-17 01:31:50.479959+00', '2026-11-17 01:31:50.482131+00', 'the lease ran out', NULL),
+('01a1e721-bd41-74e6-888b-cb1625907571', '2', '2026-11-17 01:31:50.488064+00', '2026-11-17 01:31:50.497802+00', 'the lease ran out', NULL),
+('01a1e721-bd41-74e6-888b-cb1625907571', '3', '2026-11-17 01:31:50.507772+00', '2026-11-17 01:31:50.514427+00', 'the lease ran out', NULL),
+('01a1e721-bd41-74e6-888b-cb1625907571', '4', '2026-11-17 01:31:50.533206+00', '2026-11-17 01:31:50.537024+00', 'the lease ran out', NULL),
+('01a1e721-bd41-74e6-888b-cb1625907571', '5', '2026-11-17 01:31:50.545077+00', '2026-11-17 01:31:50.552981+00', 'the lease ran out', NULL);
 insert into sluice.idempotency (key_hash, id, fingerprint, expires_at) overriding system value values
-('7fef9479-c8bc-5a3c-8689-1cb82969cbf2', '01a1e71d-8983-7bab-ab6e-7246ac8adb92', '2092017454892022322', '2026-11-24 01:27:15.068619+00');
+('7fef9479-c8bc-5a3c-8689-1cb82969cbf2', '01a1e721-bc99-798f-b676-6d7a08a33a32', '2092017454892022322', '2026-11-24 01:31:50.28587+00');
 insert into sluice.job (id, lane, max_attempts, scheduled_at, expires_at, idempotency_key, partition_key, traceparent, tags, payload) overriding system value values
-('01a1e71d-898c-7730-b340-72fe675555a1', '3', '5', '2026-11-17 02:27:15.083+00', '2026-11-17 03:27:15.083+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89bf-74eb-8255-cd2cfdc14f41', '10', '5', NULL, '2026-11-17 01:27:14.134+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-8983-7bab-ab6e-7246ac8adb91', '1', '7', NULL, '2100-01-01 00:00:00+00', NULL, 'p', '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', '{red,blue}', E'{"nested": {"text": "it''s \\\\ \\"quoted\\""}}'),
-('01a1e71d-8983-7bab-ab6e-7246ac8adb92', '1', '7', NULL, '2100-01-01 00:00:00+00', 'upgrade', 'p', '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', '{red,blue}', E'{"nested": {"text": "it''s \\\\ \\"quoted\\""}}'),
-('01a1e71d-8983-7bab-ab6e-7246ac8adb93', '2', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-898f-7acb-a322-dc47407a0cb1', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-898f-7acb-a322-dc47407a0cb2', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-898f-7acb-a322-dc47407a0cb3', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-898f-7acb-a322-dc47407a0cb4', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-898f-7acb-a322-dc47407a0cb5', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89a3-734c-9836-66af152e6411', '5', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89ab-7aab-90b8-f8fe38d2a751', '6', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89b2-7c9d-87d1-3cf274210331', '7', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89b6-73c4-a881-902761a5dbe1', '8', '1', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89bb-7a4b-9dc7-04814b6c00f1', '9', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89c2-7d97-a955-35c0a5abf5a1', '11', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89c2-7d97-a955-35c0a5abf5a2', '11', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89c3-7bc8-aa95-4e0b3c127331', '12', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89f4-75cd-a7c2-58cdcbb70b41', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89f4-75cd-a7c2-58cdcbb70b42', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89f4-75cd-a7c2-58cdcbb70b43', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89f4-75cd-a7c2-58cdcbb70b44', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89f4-75cd-a7c2-58cdcbb70b45', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89f4-75cd-a7c2-58cdcbb70b46', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89f9-71ad-9b11-b8fdb188b881', '18', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-89f9-71ad-9b11-b8fdb188b882', '18', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
-('01a1e71d-8a0c-7ace-a532-6a0dea1b55c1', '19', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}');
+('01a1e721-bcb8-7733-a4bf-cca66cce8d91', '3', '5', '2026-11-17 02:31:50.32+00', '2026-11-17 03:31:50.32+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bd39-7e37-8a24-c50cfdee1481', '10', '5', NULL, '2026-11-17 01:31:49.456+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bc99-798f-b676-6d7a08a33a31', '1', '7', NULL, '2100-01-01 00:00:00+00', NULL, 'p', '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', '{red,blue}', E'{"nested": {"text": "it''s \\\\ \\"quoted\\""}}'),
+('01a1e721-bc99-798f-b676-6d7a08a33a32', '1', '7', NULL, '2100-01-01 00:00:00+00', 'upgrade', 'p', '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', '{red,blue}', E'{"nested": {"text": "it''s \\\\ \\"quoted\\""}}'),
+('01a1e721-bc99-798f-b676-6d7a08a33a33', '2', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bcc8-701e-96b7-3b496f698691', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bcc8-701e-96b7-3b496f698692', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bcc8-701e-96b7-3b496f698693', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bcc8-701e-96b7-3b496f698694', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bcc8-701e-96b7-3b496f698695', '4', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bcfe-73c4-8c78-024128befb21', '5', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bd0c-7339-b76c-543cf7ec98d1', '6', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bd20-7406-9846-47b5917b6bd1', '7', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bd28-7a2a-ae7b-52b5dcffde81', '8', '1', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bd32-7cb5-a9e6-daf37af354b1', '9', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bd3f-7bb6-aa7e-49af972ee091', '11', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bd3f-7bb6-aa7e-49af972ee092', '11', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-bd41-74e6-888b-cb1625907571', '12', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-be0b-737f-ba21-d3874fb6f1f1', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-be0b-737f-ba21-d3874fb6f1f2', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-be0b-737f-ba21-d3874fb6f1f3', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-be0b-737f-ba21-d3874fb6f1f4', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-be0b-737f-ba21-d3874fb6f1f5', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-be0b-737f-ba21-d3874fb6f1f6', '17', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-be20-7f70-b9ee-b77318d7dee1', '18', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-be20-7f70-b9ee-b77318d7dee2', '18', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}'),
+('01a1e721-be5f-7b38-9c60-6cb505f36691', '19', '5', NULL, '2100-01-01 00:00:00+00', NULL, NULL, NULL, NULL, '{}');
 insert into sluice.job_tag (tag, id) overriding system value values
-('blue', '01a1e71d-8983-7bab-ab6e-7246ac8adb91'),
-('red', '01a1e71d-8983-7bab-ab6e-7246ac8adb92'),
-('blue', '01a1e71d-8983-7bab-ab6e-7246ac8adb92'),
-('red', '01a1e71d-8983-7bab-ab6e-7246ac8adb91');
+('red', '01a1e721-bc99-798f-b676-6d7a08a33a31'),
+('blue', '01a1e721-bc99-798f-b676-6d7a08a33a32'),
+('red', '01a1e721-bc99-798f-b676-6d7a08a33a32'),
+('blue', '01a1e721-bc99-798f-b676-6d7a08a33a31');
 insert into sluice.lane (lane, queue, type, priority, group_size) overriding system value values
 ('1', 'upgrade', 'pending', '3', '0'),
 ('2', 'upgrade', 'pending', '5', '0'),
@@ -5205,97 +5205,97 @@ insert into sluice.lane (lane, queue, type, priority, group_size) overriding sys
 ('18', 'upgrade', 'limited', '5', '0'),
 ('19', 'upgrade', 'after_the_fold', '5', '0');
 insert into sluice.lease (lock_order, key, deadline, started_at, lane, worker, ids, attempts, abandonments) overriding system value values
-('14', '0006606e-cb61-76f7-972e-0f9df061f7e0', '2026-11-17 01:32:15.189448+00', '2026-11-17 01:27:15.1893+00', '17', 'w', '{01a1e71d-89f4-75cd-a7c2-58cdcbb70b43,01a1e71d-89f4-75cd-a7c2-58cdcbb70b44,01a1e71d-89f4-75cd-a7c2-58cdcbb70b45,01a1e71d-89f4-75cd-a7c2-58cdcbb70b46}', NULL, NULL),
-('15', '0006606e-cb61-76f7-972e-0f9df061f7e0', '2026-11-17 01:37:15.191253+00', '2026-11-17 01:27:15.1893+00', '17', 'w', '{01a1e71d-89f4-75cd-a7c2-58cdcbb70b41,01a1e71d-89f4-75cd-a7c2-58cdcbb70b42}', NULL, NULL),
-('16', '0006606e-cb61-76f8-8b1c-b2d0d4748694', '2026-11-17 01:32:15.194144+00', '2026-11-17 01:27:15.194007+00', '18', NULL, '{01a1e71d-89f9-71ad-9b11-b8fdb188b881}', NULL, NULL);
+('14', '0006606e-dbc9-c99c-bb26-b017a92baa93', '2026-11-17 01:36:50.671861+00', '2026-11-17 01:31:50.671464+00', '17', 'w', '{01a1e721-be0b-737f-ba21-d3874fb6f1f3,01a1e721-be0b-737f-ba21-d3874fb6f1f4,01a1e721-be0b-737f-ba21-d3874fb6f1f5,01a1e721-be0b-737f-ba21-d3874fb6f1f6}', NULL, NULL),
+('15', '0006606e-dbc9-c99c-bb26-b017a92baa93', '2026-11-17 01:41:50.675131+00', '2026-11-17 01:31:50.671464+00', '17', 'w', '{01a1e721-be0b-737f-ba21-d3874fb6f1f1,01a1e721-be0b-737f-ba21-d3874fb6f1f2}', NULL, NULL),
+('16', '0006606e-dbc9-c99d-bee8-4c4030ae9ecf', '2026-11-17 01:36:50.691818+00', '2026-11-17 01:31:50.691327+00', '18', NULL, '{01a1e721-be20-7f70-b9ee-b77318d7dee1}', NULL, NULL);
 insert into sluice.ledger (at, lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired, processing_seconds, waiting_seconds) overriding system value values
-('2026-11-17 01:27:15.115526+00', '6', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.116645+00', '6', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.001786}'),
-('2026-11-17 01:27:15.117833+00', '6', NULL, NULL, NULL, '-1', NULL, '1', '1', NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.120661+00', '6', NULL, NULL, NULL, NULL, NULL, NULL, '-1', '1', NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.122662+00', '7', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.123705+00', '7', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.001854}'),
-('2026-11-17 01:27:15.12483+00', '7', NULL, NULL, NULL, '-1', NULL, '1', '1', NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.126126+00', '8', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.127178+00', '8', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.00302}'),
-('2026-11-17 01:27:15.130164+00', '8', NULL, NULL, NULL, '-1', NULL, '1', '1', NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.131517+00', '9', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.132378+00', '9', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.001508}'),
-('2026-11-17 01:27:15.133545+00', '9', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.134842+00', '10', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.136131+00', '10', NULL, '-1', '0', NULL, NULL, NULL, '1', NULL, NULL, '1', NULL, NULL),
-('2026-11-17 01:27:15.138742+00', '11', '2', '2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.139596+00', '12', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.140592+00', '11', NULL, '-2', NULL, '2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.002722,0.002722}'),
-('2026-11-17 01:27:15.141889+00', '11', NULL, NULL, NULL, '-2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.141889+00', '13', NULL, NULL, NULL, '2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.141889+00', '13', NULL, '2', '2', '-2', NULL, '2', NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.147005+00', '12', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.008151}'),
-('2026-11-17 01:27:15.148328+00', '12', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.148328+00', '14', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.148328+00', '14', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.151533+00', '14', NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.151533+00', '14', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.156963+00', '14', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.156963+00', '15', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.156963+00', '15', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.161751+00', '15', NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.161751+00', '15', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.163537+00', '15', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.163537+00', '16', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.163537+00', '16', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.166351+00', '16', NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.166351+00', '16', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.167955+00', '16', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.167955+00', '16', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.167955+00', '16', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.170563+00', '16', NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.170563+00', '16', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.172572+00', '16', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.172572+00', '16', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.172572+00', '16', NULL, NULL, NULL, '-1', NULL, '1', '1', NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.188227+00', '17', '6', '6', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.1893+00', '17', NULL, '-6', NULL, '6', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.001448,0.001448,0.001448,0.001448,0.001448,0.001448}'),
-('2026-11-17 01:27:15.192992+00', '18', '2', '2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-('2026-11-17 01:27:15.194007+00', '18', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.001144}'),
-('2026-11-17 01:27:15.212572+00', '19', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+('2026-11-17 01:31:50.411912+00', '6', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.414221+00', '6', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.002561}'),
+('2026-11-17 01:31:50.416818+00', '6', NULL, NULL, NULL, '-1', NULL, '1', '1', NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.422686+00', '6', NULL, NULL, NULL, NULL, NULL, NULL, '-1', '1', NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.431995+00', '7', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.434236+00', '7', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.002535}'),
+('2026-11-17 01:31:50.436619+00', '7', NULL, NULL, NULL, '-1', NULL, '1', '1', NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.440355+00', '8', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.442335+00', '8', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.005894}'),
+('2026-11-17 01:31:50.448285+00', '8', NULL, NULL, NULL, '-1', NULL, '1', '1', NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.450563+00', '9', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.45235+00', '9', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.002645}'),
+('2026-11-17 01:31:50.454833+00', '9', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.45698+00', '10', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.459216+00', '10', NULL, '-1', '0', NULL, NULL, NULL, '1', NULL, NULL, '1', NULL, NULL),
+('2026-11-17 01:31:50.463547+00', '11', '2', '2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.465031+00', '12', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.466774+00', '11', NULL, '-2', NULL, '2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.004026,0.004026}'),
+('2026-11-17 01:31:50.469381+00', '11', NULL, NULL, NULL, '-2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.469381+00', '13', NULL, NULL, NULL, '2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.469381+00', '13', NULL, '2', '2', '-2', NULL, '2', NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.479959+00', '12', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.015238}'),
+('2026-11-17 01:31:50.482131+00', '12', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.482131+00', '14', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.482131+00', '14', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.488064+00', '14', NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.488064+00', '14', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.497802+00', '14', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.497802+00', '15', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.497802+00', '15', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.507772+00', '15', NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.507772+00', '15', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.514427+00', '15', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.514427+00', '16', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.514427+00', '16', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.533206+00', '16', NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.533206+00', '16', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.537024+00', '16', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.537024+00', '16', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.537024+00', '16', NULL, '1', '1', '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.545077+00', '16', NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.545077+00', '16', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.552981+00', '16', NULL, NULL, NULL, '-1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.552981+00', '16', NULL, NULL, NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.552981+00', '16', NULL, NULL, NULL, '-1', NULL, '1', '1', NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.666902+00', '17', '6', '6', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.671464+00', '17', NULL, '-6', NULL, '6', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.004861,0.004861,0.004861,0.004861,0.004861,0.004861}'),
+('2026-11-17 01:31:50.688663+00', '18', '2', '2', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+('2026-11-17 01:31:50.691327+00', '18', NULL, '-1', NULL, '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{0.003818}'),
+('2026-11-17 01:31:50.751504+00', '19', '1', '1', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 insert into sluice.limit_state (type, id, lease_keys, started_at, started) overriding system value values
-('limited', '1', '{0006606e-cb61-76f8-8b1c-b2d0d4748694}', '{"2026-11-17 01:27:15.196221+00"}', '{1}');
+('limited', '1', '{0006606e-dbc9-c99d-bee8-4c4030ae9ecf}', '{"2026-11-17 01:31:50.695206+00"}', '{1}');
 insert into sluice.output (id, output) overriding system value values
-('01a1e71d-898f-7acb-a322-dc47407a0cb5', '{"rows": [1, 2]}');
+('01a1e721-bcc8-701e-96b7-3b496f698695', '{"rows": [1, 2]}');
 insert into sluice.pause (kind, name, since) overriding system value values
-('type', 'paused', '2026-11-17 01:27:15.197998+00'),
-('queue', 'paused', '2026-11-17 01:27:15.198864+00');
+('type', 'paused', '2026-11-17 01:31:50.707458+00'),
+('queue', 'paused', '2026-11-17 01:31:50.709944+00');
 insert into sluice.ready (seq, id, lane, attempt, abandonments) overriding system value values
-('1', '01a1e71d-8983-7bab-ab6e-7246ac8adb91', '1', '0', '0'),
-('2', '01a1e71d-8983-7bab-ab6e-7246ac8adb92', '1', '0', '0'),
-('3', '01a1e71d-8983-7bab-ab6e-7246ac8adb93', '2', '0', '0'),
-('29', '01a1e71d-89f9-71ad-9b11-b8fdb188b882', '18', '0', '0'),
-('30', '01a1e71d-8a0c-7ace-a532-6a0dea1b55c1', '19', '0', '0');
+('1', '01a1e721-bc99-798f-b676-6d7a08a33a31', '1', '0', '0'),
+('2', '01a1e721-bc99-798f-b676-6d7a08a33a32', '1', '0', '0'),
+('3', '01a1e721-bc99-798f-b676-6d7a08a33a33', '2', '0', '0'),
+('29', '01a1e721-be20-7f70-b9ee-b77318d7dee2', '18', '0', '0'),
+('30', '01a1e721-be5f-7b38-9c60-6cb505f36691', '19', '0', '0');
 insert into sluice.round (id, kind, queue, started_at, ended_at, claimed, completed, failed, released, lost, claim_ms, reason, message, steps) overriding system value values
-('1', 'drain', 'upgrade', '2026-11-17 01:27:15.204779+00', '2026-11-17 01:27:15.207779+00', '1', '0', '0', '0', '0', NULL, 'empty', NULL, NULL);
+('1', 'drain', 'upgrade', '2026-11-17 01:31:50.735998+00', '2026-11-17 01:31:50.738998+00', '1', '0', '0', '0', '0', NULL, 'empty', NULL, NULL);
 insert into sluice.scheduled (run_at, id, lane, attempt, abandonments) overriding system value values
-('2026-11-17 02:27:15.083+00', '01a1e71d-898c-7730-b340-72fe675555a1', '3', '0', '0'),
-('2026-11-17 01:28:15.13421+00', '01a1e71d-89bb-7a4b-9dc7-04814b6c00f1', '9', '1', '0'),
-('2026-11-17 01:27:52.047369+00', '01a1e71d-89c2-7d97-a955-35c0a5abf5a1', '13', '1', '1'),
-('2026-11-17 01:27:45.785087+00', '01a1e71d-89c2-7d97-a955-35c0a5abf5a2', '13', '1', '1');
+('2026-11-17 02:31:50.32+00', '01a1e721-bcb8-7733-a4bf-cca66cce8d91', '3', '0', '0'),
+('2026-11-17 01:32:50.455955+00', '01a1e721-bd32-7cb5-a9e6-daf37af354b1', '9', '1', '0'),
+('2026-11-17 01:32:29.082823+00', '01a1e721-bd3f-7bb6-aa7e-49af972ee091', '13', '1', '1'),
+('2026-11-17 01:32:28.020763+00', '01a1e721-bd3f-7bb6-aa7e-49af972ee092', '13', '1', '1');
 insert into sluice.tally (minute, lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired) overriding system value values
-('2026-11-17 01:27:00+00', '1', '2', '2', '0', '0', '0', '0', '0', '0', '0', '0'),
+('2026-11-17 01:31:00+00', '1', '2', '2', '0', '0', '0', '0', '0', '0', '0', '0'),
 ('-infinity', '1', '2', '2', '0', '0', '0', '0', '0', '0', '0', '0'),
-('2026-11-17 01:27:00+00', '2', '1', '1', '0', '0', '0', '0', '0', '0', '0', '0'),
+('2026-11-17 01:31:00+00', '2', '1', '1', '0', '0', '0', '0', '0', '0', '0', '0'),
 ('-infinity', '2', '1', '1', '0', '0', '0', '0', '0', '0', '0', '0'),
-('2026-11-17 01:27:00+00', '3', '1', '1', '1', '0', '0', '0', '0', '0', '0', '0'),
+('2026-11-17 01:31:00+00', '3', '1', '1', '1', '0', '0', '0', '0', '0', '0', '0'),
 ('-infinity', '3', '1', '1', '1', '0', '0', '0', '0', '0', '0', '0'),
-('2026-11-17 01:27:00+00', '4', '5', '0', '0', '0', '5', '0', '0', '0', '0', '0'),
+('2026-11-17 01:31:00+00', '4', '5', '0', '0', '0', '5', '0', '0', '0', '0', '0'),
 ('-infinity', '4', '5', '0', '0', '0', '5', '0', '0', '0', '0', '0'),
-('2026-11-17 01:27:00+00', '5', '1', '0', '0', '0', '0', '0', '0', '0', '1', '0'),
+('2026-11-17 01:31:00+00', '5', '1', '0', '0', '0', '0', '0', '0', '0', '1', '0'),
 ('-infinity', '5', '1', '0', '0', '0', '0', '0', '0', '0', '1', '0');
 select setval('sluice.audit_id_seq', 5);
 select setval('sluice.claim_count', 14);
 select setval('sluice.cursors_id_seq', 3);
 select setval('sluice.delivery_seq_seq', 1);
 select setval('sluice.lane_lane_seq', 19);
-select setval('sluice.lease_generation', 1794878835095288);
+select setval('sluice.lease_generation', 1794879110367645);
 select setval('sluice.lease_lock_order_seq', 16);
 select setval('sluice.limit_state_id_seq', 1);
 select setval('sluice.ready_seq', 30);

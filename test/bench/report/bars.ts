@@ -1,5 +1,4 @@
-// The bars that Sluice is held to, each beside the row that it is about: ratios within one run, counts, and the few
-// times that a user was promised.
+// The bars that Sluice must reach, each for one row: ratios within one run, counts, and a few promised times.
 import type { PinPoint } from "../workloads/workload.ts";
 import { numberText } from "./number-text.ts";
 import { ratio, type SummaryRow } from "./summary.ts";

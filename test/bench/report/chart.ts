@@ -1,4 +1,4 @@
-// A line chart as SVG: one line a system over the jobs that went through, with a logarithmic axis.
+// A line chart as SVG: one line for each system over the number of processed jobs, with a logarithmic axis.
 
 export interface Line {
   name: string;
@@ -60,7 +60,7 @@ interface Scale {
   yOf(y: number): number;
 }
 
-/** Each label at its line's end, but never on another one. */
+/** Places each label at the end of its line, so that no two overlap. */
 function labelled(lines: readonly Line[], { xOf, yOf }: Scale) {
   const apart = { x: 130, y: 16 };
   const placed = lines.flatMap((line) => {

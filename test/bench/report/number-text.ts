@@ -1,4 +1,4 @@
-// A number as people read it: three digits or so.
+// Formats a number for people, with about three digits.
 
 export function numberText(value: number): string {
   return value.toLocaleString("en", {

@@ -1,5 +1,4 @@
-// From samples to rows: for each thing that was measured, the median and the spread of each system, and how Sluice
-// stands against the best peer.
+// Turns samples into rows: the median and the spread of each system, and the ratio of Sluice to the best peer.
 import type { Results } from "../run.ts";
 import { median } from "../statistics.ts";
 import { judge, type Verdict } from "./bars.ts";

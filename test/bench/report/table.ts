@@ -1,4 +1,4 @@
-// The rows as text: for the terminal, and as Markdown.
+// Writes the rows as text for the terminal, and as Markdown.
 import type { Results } from "../run.ts";
 import { numberText } from "./number-text.ts";
 import type { Cell, SummaryRow } from "./summary.ts";

@@ -1,4 +1,4 @@
-// Puts the results into a directory: raw as JSON, the table as Markdown, the pin as charts.
+// Writes the results to a directory: raw data as JSON, the table as Markdown, the pinned workload as charts.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Results } from "../run.ts";
@@ -7,7 +7,7 @@ import { lineChart } from "./chart.ts";
 import { summarize } from "./summary.ts";
 import { markdown } from "./table.ts";
 
-/** Returns all that the directory now shows. */
+/** Returns the results that the directory now has. */
 export function writeResults(directory: string, results: Results): Results {
   mkdirSync(directory, { recursive: true });
   const jsonFile = join(directory, "results.json");
@@ -22,7 +22,7 @@ export function writeResults(directory: string, results: Results): Results {
   return all;
 }
 
-/** Workloads that were not run this time are kept, if they ran at the same size among the same systems. */
+/** Keeps earlier results of other workloads, if they had the same size and the same systems. */
 function joined(before: Results, now: Results): Results {
   const isComparable =
     before.size === now.size && JSON.stringify(before.systems) === JSON.stringify(now.systems);

@@ -1,4 +1,4 @@
-// Connections by `pg`, the same driver and version for every system.
+// Connections with `pg`, the same driver and version for every system.
 import pg from "pg";
 
 export function openPool(url: string, max: number): pg.Pool {

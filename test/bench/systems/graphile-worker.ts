@@ -1,12 +1,12 @@
 // graphile-worker with its local queue and batched completions, its fastest documented setting: an instance for each
-// connection. At batch 1 it is one instance that claims and completes job by job. It shows its claims to no one, so they
-// are timed where they pass: in the pool that it is given. Its listening connections come on top.
+// connection. At batch 1 it is one instance that claims and completes job by job. Its claims are not
+// visible from outside, so they are timed in the connection pool that it gets. Its listening connections come on top.
 import type pg from "pg";
 import { loadPeer, versionOf } from "../peers.ts";
 import { openPool } from "./connections.ts";
 import { type BenchPayload, idleMs, producers, type System, type WorkOptions } from "./system.ts";
 
-/** What is used of its types: they are not there for a type check without the peers. */
+/** The parts of its types that are used. A type check must work without the peers. */
 interface Graphile {
   Logger: new (factory: () => () => void) => object;
   run(options: object): Promise<{ promise: Promise<void>; stop(): Promise<void> }>;

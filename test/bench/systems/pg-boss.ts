@@ -1,10 +1,10 @@
-// pg-boss by fetch and complete with its batch size, which is faster than its workers, that poll twice a second at most.
+// pg-boss with fetch and complete in batches. That is faster than its own workers, which poll at most twice a second.
 import { loadPeer, versionOf } from "../peers.ts";
 import { openPool } from "./connections.ts";
 import { type Connection, poll } from "./poll.ts";
 import { type BenchPayload, leaseSeconds, producers, type System } from "./system.ts";
 
-/** What is used of its types: they are not there for a type check without the peers. */
+/** The parts of its types that are used. A type check must work without the peers. */
 interface Boss {
   on(event: "error", listener: (error: Error) => void): void;
   start(): Promise<unknown>;
@@ -96,7 +96,7 @@ export function pgBoss(): System {
   };
 }
 
-/** One of the pool's: there are as many loops as connections. */
+/** Each loop uses one connection of the pool. */
 function connectionOf(boss: Boss): Connection<BossJob> {
   const idsOf = (jobs: readonly BossJob[]) => jobs.map((job) => job.id);
   return {

@@ -1,5 +1,5 @@
-// pgmq by its published SQL, which the npm package @electric-sql/pglite-pgmq brings: read a batch, delete it by its ids.
-// A message that failed is made visible again. It has no priorities, and keeps no history this way.
+// pgmq with its published SQL, from the npm package @electric-sql/pglite-pgmq. It reads a batch and deletes it by its ids. A
+// message that failed is made visible again. It has no priorities, and keeps no history.
 import { execFileSync } from "node:child_process";
 import type pg from "pg";
 import { packageFile } from "../peers.ts";

@@ -1,5 +1,5 @@
-// The loop of a system whose interface is "claim some, then settle them": one for each connection. A system that settles
-// along with its next claim does both in one call.
+// The loop for a system that claims a batch and then settles it, one loop for each connection. A system that settles with
+// its next claim does both in one call.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BenchPayload, idleMs, type Worker, type WorkOptions } from "./system.ts";
 

@@ -1,5 +1,5 @@
-// What one claim costs Sluice's server: its time and the buffers it touches, by EXPLAIN, the median of some. The jobs
-// are its own and are gone afterwards.
+// The server's cost of one claim of Sluice: time and buffers from EXPLAIN, as a median. It enqueues its own jobs and removes
+// them.
 import { heldJobs, newJobs, settleBatch } from "../../support/churn.ts";
 import { type Call, measure, measureOften } from "../../support/explain.ts";
 import { connect } from "./connections.ts";

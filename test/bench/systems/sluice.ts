@@ -1,5 +1,5 @@
-// Sluice by its real statements (src/core/sql), as prepared statements over `pg`. As in its drain, what was completed is
-// settled along with the next claim.
+// Sluice with its real statements (src/core/sql), prepared, over `pg`. As in a drain, completed jobs are settled by the next
+// claim.
 import { readFileSync } from "node:fs";
 import type pg from "pg";
 import { migrate } from "../../../src/cli/migrate.ts";

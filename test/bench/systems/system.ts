@@ -1,26 +1,26 @@
-// What the bench asks of a queue. Each system has one file that answers by the system's public interface, used as its
-// own documentation recommends for throughput.
+// What the bench needs from a queue. Each system has one file, which uses the system's public interface as its
+// documentation recommends for throughput.
 
 export interface System {
   readonly name: string;
   readonly version: string;
-  /** What a report on the queue would read. */
+  /** The tables that a report on the queue would read. */
   readonly hotTables: readonly string[];
-  /** Whatever a report on jobs would read, the finished ones included. */
+  /** The tables that a report on jobs would read, with finished jobs. */
   readonly jobTables: readonly string[];
-  /** Its tables, and one queue, in a new database. */
+  /** Installs its tables and one queue in a new database. */
   install(url: string): Promise<void>;
   open(url: string): Promise<OpenQueue>;
 }
 
 export interface OpenQueue {
-  /** In one call. Up to `producers` calls at one time. */
+  /** Enqueues all in one call. Up to `producers` calls run at one time. */
   enqueue(payloads: readonly BenchPayload[]): Promise<void>;
-  /** Claims and settles on so many connections, until it is stopped. */
+  /** Claims and settles on the given number of connections, until it is stopped. */
   work(options: WorkOptions): Promise<Worker>;
-  /** A backlog, written by the server: mixed priorities where the system has them, and jobs due in an hour. */
+  /** Writes a backlog on the server: mixed priorities if the system has them, and jobs due in an hour. */
   fill(size: { waiting: number; scheduled: number }): Promise<void>;
-  /** Jobs that are not finished, as the system's own tables have it. */
+  /** The number of unfinished jobs in the system's own tables. */
   unfinished(): Promise<number>;
   close(): Promise<void>;
 }
@@ -36,23 +36,23 @@ export interface BenchPayload {
 export interface WorkOptions {
   batch: number;
   connections: number;
-  /** False: the job failed and is to be tried again, as soon as the system can. */
+  /** False if the job failed and should be retried as soon as possible. */
   run(payload: BenchPayload): boolean;
-  /** A claim that found something: how long it took, and how many jobs. */
+  /** Called for each claim that found jobs. */
   onClaim?(claim: { ms: number; jobs: number }): void;
 }
 
 export interface Worker {
-  /** Its connections were open, and nothing was claimed yet. */
+  /** When its connections were open and nothing was claimed yet. */
   readonly startedMs: number;
   /** When the last job was settled. */
   settledMs(): number;
-  /** Returns when all that was claimed is settled. */
+  /** Returns when all claimed jobs are settled. */
   stop(): Promise<void>;
 }
 
 export const producers = 4;
-/** How long a worker rests that found nothing. */
+/** How long a worker waits after it found nothing. */
 export const idleMs = 5;
 /** Long enough that no lease runs out in a run. */
 export const leaseSeconds = 1_800;

@@ -1,5 +1,5 @@
-// backlog: what a claim takes when a million jobs wait, of mixed priorities, and 200,000 more are due in an hour; against
-// a queue of 2,000. One connection.
+// backlog: the time of a claim when a million jobs of mixed priorities wait and 200,000 more are due in an hour, compared
+// with a queue of 2,000. One connection.
 
 import { median } from "../statistics.ts";
 import { connect } from "../systems/connections.ts";
@@ -56,7 +56,7 @@ async function settleDown(url: string): Promise<void> {
   await client.end();
 }
 
-/** At least one, and as many as asked for within the time. */
+/** At least one claim, and as many as wanted within the time. */
 async function claimTimes(
   queue: OpenQueue,
   { batch, claims, withinMs }: { batch: number; claims: number; withinMs: number },

@@ -9,7 +9,7 @@ const sizes = {
   quick: { rounds: 1, connections: [4], jobs: { 1: 300, 10: 1_500, 100: 5_000, 1000: 4_000 } },
   smoke: { rounds: 1, connections: [1], jobs: { 1: 10, 10: 50, 100: 200, 1000: 500 } },
 };
-/** Where the CPU is told too, which a busy machine changes less than it does the rates. */
+/** For these the CPU time is reported too. Other load on the machine changes it less than the rates. */
 const cpuConnections = { full: 4, quick: 4, smoke: 1 };
 
 export const drain: Workload = {

@@ -1,4 +1,4 @@
-// enqueue: 1, 100 and 1,000 jobs a call, on four connections at once.
+// enqueue: 1, 100 and 1,000 jobs in a call, on four connections.
 
 import { median } from "../statistics.ts";
 import { producers } from "../systems/system.ts";

@@ -1,10 +1,10 @@
-// A queue is filled, then drained: the part that several workloads share.
+// Fills a queue and then drains it. Several workloads use this.
 import type { Stage } from "../stage.ts";
 import { type OpenQueue, producers, type WorkOptions } from "../systems/system.ts";
 import { type RunLog, until } from "./run-log.ts";
 
 const perCall = 1_000;
-/** A connection's first calls compile and plan, which a worker does once in its life. */
+/** The first calls of a connection compile and plan. A worker does that once, so they are not counted. */
 const warmUpBatches = 3;
 const mostWarmUpJobs = 2_000;
 
@@ -26,12 +26,12 @@ export async function fill(
 
 export interface Drained {
   jobsPerSecond: number;
-  /** For each job, in seconds. */
+  /** Seconds of CPU for each job. */
   serverCpu: number;
   clientCpu: number;
 }
 
-/** Fills and drains: from when the connections are warm to the last settle. */
+/** Fills and drains. The time runs from when the connections are warm to the last settle. */
 export async function fillAndDrain(
   { queue, stage }: { queue: OpenQueue; stage: Stage },
   log: RunLog,
@@ -69,7 +69,7 @@ export async function fillAndDrain(
   };
 }
 
-/** The same for the producers' connections, before latencies are taken. */
+/** Warms the producers' connections before latencies are measured. */
 export async function warmUp(queue: OpenQueue, log: RunLog): Promise<void> {
   await fill(queue, log, { jobs: 40 * producers, size: 4 });
   await log.allRun();
@@ -78,13 +78,13 @@ export async function warmUp(queue: OpenQueue, log: RunLog): Promise<void> {
 export interface Flow {
   batch: number;
   connections: number;
-  /** As many as are waiting at most. */
+  /** The most jobs that wait at one time. */
   backlog: number;
   isOver(): boolean;
   onClaim?: WorkOptions["onClaim"];
 }
 
-/** Work that goes through: what has run is replaced, so that the queue is never empty and never long. */
+/** Replaces each job that has run, so that the queue is never empty and never long. */
 export async function flow(queue: OpenQueue, log: RunLog, options: Flow): Promise<void> {
   const { batch, connections, backlog, isOver, onClaim } = options;
   const worker = await queue.work({ batch, connections, run: log.run, ...(onClaim ? { onClaim } : {}) });

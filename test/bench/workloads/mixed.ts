@@ -1,5 +1,5 @@
-// mixed: 500 jobs a second come in one by one while others are worked on: how long an enqueue takes, and how long a job
-// waits for its start. Where a system does not tell its workers of new jobs, they look every 5 ms.
+// mixed: 500 jobs a second are enqueued one by one while workers run. It measures how long an enqueue takes, and how long a
+// job waits for its start. Workers that are not notified of new jobs poll every 5 ms.
 import { setTimeout as sleep } from "node:timers/promises";
 import { percentile } from "../statistics.ts";
 import { warmUp } from "./fill-and-drain.ts";
@@ -65,7 +65,7 @@ export const mixed: Workload = {
   },
 };
 
-/** Starts the calls at their times, whether or not the earlier ones are back: a slow system gets no relief. */
+/** Starts each call at its time, even if earlier ones have not returned. So a slow system gets the same load. */
 export async function atRate(perSecond: number, seconds: number, call: () => Promise<void>): Promise<void> {
   const startedMs = performance.now();
   const calls: Promise<void>[] = [];

@@ -1,6 +1,6 @@
-// pin: a transaction elsewhere holds its snapshot, so that nothing that dies can be cleaned away, while jobs go through.
-// At each mark: what a claim of 100 takes, and the rate since the mark before. A system that gets stuck is stopped when
-// its time is up. Then the transaction ends, the tables are vacuumed, and the claims are timed once more.
+// pin: a transaction holds an old snapshot, so that no dead row can be removed, while jobs are processed. At each mark it
+// records the time of a claim of 100, and the rate since the mark before. A system that takes too long is stopped. Then the
+// transaction ends, the tables are vacuumed, and the claims are timed once more.
 
 import { percentile } from "../statistics.ts";
 import { connect } from "../systems/connections.ts";
@@ -65,7 +65,7 @@ interface Churn {
   giveUpMs: number;
 }
 
-/** Tells of each mark, and of where it gave up. */
+/** Reports each mark, and where a system was stopped. */
 async function churn(
   { system, queue }: Trial,
   log: RunLog,
@@ -117,7 +117,7 @@ async function vacuum({ url, system }: Trial): Promise<void> {
   await client.end();
 }
 
-/** Only of Sluice: which statement is a peer's claim is its own affair. */
+/** Only for Sluice. Peers do not document which statement is their claim. */
 async function ownCost({ system, url }: Trial): Promise<{ ms: number; buffers: number } | undefined> {
   return system.name === "sluice" ? claimCost(url) : undefined;
 }

@@ -1,17 +1,17 @@
-// Which jobs ran and how often: no number counts unless every job was done exactly once.
+// Records which jobs ran and how often. A number counts only if every job ran exactly once.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BenchPayload, type OpenQueue, payloadOf } from "../systems/system.ts";
 
 export interface RunLog {
-  /** The payloads of jobs that were not there before. */
+  /** The payloads of new jobs. */
   next(count: number): BenchPayload[];
   enqueued(): number;
   completed(): number;
-  /** For a worker: notes that the job has run. */
+  /** A worker calls this when a job has run. */
   run(payload: BenchPayload): true;
-  /** Until all that was enqueued has run. */
+  /** Waits until all enqueued jobs have run. */
   allRun(withinMs?: number): Promise<void>;
-  /** Throws unless each has run once and the system says that nothing is left. */
+  /** Throws unless each job has run once and the system has no unfinished jobs. */
   check(queue: OpenQueue): Promise<void>;
 }
 

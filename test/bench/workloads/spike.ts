@@ -1,4 +1,5 @@
-// spike: 5,000 jobs a second come in by 100 while 4 connections drain: does the system keep up, and when is it through?
+// spike: 5,000 jobs a second are enqueued in batches of 100 while 4 connections drain. It measures whether the system
+// keeps up, and when it is done.
 import { percentile } from "../statistics.ts";
 import { warmUp } from "./fill-and-drain.ts";
 import { atRate } from "./mixed.ts";

@@ -1,5 +1,5 @@
-// What a workload is given and what it records. Systems take turns within each round, in another order each time, so
-// that a noisy machine hurts all alike.
+// What a workload gets and what it records. Systems take turns within each round, in a new order each time, so that other
+// load on the machine affects all of them.
 import type { Stage } from "../stage.ts";
 import type { OpenQueue, System } from "../systems/system.ts";
 
@@ -20,7 +20,7 @@ export interface Bench {
   recordPoint(point: PinPoint): void;
 }
 
-/** One measured value. Those of one system and one `what` make a median. */
+/** One measured value. The values of one system and one `what` make a median. */
 export interface Sample {
   workload: string;
   what: string;
@@ -30,7 +30,7 @@ export interface Sample {
   value: number;
 }
 
-/** How a system does after so many jobs went through under the pin. */
+/** The state of a system after a number of jobs, while the database is pinned. */
 export interface PinPoint {
   system: string;
   churned: number;
