@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { migrate } from "../../src/cli/migrate.ts";
 import { pause, resume } from "../../src/core/sql/index.ts";
+import { changeFiles } from "../support/migration-files.ts";
 import { inSession } from "../support/sessions.ts";
 import { createPgDatabase, useTestDatabase } from "../support/test-database.ts";
 import { wholeLife } from "../support/whole-life.ts";
@@ -52,6 +53,33 @@ test("a migrate that waits for another says so, and goes on when the other has e
     await migrated;
   });
   expect(lines[0]).toBe('waiting for another migration of the schema "sluice" (1 s)');
+});
+
+test("a migrate that cannot lock a table lets others use it, says so, and goes on when the lock is free", async () => {
+  const schema = "locked";
+  await migrate({ databaseUrl: db.url, schema });
+  const files = changeFiles({ "0002_note.sql": "alter table job add column note text;" });
+  const lines: string[] = [];
+  await inSession(db.pool, async (reader) => {
+    await reader.query(`begin; select from ${schema}.job limit 1`);
+    const retries = Promise.withResolvers<void>();
+    const log = (line: string) => {
+      lines.push(line);
+      retries.resolve();
+    };
+    const migrated = migrate({ databaseUrl: db.url, schema, files, log });
+    await retries.promise;
+    // Behind a waiting migrate this would wait as long as the reader stays.
+    await db.pool.query(
+      `set statement_timeout = '1s'; select ${schema}.enqueue('echo'); reset statement_timeout`,
+    );
+    await reader.query("commit");
+    await migrated;
+  });
+  expect(lines).toEqual([
+    "0002_note.sql: another transaction holds a lock, retrying",
+    "applied 0002_note.sql",
+  ]);
 });
 
 test("every operation on jobs works in a schema of another name", async () => {

@@ -184,7 +184,10 @@ describe("a database that Sluice cannot use", () => {
   describe("because its schema is too old", () => {
     const words = "Sluice's schema has version 0 and this Worker needs version 1: run `npx sluice migrate`";
     // Another password, which the local server accepts: to the isolate it is another database, not checked yet.
-    const unseen = { DATABASE_URL: deployment.databaseUrl.replace(/(:[^:/@]*)?@/, ":unseen@") };
+    const withPassword = (password: string) => ({
+      DATABASE_URL: deployment.databaseUrl.replace(/(:[^:/@]*)?@/, `:${password}@`),
+    });
+    const unseen = withPassword("unseen");
     const setVersion = (version: number) =>
       query(
         `create or replace function sluice.schema_version() returns int language sql immutable return ${version}`,
@@ -212,8 +215,11 @@ describe("a database that Sluice cannot use", () => {
     });
 
     test("works in the same isolate after the migration; a newer schema is fine", async () => {
+      const settings = withPassword("upgraded");
+      await setVersion(0);
+      expect((await enqueue(settings)).status).toBe(503);
       await setVersion(2);
-      expect((await enqueue(unseen)).status).toBe(201);
+      expect((await enqueue(settings)).status).toBe(201);
     });
   });
 

@@ -29,7 +29,7 @@ export function createNeonDatabase(
     const { text, values } = compile(statement, settings.schema);
     const fetchOptions = { signal: AbortSignal.timeout(timeoutMs) };
     try {
-      // The other way, a batch, can set its isolation level, but costs two more round trips between the proxy and Postgres.
+      // The other way, a batch, can set its isolation level, but needs a transaction block around the statement.
       if (isolate.fitsSchema && !isolate.needsReadCommitted)
         return (await query.query(text, values, { fetchOptions })) as Row[];
       // The check is in the same transaction, so nothing is written to a schema that is too old.
