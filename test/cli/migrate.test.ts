@@ -68,7 +68,7 @@ test("a migrate that cannot lock a table lets others use it, says so, and goes o
       retries.resolve();
     };
     const migrated = migrate({ databaseUrl: db.url, schema, files, log });
-    await retries.promise;
+    await Promise.race([retries.promise, migrated]);
     // Behind a waiting migrate this would wait as long as the reader stays.
     await db.pool.query(
       `set statement_timeout = '1s'; select ${schema}.enqueue('echo'); reset statement_timeout`,
