@@ -1,0 +1,1 @@
+alter table job add fair_key text;

@@ -1,0 +1,25 @@
+-- Attributes that a release adds to the types of 0001. They are added here and not by a numbered file: the functions that
+-- build these types change in the same transaction, so no caller meets a type that its function does not fit. The name of
+-- this file puts it before all others.
+create or replace function add_attribute(p_type text, p_name text, p_definition text) returns void
+language plpgsql as $$
+begin
+  if not exists (
+    select from pg_attribute
+    where attrelid = p_type::regclass and attname = p_name and not attisdropped
+  ) then
+    execute format('alter type %I add attribute %I %s', p_type, p_name, p_definition);
+  end if;
+end $$;
+
+do $$
+begin
+  perform add_attribute('new_job', 'fair_key', 'text');
+  perform add_attribute('lane_level', 'kinds', 'text[]');
+  perform add_attribute('locked_jobs', 'keys', 'bigint[]');
+  perform add_attribute('locked_jobs', 'places', 'bigint[]');
+  perform add_attribute('taken_jobs', 'keys', 'bigint[]');
+  perform add_attribute('taken_jobs', 'places', 'bigint[]');
+  perform add_attribute('settled_job', 'key', 'bigint');
+  perform add_attribute('settled_job', 'place', 'bigint');
+end $$;
