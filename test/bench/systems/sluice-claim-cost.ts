@@ -7,10 +7,12 @@ import { connect } from "./connections.ts";
 const times = 21;
 const claimText = "select sluice.claim('default', array['mail'], 1, 600)";
 
-export async function claimCost(url: string): Promise<Call> {
+/** `jobOf` gives the job for each claim, as enqueue_jobs takes it. */
+export async function claimCost(url: string, jobOf: (n: number) => string = () => newJobs(1)): Promise<Call> {
   const client = await connect(url);
+  let claims = 0;
   const call = await measureOften(times, async () => {
-    await client.query("select from sluice.enqueue_jobs($1)", [newJobs(1)]);
+    await client.query("select from sluice.enqueue_jobs($1)", [jobOf(claims++)]);
     const measured = await measure(client, claimText);
     await settleBatch(client, await heldJobs(client));
     return measured;
