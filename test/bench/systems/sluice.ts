@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import type pg from "pg";
 import { migrate } from "../../../src/cli/migrate.ts";
 import type { ClaimedJob, NewJob, Payload, Settlement } from "../../../src/core/job.ts";
+import { defaultQueuePolicy } from "../../../src/core/key-policy.ts";
 import type { Settled } from "../../../src/core/settlements.ts";
 import type { Claim } from "../../../src/core/sql/claim.ts";
 import { claim, enqueue, settle } from "../../../src/core/sql/index.ts";
@@ -72,7 +73,9 @@ export type ClaimOptions = Pick<Claim, "types" | "run" | "policy" | "buckets">;
 /** As a drain does: a run is as long as a batch. */
 function claimOptions(keys: Keys | undefined, batch: number): Omit<ClaimOptions, "types"> {
   if (!keys) return {};
-  return keys.use === "ordered" ? { run: batch } : { policy: { concurrency: keys.cap ?? null } };
+  return keys.use === "ordered"
+    ? { run: batch }
+    : { policy: { ...defaultQueuePolicy, concurrency: keys.cap ?? null } };
 }
 
 export function connectionOf(client: pg.Client, options: ClaimOptions): Connection<ClaimedJob> {
