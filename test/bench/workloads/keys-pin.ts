@@ -30,7 +30,6 @@ export async function pinKeys(bench: Bench): Promise<void> {
     const after = await costs(trial, "after");
     await release();
     for (const kind of kinds) record(bench, kind, before[kind], after[kind]);
-    log.checkOrder();
     return kinds.map((kind) => `${kind}: ${told(before[kind])} → ${told(after[kind])}`).join(", ");
   });
 }
