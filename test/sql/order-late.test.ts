@@ -1,0 +1,238 @@
+// Order is that of commits as far as a client can tell: if an enqueue was committed before another one began, it comes first.
+// Transactions that stay open while the queue moves on, and commit late.
+import type pg from "pg";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { advanceCursors, checkReach, enqueue, pause, reapExpired, resume } from "../../src/core/sql/index.ts";
+import { runOn } from "../model/gate/gate-sql.ts";
+import { differences } from "../support/balance.ts";
+import { keyedJobsOf, numbered, ofKey } from "../support/keyed-jobs.ts";
+import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
+import { wrongKeys } from "../support/turns.ts";
+
+const db = useTestDatabase();
+const jobs = keyedJobsOf(db);
+const { verbs } = jobs;
+const open: pg.PoolClient[] = [];
+let others = 0;
+
+beforeEach(async () => {
+  await emptyQueue(db.pool);
+  await jobs.put("z0"); // lane and cursors exist
+  await jobs.drain();
+});
+afterEach(async () => {
+  for (const client of open.splice(0)) await end(client, "rollback");
+  expect(await wrongKeys(db.pool)).toEqual([]);
+  expect(await differences(verbs)).toEqual([]);
+});
+
+/** Enqueues jobs in a transaction that stays open. */
+async function openWith(names: string, fields = {}): Promise<pg.PoolClient> {
+  const client = await db.pool.connect();
+  open.push(client);
+  await client.query("begin");
+  await runOn(client, enqueue(jobs.requests(names, fields)));
+  return client;
+}
+
+async function end(client: pg.PoolClient, how: "commit" | "rollback"): Promise<void> {
+  await client.query(how);
+  if (open.includes(client)) open.splice(open.indexOf(client), 1);
+  client.release();
+}
+
+/** Other keys' jobs come and go, and every cursor moves past them. */
+async function moveOn(rounds = 4): Promise<void> {
+  for (let round = 0; round < rounds; round++) {
+    await jobs.put(numbered(`m${++others}k`, 1, 3));
+    await jobs.put(numbered(`n${others}k`, 1, 40), { partitionKey: `n${others}k` });
+    const taken = await jobs.take({ run: 50 });
+    const moved = taken.split(" ").filter((name) => /^[mn]/.test(name));
+    if (moved.length > 0) await jobs.end(moved.join(" "));
+    await db.run(advanceCursors());
+    await db.run(checkReach());
+  }
+}
+
+const orderOf = async (key: string, options = {}) => ofKey(key, await jobs.drain(options));
+
+describe.each([1, 5])("a job that was committed late, with runs of up to %i,", (run) => {
+  test("comes before one that was enqueued after its commit", async () => {
+    const late = await openWith("a1");
+    await moveOn();
+    await end(late, "commit");
+    await jobs.put("a2");
+    expect(await orderOf("a", { run })).toBe("a1 a2");
+  });
+
+  test("comes before it also when its key was worked before", async () => {
+    await jobs.put("a0");
+    await jobs.drain();
+    const late = await openWith("a1 a2");
+    await moveOn();
+    await end(late, "commit");
+    await jobs.put("a3");
+    expect(await orderOf("a", { run })).toBe("a1 a2 a3");
+  });
+
+  test("comes before it also while another job of the key runs", async () => {
+    await jobs.put("a0");
+    await jobs.take();
+    const late = await openWith("a1");
+    await moveOn();
+    await end(late, "commit");
+    await jobs.put("a2");
+    await moveOn();
+    await jobs.end("a0");
+    expect(await orderOf("a", { run })).toBe("a1 a2");
+  });
+
+  test("is found when later jobs of its key were worked before the commit", async () => {
+    const late = await openWith("a1");
+    await jobs.put("a2 a3 a4");
+    expect(ofKey("a", await jobs.take())).toBe("a2");
+    await moveOn();
+    await end(late, "commit");
+    await jobs.end("a2");
+    await jobs.put("a5");
+    const order = (await orderOf("a", { run })).split(" ");
+    expect(order.toSorted()).toEqual(["a1", "a3", "a4", "a5"]);
+    expect(order.indexOf("a1")).toBeLessThan(order.indexOf("a5"));
+    expect(order.filter((name) => name !== "a1")).toEqual(["a3", "a4", "a5"]);
+  });
+
+  test("is found when all later jobs of its key have ended", async () => {
+    const late = await openWith("a1");
+    await jobs.put("a2");
+    expect(await orderOf("a")).toBe("a2");
+    await moveOn();
+    await end(late, "commit");
+    expect(await orderOf("a", { run })).toBe("a1");
+  });
+
+  test("is found behind a retry that holds the turn, and keeps its place among the waiting", async () => {
+    await jobs.put("a0");
+    await jobs.take();
+    const late = await openWith("a1");
+    await jobs.end("a0", { kind: "retry", message: "busy", retryInSeconds: 60 });
+    await moveOn();
+    await end(late, "commit");
+    await jobs.put("a2");
+    await moveOn();
+    await jobs.makeDue();
+    expect(await orderOf("a", { run })).toBe("a0 a1 a2");
+  });
+
+  test("is found behind a dead job that blocks", async () => {
+    await jobs.put("a0");
+    await jobs.take();
+    const late = await openWith("a1");
+    await jobs.end("a0", { kind: "bury", message: "no use" });
+    await moveOn();
+    await end(late, "commit");
+    await jobs.put("a2");
+    await moveOn();
+    await verbs.query("select sluice.discard('ann', $1)", [await jobs.idOf("a0")]);
+    expect(await orderOf("a", { run })).toBe("a1 a2");
+  });
+
+  test("comes before it when nobody claims between the commit and the enqueue, with many open writers", async () => {
+    const writers: pg.PoolClient[] = [];
+    for (let n = 1; n <= 6; n++) writers.push(await openWith(`${"abcdef"[n - 1]}1`));
+    await moveOn();
+    for (const [index, writer] of writers.entries()) {
+      await end(writer, index % 2 === 0 ? "commit" : "rollback");
+      await jobs.put(`${"abcdef"[index]}2`);
+      await moveOn(1);
+    }
+    const drained = await jobs.drain({ run });
+    for (const [index, key] of [..."abcdef"].entries()) {
+      const started = await startedOf(key);
+      expect(started, drained).toEqual(index % 2 === 0 ? [`${key}1`, `${key}2`] : [`${key}2`]);
+    }
+  });
+
+  test("keeps its order within its transaction, with others that commit before and after it", async () => {
+    const first = await openWith("a1");
+    const second = await openWith("a11");
+    await runOn(first, enqueue(jobs.requests("a2")));
+    await moveOn(2);
+    await runOn(second, enqueue(jobs.requests("a12")));
+    await runOn(first, enqueue(jobs.requests("a3")));
+    await moveOn(2);
+    await end(second, "commit");
+    await end(first, "commit");
+    await jobs.put("a20");
+    const order = (await orderOf("a", { run })).split(" ");
+    expect(order.filter((name) => ["a1", "a2", "a3"].includes(name))).toEqual(["a1", "a2", "a3"]);
+    expect(order.filter((name) => ["a11", "a12"].includes(name))).toEqual(["a11", "a12"]);
+    expect(order.at(-1)).toBe("a20");
+    expect(order).toHaveLength(6);
+  });
+
+  test("runs after it was paused away meanwhile", async () => {
+    const late = await openWith("a1");
+    await db.run(pause("ann", { queue: "default" }));
+    await moveOn();
+    await end(late, "commit");
+    await jobs.put("a2");
+    await moveOn();
+    await db.run(resume("ann", { queue: "default" }));
+    expect(await orderOf("a", { run })).toBe("a1 a2");
+  });
+
+  test("expires like any other", async () => {
+    const late = await openWith("a1", { expiresAt: new Date(Date.now() - 1000) });
+    await moveOn();
+    await end(late, "commit");
+    await jobs.put("a2");
+    await db.run(reapExpired({ limit: 10 }));
+    const policy = { onDead: "pass" } as const;
+    expect(await orderOf("a", { run, policy })).toBe("a2");
+    expect(await jobs.statusOf("a1")).toBe("dead");
+  });
+});
+
+test("a transaction that makes the first lane of its queue and commits late loses nothing and keeps its place", async () => {
+  const late = await openWith("a1", { queue: "fresh" });
+  await jobs.put("a2 b1", { queue: "fresh" });
+  expect(await jobs.take({ queue: "fresh" })).toBe("a2 b1");
+  await moveOn();
+  await end(late, "commit");
+  await jobs.put("a3", { queue: "fresh" });
+  expect(await jobs.take({ queue: "fresh" })).toBe("");
+  await jobs.end("a2 b1");
+  expect(await jobs.drain({ queue: "fresh" })).toBe("a1 a3");
+});
+
+test("delayed jobs of a transaction that commits late are found", async () => {
+  const late = await openWith("a1 a2", { delaySeconds: 0.001 });
+  await moveOn();
+  await end(late, "commit");
+  await moveOn(2);
+  expect(await startedOf("a")).toEqual(["a1", "a2"].slice(0, (await startedOf("a")).length));
+  await jobs.drain();
+  await db.run(advanceCursors());
+  await jobs.drain();
+  expect([await jobs.statusOf("a1"), await jobs.statusOf("a2")].toSorted()).not.toContain("pending");
+});
+
+test("rollbacks leave nothing behind that keeps a key still", async () => {
+  for (let round = 0; round < 3; round++) {
+    const undone = await openWith(`a${round + 10}`);
+    await moveOn(2);
+    await end(undone, "rollback");
+    await jobs.put(`a${round + 1}`);
+    expect(await orderOf("a")).toBe(`a${round + 1}`);
+  }
+});
+
+/** The names of a key's jobs that have started, in the order of their starts. */
+async function startedOf(key: string): Promise<string[]> {
+  const rows = await verbs.query<{ name: string }>(
+    `select payload->>'name' as name from sluice.jobs
+     where partition_key = $1 and started_at is not null order by started_at`,
+    [key],
+  );
+  return rows.map(({ name }) => name);
+}
