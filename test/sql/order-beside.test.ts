@@ -162,7 +162,7 @@ describe("a claim that names buckets", () => {
     await jobs.put("a1 b1 c1 d1 e1");
     await verbs.enqueueOne({ payload: { name: "plain" } });
     const rows = await verbs.query<{ key: string; bucket: number }>(
-      `select key, sluice.bucket_of(sluice.key_of('default', 'p', key)) as bucket
+      `select key, sluice.bucket_of(sluice.key_of_job('default', key, null)) as bucket
        from unnest('{a,b,c,d,e}'::text[]) as key`,
     );
     const own = rows.filter(({ key }) => key === "b" || key === "d");

@@ -2,6 +2,7 @@
 import type { ClaimedJob, NewJob, Outcome } from "../../src/core/job.ts";
 import type { Settled } from "../../src/core/settlements.ts";
 import type { Claim } from "../../src/core/sql/claim.ts";
+import { bringForward } from "../model/gate/gate-time.ts";
 import type { TestDatabase } from "./test-database.ts";
 import { complete, only, type Verbs, verbsOf } from "./verbs.ts";
 
@@ -21,7 +22,7 @@ export interface KeyedJobs {
   held(name: string): ClaimedJob;
   idOf(name: string): Promise<string>;
   statusOf(name: string): Promise<string>;
-  /** What is scheduled becomes due, in its order. */
+  /** What is scheduled becomes due now. */
   makeDue(): Promise<void>;
 }
 
@@ -67,10 +68,7 @@ export function keyedJobsOf(
       only(await verbs.query<{ id: string }>("select id from sluice.job where payload->>'name' = $1", [name]))
         .id,
     statusOf: async (name) => (await verbs.find(await jobs.idOf(name))).status,
-    makeDue: async () => {
-      await verbs.query("update sluice.scheduled set run_at = run_at - interval '1 day'");
-      await verbs.query("select sluice.reset_cursors()");
-    },
+    makeDue: () => bringForward(db.pool),
   };
 
   async function takeAll(options: Partial<Claim>): Promise<ClaimedJob[]> {

@@ -3,7 +3,8 @@ import type pg from "pg";
 
 /**
  * A turn is held by a row of a claimable lane, by a lease, by a dead job that blocks, or it is on its way back. A run is one
- * turn, however many jobs it has. A share's turns are as many as its jobs.
+ * turn, however many jobs it has. A share's turns are as many as its jobs. A pair with a negative place is no turn: it only
+ * has the dispatcher look at the key.
  */
 const wrongTurns = `
   with held as (
@@ -15,16 +16,16 @@ const wrongTurns = `
       where lane.kind = 'ordered'
     union all select entry.key
       from sluice.lease join sluice.lane using (lane) cross join lateral unnest(keys) as entry(key)
-      where lane.kind = 'shared' and entry.key is not null
+      where lane.kind = 'fair' and entry.key is not null
     union all select key from sluice.closed where key is not null
     union all select returned[2 * pair - 1]
       from sluice.ready cross join lateral generate_series(1, cardinality(returned) / 2) as pair
-      where returned is not null
+      where returned[2 * pair] >= 0
   ),
   counted as (select key, count(*)::int as held from held group by key),
   known as (select distinct on (key) key, turns from sluice.key_state order by key, version desc),
   ordered as (
-    select sluice.key_of(lane.queue, 'p', job.partition_key) as key
+    select sluice.key_of_job(lane.queue, job.partition_key, null) as key
     from sluice.job join sluice.lane using (lane) where job.partition_key is not null
   )
   select key::text, coalesce(turns, 0) as known, coalesce(held, 0) as held,

@@ -53,15 +53,19 @@ function isKnown(earlier: KnownJob, later: KnownJob): boolean {
 }
 
 function judgeOrder(history: History, jobs: readonly KnownJob[]) {
-  const regular = jobs.filter((job) => !job.isDelayed && !history.touched.has(job.id));
+  const regular = jobs
+    .filter((job) => !job.isDelayed && !history.touched.has(job.id))
+    .flatMap((job) => {
+      const first = firstStart(history, job.id);
+      return first ? [{ ...job, first }] : [];
+    });
   const found = { pairs: 0, outOfOrder: [] as string[], passedDead: [] as string[] };
   for (const x of jobs.filter((job) => !job.isDelayed)) {
     const isRegular = !history.touched.has(x.id);
     const last = (history.starts.get(x.id) ?? []).toSorted(byStart).at(-1);
     const completed = history.ends.get(x.id)?.find((end) => end.outcome === "complete");
-    for (const y of regular) {
-      const first = firstStart(history, y.id);
-      if (!first || !isKnown(x, y)) continue;
+    for (const y of regular.filter((job) => isKnown(x, job))) {
+      const { first } = y;
       const names = `${x.queue} ${x.key}: ${x.id} before ${y.id}`;
       if (x.queue === "block" && isPassed(history, x, first)) found.passedDead.push(names);
       if (!isRegular) continue;
