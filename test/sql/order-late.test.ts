@@ -217,6 +217,20 @@ test("delayed jobs of a transaction that commits late are found", async () => {
   expect([await jobs.statusOf("a1"), await jobs.statusOf("a2")].toSorted()).not.toContain("pending");
 });
 
+test("order is kept after reset_cursors(), also with a transaction that is open meanwhile", async () => {
+  await jobs.put("a1 a2 b1");
+  await jobs.take();
+  const late = await openWith("b2");
+  await moveOn(2);
+  await verbs.query("select sluice.reset_cursors()");
+  await moveOn(2);
+  await end(late, "commit");
+  await jobs.put("b3 a3");
+  await jobs.end("a1 b1");
+  const order = await jobs.drain();
+  expect([ofKey("a", order), ofKey("b", order)]).toEqual(["a2 a3", "b2 b3"]);
+});
+
 test("rollbacks leave nothing behind that keeps a key still", async () => {
   for (let round = 0; round < 3; round++) {
     const undone = await openWith(`a${round + 10}`);

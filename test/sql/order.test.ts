@@ -1,6 +1,6 @@
 // Strict order: jobs of one partition key run one at a time, in the order in which they became ready.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { listJobs, pause, reapLeases, resume } from "../../src/core/sql/index.ts";
+import { listJobs, pause, reapLeases, resume, settleOne } from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
 import { keyedJobsOf, numbered, ofKey, sorted } from "../support/keyed-jobs.ts";
 import { inSession, sqlState } from "../support/sessions.ts";
@@ -198,6 +198,15 @@ describe("a job keeps its place", () => {
     await db.run(resume("ann", { queue: "default" }));
     expect(ofKey("a", await jobs.drain({ types }))).toBe("a2 a3 a4");
   });
+});
+
+test("a settle of one job that answers with the job gives the turn on, or keeps it", async () => {
+  await jobs.put("a1 a2");
+  await jobs.take();
+  await verbs.isApplied(settleOne({ job: jobs.held("a1"), outcome: { kind: "release" } }));
+  expect(await jobs.take()).toBe("a1");
+  await verbs.isApplied(settleOne({ job: jobs.held("a1"), outcome: complete }));
+  expect(await jobs.take()).toBe("a2");
 });
 
 test("a second settle of a job gives its key's turn on once", async () => {
