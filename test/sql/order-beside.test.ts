@@ -75,28 +75,23 @@ describe("a limit of the type", () => {
     const types = [{ type: "echo", limits: { concurrency: 2 } }];
     await jobs.put("a1 a2 b1 b2 c1");
     await jobs.put("d1", { partitionKey: null });
-    const first = await verbs.claim({ types, run: 5 });
-    expect(first).toHaveLength(2);
-    expect(await jobs.take({ types, run: 5 })).toBe("");
-    await verbs.settle(first, complete);
-    const rest: string[] = first.map((job) => String(job.payload.name));
-    for (let n = 0; n < 8; n++) {
-      const taken = await verbs.claim({ types, run: 5 });
-      expect(taken.length).toBeLessThanOrEqual(2);
-      rest.push(...taken.map((job) => String(job.payload.name)));
-      if (taken.length > 0) await verbs.settle(taken, complete);
+    const order: string[] = [];
+    while (order.length < 6) {
+      const taken = await jobs.take({ types, run: 5 });
+      expect(taken).not.toBe("");
+      expect(taken.split(" ").length).toBeLessThanOrEqual(2);
+      order.push(...taken.split(" "));
+      await jobs.end(taken);
     }
-    expect(sorted(rest.join(" "))).toBe("a1 a2 b1 b2 c1 d1");
-    expect([ofKey("a", rest.join(" ")), ofKey("b", rest.join(" "))]).toEqual(["a1 a2", "b1 b2"]);
+    expect(sorted(order.join(" "))).toBe("a1 a2 b1 b2 c1 d1");
+    expect([ofKey("a", order.join(" ")), ofKey("b", order.join(" "))]).toEqual(["a1 a2", "b1 b2"]);
   });
 
-  test("on the rate holds for a run", async () => {
+  test("on the rate holds for runs", async () => {
     const types = [{ type: "echo", limits: { rate: { limit: 3, perSeconds: 3600 } } }];
     await jobs.put(numbered("a", 1, 10));
-    expect(await jobs.take({ types, run: 10 })).toBe("a1 a2 a3");
-    await jobs.end("a1 a2 a3");
-    expect(await jobs.take({ types, run: 10 })).toBe("");
-    expect(await jobs.take({ run: 10 })).toBe(numbered("a", 4, 10));
+    expect(await jobs.drain({ types, run: 10 })).toBe("a1 a2 a3");
+    expect(await jobs.drain({ run: 10 })).toBe(numbered("a", 4, 10));
   });
 
   test("keeps a later job of another type waiting, and lets other keys pass", async () => {

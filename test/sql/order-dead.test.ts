@@ -12,10 +12,17 @@ const db = useTestDatabase();
 const jobs = keyedJobsOf(db);
 const { verbs } = jobs;
 beforeEach(() => emptyQueue(db.pool));
+let isPruned = false;
 afterEach(async () => {
   expect(await wrongKeys(db.pool)).toEqual([]);
-  expect(await differences(verbs)).toEqual([]);
+  if (!isPruned) expect(await differences(verbs)).toEqual([]); // the books keep the totals of what is pruned
+  isPruned = false;
 });
+
+async function pruneAll(): Promise<void> {
+  isPruned = true;
+  expect(await db.run(prune({ limit: 100 }))).toBeGreaterThan(0);
+}
 
 const bury = { kind: "bury", message: "no use" } as const;
 const lastRetry = { kind: "retry", message: "busy", retryInSeconds: 0 } as const;
@@ -100,7 +107,7 @@ describe("a dead job that blocks", () => {
     await buryFirst(block);
     await makeOlder(verbs, await jobs.idOf("a1"), 31);
     expect(await jobs.take(block)).toBe("");
-    expect(await db.run(prune({ limit: 100 }))).toBeGreaterThan(0);
+    await pruneAll();
     expect(await verbs.count("closed")).toBe(0);
     expect(await jobs.drain(block)).toBe("a2 a3");
   });
@@ -150,7 +157,7 @@ describe("a dead job that lets others pass", () => {
     await discardOf("a1");
     expect(await jobs.take(pass)).toBe("");
     await makeOlder(verbs, await jobs.idOf("a1"), 31);
-    await db.run(prune({ limit: 100 }));
+    await pruneAll();
     expect(await jobs.take(pass)).toBe("");
     await jobs.end("a2");
     expect(await jobs.take(pass)).toBe("a3");

@@ -50,11 +50,8 @@ const wrongPlaces = `
 
 /** Both in one snapshot. Nothing is wrong if the list is empty. */
 export async function wrongKeys(pool: pg.Pool): Promise<object[]> {
-  const { rows } = await pool.query({
-    name: "wrong keys",
-    text: `
-      select (select coalesce(json_agg(wrong), '[]') from (${wrongTurns}) as wrong) as turns,
-             (select coalesce(json_agg(wrong), '[]') from (${wrongPlaces}) as wrong) as places`,
-  });
+  const { rows } = await pool.query(`
+    select (select coalesce(json_agg(wrong), '[]') from (${wrongTurns}) as wrong) as turns,
+           (select coalesce(json_agg(wrong), '[]') from (${wrongPlaces}) as wrong) as places`);
   return [...rows[0].turns, ...rows[0].places];
 }
