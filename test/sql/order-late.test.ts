@@ -104,6 +104,18 @@ describe.each([1, 5])("a job that was committed late, with runs of up to %i,", (
     expect(order.filter((name) => name !== "a1")).toEqual(["a3", "a4", "a5"]);
   });
 
+  test("is found with all others of its transaction when later jobs of its key were worked before", async () => {
+    const late = await openWith("a1 a2 a3");
+    await jobs.put("a4 a5");
+    expect(ofKey("a", await jobs.take())).toBe("a4");
+    await end(late, "commit");
+    await jobs.end("a4");
+    await jobs.put("a6");
+    const order = (await orderOf("a", { run })).split(" ");
+    expect(order.filter((name) => name !== "a5")).toEqual(["a1", "a2", "a3", "a6"]);
+    expect(order).toContain("a5");
+  });
+
   test("is found when all later jobs of its key have ended", async () => {
     const late = await openWith("a1");
     await jobs.put("a2");

@@ -163,10 +163,10 @@ export const checker: Actor = async ({ pool, checks, queues }) => {
   const verbs = { query: async (text: string) => (await pool.query(text)).rows } as unknown as Verbs;
   checks.wrong.push(...(await wrongKeys(pool)), ...(await differences(verbs)));
   const { rows } = await pool.query(
-    `select lane.queue, key::text, count(distinct lease.key)::int as leases, count(*)::int as jobs
-     from sluice.lease join sluice.lane using (lane) cross join lateral unnest(keys) as key
-     where key is not null
-     group by lane.queue, key, lane.kind
+    `select lane.queue, held.key::text, count(distinct lease.key)::int as leases, count(*)::int as jobs
+     from sluice.lease join sluice.lane using (lane) cross join lateral unnest(keys) as held(key)
+     where held.key is not null
+     group by lane.queue, held.key, lane.kind
      having (lane.kind = 'ordered' and count(distinct lease.key) > 1) or (lane.queue = 'capped' and count(*) > $1)`,
     [queues.capped?.cap],
   );

@@ -1,5 +1,6 @@
 // Compares what happened in the keys' gate with what a client could know: the order of enqueues whose commit was acknowledged,
 // who held a key, and where every job ended.
+import type pg from "pg";
 import type { End, History, KnownJob, Start } from "./history.ts";
 import type { KeysGate } from "./keys-gate.ts";
 
@@ -144,6 +145,23 @@ function findOverCap({ history, queues }: KeysGate, jobs: readonly KnownJob[]): 
     });
 }
 
+/** Where these jobs are, and what the dispatcher knows of their keys. */
+async function describeLost(pool: pg.Pool, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await pool.query(
+    `select json_build_object('id', job.id, 'lane', lane, 'key', coalesce(partition_key, fair_key),
+       'ready', (select to_json(ready) from sluice.ready where ready.id = job.id),
+       'scheduled', (select to_json(scheduled) from sluice.scheduled where scheduled.id = job.id),
+       'state', (select to_json(key_state) from sluice.key_state
+                 where key = sluice.key_of_job(queue, partition_key, fair_key) order by version desc limit 1),
+       'cursor', (select to_json(key_cursor) from sluice.key_cursor
+                  where key_cursor.queue = lane.queue order by version desc limit 1))::text as lost
+     from sluice.job join sluice.lane using (lane) where job.id = any($1)
+     limit 5`,
+    [ids],
+  );
+  return rows.map((row) => String(row.lost));
+}
+
 async function judgeEnds({ pool, history }: KeysGate) {
   const { rows } = await pool.query(`
     select (select coalesce(array_agg(id), '{}') from sluice.job) as jobs,
@@ -153,8 +171,9 @@ async function judgeEnds({ pool, history }: KeysGate) {
   const ended = new Set([...done, ...closed]);
   const isDone = new Set(done);
   const completions = (ends: readonly End[] = []) => ends.filter((end) => end.status === "completed").length;
+  const lost = [...history.committed.keys()].filter((id) => !ended.has(id));
   return {
-    lost: few([...history.committed.keys()].filter((id) => !ended.has(id))),
+    lost: await describeLost(pool, lost),
     endedTwice: few([
       ...(done.length + closed.length === ended.size ? [] : ["in two tables"]),
       ...jobs.filter((id) => completions(history.ends.get(id)) !== (isDone.has(id) ? 1 : 0)),
