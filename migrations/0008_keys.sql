@@ -58,7 +58,8 @@ create type key_proposal as (
   lane      int,
   kind      text,
   rank      bigint,      -- lower ones come first
-  has_more  boolean      -- more rows of the key may wait
+  has_more  boolean,     -- more rows of the key may wait
+  is_passed boolean      -- a fair key that has only jobs of types that the claim cannot take: to be looked at again
 );
 
 -- Jobs whose turn it is, in the order in which they are to be taken. The dispatcher has locked their rows of `ready`, which
