@@ -53,12 +53,14 @@ create type key_proposal as (
   place     bigint,      -- the last place that was worked, as the turns that came back say
   first_seq bigint,      -- the first of its rows that were just read or are late
   start     bigint,      -- waiting rows were looked for after this
+  head_seq  bigint,      -- the first of its waiting rows; null: not looked for
   tid       tid,         -- of the row that is next; null: none gets a turn now
   seq       bigint,
   lane      int,
   kind      text,
   rank      bigint,      -- lower ones come first
-  has_more  boolean      -- more rows of the key may wait
+  has_more  boolean,     -- more rows of the key may wait
+  is_passed boolean      -- a fair key that has only jobs of types that the claim cannot take: to be looked at again
 );
 
 -- Jobs whose turn it is, in the order in which they are to be taken. The dispatcher has locked their rows of `ready`, which

@@ -82,7 +82,7 @@ begin
   has_more := v_read.has_more;
   loop
     v_proposals := propose(v_returned.keys, v_returned.places, v_read.proposals, v_read.is_whole, v_late_keys, v_late_seqs,
-                           v_after, batch.policy);
+                           v_after, batch.policy, p_types);
     v_followers := find_followers(v_proposals, batch, p_types, p_run);
     exit when v_watched = '{}';
     v_ended := array(select unnest(v_watched) except select unnest(open_writers())); -- see 4
@@ -183,6 +183,7 @@ declare
   v_wanted  int;
   v_free    int := 0;
   v_rows    int;
+  v_looks   int := 0;
   v_level   record;
   v_look    record;
 begin
@@ -199,11 +200,21 @@ begin
     is_whole := is_whole is null and not exists (
       select from lane where queue = p_batch.queue and kind in ('ordered', 'fair') and lane <> all(v_level.lanes));
     v_wanted := case when 'fair' = any(v_level.kinds) then greatest(p_batch.jobs_left, c_shares) else p_batch.jobs_left end;
+    if v_free >= v_wanted then
+      has_more := true;
+      return;
+    end if;
     v_rows := greatest(p_batch.jobs_left, 20);
     loop
       v_look := look_at_waiting(p_batch, cursor, v_level.lanes, v_level.kinds, p_last, v_rows, p_highest,
                                 v_wanted - v_free, case when is_whole then proposals end);
       cursor := move_positions(cursor, v_level.lanes, case when v_look.is_all then p_last else v_look.last_seq end);
+      if v_looks > 0 then -- this look may have met keys that were found before
+        for n in 1 .. coalesce(cardinality(proposals), 0) loop
+          proposals[n].has_more := true;
+        end loop;
+      end if;
+      v_looks := v_looks + 1;
       proposals := proposals || v_look.proposals;
       v_free := v_free + v_look.free;
       exit when v_look.is_all;
@@ -262,8 +273,8 @@ begin
       (select of_key.seq from of_key where is_free order by of_key.seq offset 4 * p_wanted - 1 limit 1)) as seq
   )
   select array_agg(row(key, state, coalesce(turns, 0), coalesce(low, 0), late, coalesce(waits, false),
-                       coalesce(listed, false), next_at, 0, 0, of_key.seq, of_key.seq - 1, case when is_free then tid end,
-                       of_key.seq, lane, kind, of_key.seq, coalesce(has_more, false))::key_proposal)
+                       coalesce(listed, false), next_at, 0, 0, of_key.seq, of_key.seq - 1, null, case when is_free then tid end,
+                       of_key.seq, lane, kind, of_key.seq, coalesce(has_more, false), false)::key_proposal)
            filter (where is_free or not waits or of_key.seq <= p_highest),
          coalesce(cut.seq, (select max(waiting.seq) from waiting)),
          case when count(*) filter (where is_free) >= 4 * p_wanted then p_wanted
@@ -320,10 +331,10 @@ end $$;
 --
 -- If all lanes of the queue's keys were read (p_is_whole), the next job of a key with a free turn is the first row that was
 -- read: whatever was read before has had its turn. Not so for a key that also has a returned turn, or a row that was
--- committed late.
+-- committed late. A fair key has no order, so any row will do.
 create or replace function propose(
   p_returned bigint[], p_places bigint[], p_read key_proposal[], p_is_whole boolean, p_late_keys bigint[],
-  p_late_seqs bigint[], p_cursor key_cursor, p_policy key_policy
+  p_late_seqs bigint[], p_cursor key_cursor, p_policy key_policy, p_types text[]
 ) returns key_proposal[]
 language plpgsql as $$
 declare
@@ -337,28 +348,38 @@ begin
   end if;
   select array_agg(read.key), array_agg(read.first_seq) into v_keys, v_seqs
   from unnest(p_read) as read
-  where not p_is_whole or exists (select from unnest(v_others) as other where other = read.key);
-  v_proposals := look_up_next(p_returned, p_places, v_keys || p_late_keys, v_seqs || p_late_seqs, p_cursor, p_policy);
-  if p_is_whole then
-    v_proposals := v_proposals || array(
-      select read from unnest(p_read) as read where not exists (select from unnest(v_others) as other where other = read.key));
+  where not (p_is_whole or read.kind = 'fair') or exists (select from unnest(v_others) as other where other = read.key);
+  if v_keys is not null or v_others is not null then
+    v_proposals := look_up_next(p_returned, p_places, v_keys || p_late_keys, v_seqs || p_late_seqs, p_cursor, p_policy,
+                                p_types);
   end if;
-  return v_proposals;
+  return v_proposals || array(
+    select read
+    from (select distinct on ((read).key) read
+          from (select read, row_number() over () as number from unnest(p_read) as read) as in_order
+          where p_is_whole or (read).kind = 'fair'
+          order by (read).key, number) as first
+    where not exists (select from unnest(v_others) as other where other = (read).key));
 end $$;
 
 -- The next job of each key, by the index of keys. The look starts
 --   after the last place that was worked: key_state.low, or the place that came back with a turn;
 --   but not after a row that was committed late, or that was read late because nobody had asked for its type (first_seq).
+-- A fair key passes over some rows of types that the claim did not ask for or that are paused: nobody may come for them. If
+-- all are such rows, the next dispatch looks again.
 create or replace function look_up_next(
-  p_returned bigint[], p_places bigint[], p_keys bigint[], p_first_seqs bigint[], p_cursor key_cursor, p_policy key_policy
+  p_returned bigint[], p_places bigint[], p_keys bigint[], p_first_seqs bigint[], p_cursor key_cursor, p_policy key_policy,
+  p_types text[]
 ) returns key_proposal[]
 language plpgsql as $$
 declare
   c_after     constant bigint := 4611686018427387904; -- fair keys that had a turn come after those that had none
+  c_passed    constant int := 100;
   v_proposals key_proposal[];
 begin
   with line as materialized (
-    select lane, kind, coalesce(seq, 0) as seq
+    select lane, kind, coalesce(seq, 0) as seq,
+           type = any(p_types) and type <> all(array(select name from pause where pause.kind = 'type')) as is_asked
     from lane left join unnest(p_cursor.lanes, p_cursor.seqs) as read(lane, seq) using (lane)
     where queue = p_cursor.queue and kind in ('ordered', 'fair')
   ),
@@ -383,24 +404,61 @@ begin
       from key_state where key_state.key = candidate.key order by version desc limit 1
     ) as state on true
   )
-  select array_agg(row(known.key, state, turns, low, late, waits, listed, next_at, returned, place, first_seq, start,
-                       case when next.seq <= line.seq -- a row that was not read yet waits until it is
-                             and greatest(turns - returned, 0) < max_turns(kind, p_policy)
-                             and (kind = 'ordered' or not listed or (returned > 0 and not has_listed_job(known.key)))
-                            then tid end,
-                       next.seq, next.lane, kind,
-                       case when kind = 'fair' and n is not null then c_after + n else next.seq end, true)::key_proposal)
+  select array_agg(row(known.key, state, turns, low, late, waits, listed, next_at, returned, place, first_seq, start, head.seq,
+                       case when greatest(turns - returned, 0) < max_turns(next.kind, p_policy)
+                             and (next.seq <= greatest(next.read_seq, first_seq) or has_read_row(known.key, next.seq, p_cursor))
+                             and (next.kind = 'ordered'
+                                  or next.is_asked and (not listed or (returned > 0 and not has_listed_job(known.key))))
+                            then next.tid end,
+                       next.seq, next.lane, next.kind,
+                       case when next.kind = 'fair' and n is not null then c_after + n else next.seq end,
+                       true, next.kind = 'fair' and not next.is_asked)::key_proposal)
   into v_proposals
   from known
   left join lateral (
-    select ready.ctid as tid, ready.seq, -ready.lane as lane
-    from ready
-    where ready.key = known.key and ready.seq > known.start and ready.place is null
-    order by ready.seq
+    select first.*, line.kind, line.seq as read_seq, line.is_asked
+    from (
+      select ready.ctid as tid, ready.seq, -ready.lane as lane
+      from ready
+      where ready.key = known.key and ready.seq > known.start and ready.place is null
+      order by ready.seq
+      limit 1
+    ) as first
+    join line on line.lane = first.lane
+  ) as head on true
+  left join lateral (
+    select asked.*, line.kind, line.seq as read_seq, line.is_asked
+    from (
+      select ready.ctid as tid, ready.seq, -ready.lane as lane
+      from ready
+      where ready.key = known.key and ready.seq > known.start and ready.place is null
+      order by ready.seq
+      limit c_passed
+    ) as asked
+    join line on line.lane = asked.lane and line.is_asked
+    where head.kind = 'fair' and not head.is_asked
+    order by asked.seq
     limit 1
-  ) as next on true
-  left join line on line.lane = next.lane;
+  ) as other on true
+  cross join lateral (
+    select coalesce(other.tid, head.tid) as tid, coalesce(other.seq, head.seq) as seq, coalesce(other.lane, head.lane) as lane,
+           head.kind, coalesce(other.read_seq, head.read_seq) as read_seq, other.is_asked or head.is_asked as is_asked
+  ) as next;
   return v_proposals;
+end $$;
+
+-- A key's next row that was not read yet waits until it is, because what was read is older. But not if a row behind it was
+-- read: that one would not be read again. It can happen only where a key has jobs in several lanes.
+create or replace function has_read_row(p_key bigint, p_seq bigint, p_cursor key_cursor) returns boolean
+language plpgsql as $$
+declare
+  c_rows constant int := 100;
+begin
+  return cardinality(p_cursor.lanes) > 1 and exists (
+    select
+    from (select -ready.lane as lane, ready.seq from ready
+          where ready.key = p_key and ready.seq > p_seq and ready.place is null order by ready.seq limit c_rows) as behind
+    join unnest(p_cursor.lanes, p_cursor.seqs) as read(lane, seq) on read.lane = behind.lane and behind.seq <= read.seq);
 end $$;
 
 -- The jobs that can follow in runs, if the claim has room for more than one job of each key: of an ordered key up to p_run
@@ -440,8 +498,8 @@ begin
       ) as next
       where head.run > 1
     )
-    select array_agg(row(key, null, null, null, null, null, null, null, null, null, null, null, tid, seq, lane, null, number,
-                         null)::key_proposal
+    select array_agg(row(key, null, null, null, null, null, null, null, null, null, null, null, null, tid, seq, lane, null, number,
+                         null, null)::key_proposal
                      order by number, rank)
     from (select * from next where fits order by number, rank limit v_room) as chosen
   );
@@ -474,6 +532,7 @@ begin
       where fits and (follower).key <> all(v_stuck)
       order by (follower).rank);
   end if;
+  perform return_turns(p_batch.queue, array_agg(key), array_agg(-1)) from unnest(p_proposals) where is_passed;
   perform write_key_states(p_proposals, v_stuck, array(select key from unnest(p_followers)));
   select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), count(*)
   into v_heads
@@ -491,7 +550,8 @@ begin
 end $$;
 
 -- Writes the keys that stand at something else now. `low` is the last place that was given out. While the turn goes from one
--- job to the next it is not written: the turn that comes back has the place. `late` stays while the turn
+-- job to the next it is not written: the turn that comes back has the place. A fair key's jobs are given out in any order, so its
+-- `low` lies before the first that waits. `late` stays while the turn
 -- is out, because the row waits behind it; whoever gets the turn next starts from there. `waits` is true if rows were read that
 -- got no turn, and for a key with followers: they may be put back.
 create or replace function write_key_states(p_proposals key_proposal[], p_stuck bigint[], p_followed bigint[]) returns void
@@ -500,7 +560,8 @@ begin
   with judged as (
     select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
            turns_out + stuck > 0 or (granted > 0 and (has_more or key = any(p_followed))) as new_waits,
-           case when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
+           case when kind = 'fair' then coalesce(head_seq - 1, low)
+                when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
            case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,
            case when granted > 0 then kind = 'fair'
                 when returned > 0 and listed then has_listed_job(key) else listed end as new_listed

@@ -2,8 +2,8 @@
 -- pinned database are no matter. The dispatcher removes them. They have ids of their own: an id of a job would be found by
 -- whoever looks for the job.
 
--- Keys, and the place up to which each was worked. An ordered key has one turn, so it may be named twice. A negative place
--- gives no turn back; it only has the dispatcher look at the key.
+-- Keys, and the place up to which each was worked. An ordered key has one turn, so it may be named twice. The places of a fair
+-- key are 0, since its jobs end in any order. A negative place gives no turn back; it only has the dispatcher look at the key.
 create or replace function return_turns(p_queue text, p_keys bigint[], p_places bigint[]) returns void
 language plpgsql as $$
 declare
@@ -23,7 +23,7 @@ end $$;
 create or replace function return_completed(p_jobs settled_job[], p_except bigint[]) returns void
 language plpgsql as $$
 begin
-  perform return_turns(queue, array_agg(key), array_agg(place))
+  perform return_turns(queue, array_agg(key), array_agg(case when kind = 'fair' then 0 else place end))
   from unnest(p_jobs) as job join lane using (lane)
   where job.key is not null and (lane.kind = 'fair' or job.is_last and job.key <> all(p_except))
   group by queue;
@@ -33,7 +33,7 @@ end $$;
 create or replace function return_turns_of_leases(p_leases tid[]) returns void
 language plpgsql as $$
 begin
-  perform return_turns(queue, keys, places)
+  perform return_turns(queue, keys, case when kind = 'fair' then array_fill(0::bigint, array[cardinality(keys)]) else places end)
   from lease join lane using (lane)
   where lease.ctid = any(p_leases) and keys is not null;
 end $$;
@@ -42,7 +42,7 @@ end $$;
 create or replace function return_held_turns(p_turns held_turn[]) returns void
 language plpgsql as $$
 begin
-  perform return_turns(queue, array_agg(key), array_agg(place))
+  perform return_turns(queue, array_agg(key), array_agg(case when kind = 'fair' then 0 else place end))
   from unnest(p_turns) as turn join lane using (lane)
   group by queue;
 end $$;

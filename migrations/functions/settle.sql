@@ -302,7 +302,8 @@ end $$;
 --   ordered           the first of the key that runs again keeps the turn, and so does the first that dies where dead jobs
 --                     block; all others wait again, each at the place that it had
 --   fair              it waits again like a new job, after its delay, and its turn goes back
--- A job of a run of which earlier ones are still leased (not is_last) cannot keep the turn.
+-- A job of a run of which earlier ones are still leased (not is_last) cannot keep the turn. If it would be dead and block the
+-- key, it waits instead and runs once more at its place: the key must not be blocked before its turn, and not pass it either.
 create or replace function judge_jobs(p_jobs settled_job[], p_last_reason text) returns job_move[]
 language plpgsql as $$
 declare
@@ -310,17 +311,19 @@ declare
   v_moves job_move[];
 begin
   with line as materialized (
-    select lane, queue, kind from lane where lane = any(array(select distinct lane from unnest(p_jobs)))
+    select lane, queue, kind, kind = 'ordered' and (key_policy_of(queue)).blocks as blocks
+    from lane where lane = any(array(select distinct lane from unnest(p_jobs)))
   ),
   judged as materialized (
-    select failed.*, line.queue, line.kind,
-           case when failed.outcome = 'bury' then 'fatal'
+    select failed.*, line.queue, line.kind, line.blocks,
+           case when line.blocks and not failed.is_last then null
+                when failed.outcome = 'bury' then 'fatal'
                 when failed.outcome = 'retry' and failed.attempt >= job.max_attempts then p_last_reason
            end as reason,
            -- A snooze, a release and a withdrawal give the attempt back. A reconciled job's look after its last run is one
            -- claim more than the maximum.
            least(failed.attempt - case when failed.outcome in ('snooze', 'release', 'withdraw') then 1 else 0 end,
-                 job.max_attempts) as used
+                 job.max_attempts - (line.blocks and not failed.is_last)::int) as used
     from unnest(p_jobs) as failed
     join job on job.id = failed.id
       and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
@@ -330,7 +333,7 @@ begin
     select distinct on (key) key, id
     from judged
     where kind = 'ordered' and is_last and outcome <> 'withdraw'
-      and (reason is null or (key_policy_of(queue)).blocks)
+      and (reason is null or blocks)
     order by key, place
   ),
   placed as (
@@ -347,8 +350,8 @@ begin
                        case when kind = 'ordered' and not holds then place end,
                        case when reason is null or holds then key end,
                        case when holds then place end, queue,
-                       case when key is not null and (kind = 'fair' or is_free and number = 1) then array[key, place] end
-                      )::job_move)
+                       case when kind = 'fair' then array[key, 0]
+                            when key is not null and is_free and number = 1 then array[key, place] end)::job_move)
   into v_moves
   from placed;
   return v_moves;

@@ -1,18 +1,13 @@
 -- take turns: the part of a claim that is about jobs with keys. The claim holds the queue's lock (dispatch.sql).
 
--- Fills a batch from a queue that has keys. Jobs that have just got their turn are taken straight from where they wait: those
--- of a better priority than all that stands in the lanes at first, the others when the lanes have no more. What the
--- claim has no room for goes into its lane.
+-- Fills a batch from a queue that has keys. Where it has met expired jobs alone, their keys have got their turns back, and it
+-- looks again.
 create or replace function fill_batch_with_keys(
   p_batch claim_batch, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_run int, p_policy jsonb
 ) returns claim_batch
 language plpgsql as $$
 declare
-  v_wanted     int := p_batch.jobs_left;
-  v_dispatched record;
-  v_granted    granted_jobs;
-  v_best       smallint; -- priority in the lanes
-  v_in_lanes   int;      -- how many jobs were taken from there
+  c_looks constant int := 10;
 begin
   if exists (select from pause where kind = 'queue' and name = p_batch.queue) then
     return p_batch;
@@ -23,24 +18,44 @@ begin
     p_batch.has_more := true;
     return p_batch;
   end if;
-  v_dispatched := dispatch(p_batch, p_types, p_run, p_policy, p_cursor_seqs);
+  for look in 1 .. c_looks loop
+    p_batch.has_more := false;
+    p_batch.turns_returned := false;
+    p_batch := dispatch_and_fill(p_batch, p_types, p_limits, p_cursor_seqs, p_isolated, p_run, p_policy);
+    exit when p_batch.taken is not null or not p_batch.turns_returned;
+  end loop;
+  p_batch.has_more := p_batch.has_more or p_batch.turns_returned;
+  return p_batch;
+end $$;
+
+-- Jobs that have just got their turn are taken straight from where they wait: those of a better priority than all that stands
+-- in the lanes at first, the others when the lanes have no more. What the claim has no room for goes into its lane.
+create or replace function dispatch_and_fill(
+  p_batch claim_batch, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_run int, p_policy jsonb
+) returns claim_batch
+language plpgsql as $$
+declare
+  v_wanted     int := p_batch.jobs_left;
+  v_dispatched record := dispatch(p_batch, p_types, p_run, p_policy, p_cursor_seqs);
+  v_granted    granted_jobs;
+  v_best       smallint; -- priority in the lanes
+  v_in_lanes   int := 0; -- how many jobs were taken from there
+begin
   p_batch := v_dispatched.batch;
   v_granted := list_others(v_dispatched.granted, p_batch, p_types, p_limits);
   v_best := (next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true)).priority;
   p_batch := take_granted(p_batch, v_granted, coalesce(v_best, -1::smallint));
-  v_in_lanes := p_batch.jobs_left;
   if p_batch.jobs_left > 0 and v_best is not null then
+    v_in_lanes := p_batch.jobs_left;
     p_batch := fill_batch(p_batch, p_batch.queue, p_types, p_limits, p_cursor_seqs, p_isolated);
     v_in_lanes := v_in_lanes - p_batch.jobs_left;
     p_batch := take_granted(p_batch, v_granted, -1::smallint);
-  else
-    v_in_lanes := 0;
   end if;
   if v_wanted - p_batch.jobs_left - v_in_lanes < cardinality(v_granted.tids) then
     perform list_granted(v_granted.tids[1 : v_granted.heads]);
     p_batch.has_more := true;
   end if;
-  p_batch.has_more := p_batch.has_more or v_dispatched.has_more or coalesce(p_batch.turns_returned, false);
+  p_batch.has_more := p_batch.has_more or v_dispatched.has_more;
   return p_batch;
 end $$;
 
@@ -85,6 +100,7 @@ create or replace function take_granted(p_batch claim_batch, p_granted granted_j
 language plpgsql as $$
 declare
   v_lane lane%rowtype;
+  v_tids tid[];
   v_jobs locked_jobs;
 begin
   for v_lane in
@@ -92,20 +108,21 @@ begin
     where lane = any(array(select distinct unnest(p_granted.lanes))) and priority > p_above
     order by priority desc, array_position(p_granted.lanes, lane)
   loop
-    exit when p_batch.jobs_left = 0;
-    v_jobs := locked_rows(
-      array(select tid from unnest(p_granted.tids, p_granted.lanes) with ordinality as granted(tid, lane, number)
-            where lane = v_lane.lane order by number),
-      p_batch.jobs_left);
-    continue when v_jobs.ids is null;
-    p_batch := take_lane(
-      p_batch,
-      row(v_lane.priority, array[v_lane.lane], array[v_lane.type], null, null, null, array[v_lane.kind])::lane_level,
-      1, null, v_jobs);
-    if p_batch.some_expired then
+    v_tids := array(
+      select tid from unnest(p_granted.tids, p_granted.lanes) with ordinality as granted(tid, lane, number)
+      where lane = v_lane.lane order by number);
+    loop
+      exit when p_batch.jobs_left = 0;
+      v_jobs := locked_rows(v_tids, p_batch.jobs_left);
+      exit when v_jobs.ids is null; -- taken before
+      p_batch := take_lane(
+        p_batch,
+        row(v_lane.priority, array[v_lane.lane], array[v_lane.type], null, null, null, array[v_lane.kind])::lane_level,
+        1, null, v_jobs);
+      exit when not p_batch.some_expired;
       p_batch.some_expired := false;
-      p_batch.has_more := true; -- the next claim finds the expired jobs in their lanes
-    end if;
+      v_tids := array(select unnest(v_tids) intersect select unnest(p_granted.tids[1 : p_granted.heads])); -- no followers
+    end loop;
   end loop;
   return p_batch;
 end $$;
@@ -193,23 +210,28 @@ begin
   return v_tids;
 end $$;
 
--- Closes those of the locked jobs that have expired. Such a job keeps its turn, so that it blocks its key, or the turn goes
--- back.
-create or replace function bury_expired_turns(p_batch claim_batch, p_level lane_level, n int, p_ids uuid[]) returns void
+-- Closes those of the locked jobs that have expired and hold a turn, which are the first of their keys. Such a job keeps its
+-- turn, so that it blocks its key, or the turn goes back.
+create or replace function bury_expired_turns(p_batch claim_batch, p_level lane_level, n int, p_locked locked_jobs)
+returns void
 language plpgsql as $$
 declare
   v_lane   int := p_level.lanes[n];
   v_blocks boolean := p_level.kinds[n] = 'ordered' and (p_batch.policy).blocks;
-  v_keys   bigint[];
-  v_places bigint[];
+  v_turns  held_turn[];
 begin
   with expired as materialized (
-    select id from job
-    where id = any(p_ids) and id >= p_ids[1] and id <= p_ids[cardinality(p_ids)]
-      and expiry_of(id, expires_at) <= p_batch.at
+    select job.id, first.key, first.place
+    from (
+      select distinct on (key) key, place, id
+      from unnest(p_locked.ids, p_locked.keys, p_locked.places) as entry(id, key, place) order by key, place
+    ) as first
+    join job on job.id = first.id
+    where expiry_of(job.id, expires_at) <= p_batch.at
   ),
   removed as (
-    delete from ready where id = any(array(select id from expired)) returning id, attempt, abandonments, key, place
+    delete from ready using expired where ready.id = expired.id
+    returning ready.id, attempt, abandonments, expired.key, expired.place
   ),
   buried as (
     insert into closed (id, status, reason, closed_at, lane, attempt, abandonments, key, place)
@@ -220,8 +242,8 @@ begin
   booked as (
     insert into ledger (lane, pending, dead, expired) select v_lane, -count(*), count(*), count(*) from removed
   )
-  select array_agg(key), array_agg(place) into v_keys, v_places from removed;
+  select array_agg(row(v_lane, key, place)::held_turn) into v_turns from removed;
   if not v_blocks then
-    perform return_turns(p_batch.queue, v_keys, v_places);
+    perform return_held_turns(v_turns);
   end if;
 end $$;

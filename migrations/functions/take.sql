@@ -133,8 +133,8 @@ begin
     if v_some_expired then
       if p_level.kinds[n] = 'plain' then
         perform bury_expired(v_lane, v_locked.ids, p_batch.at);
-      elsif p_given.tids is null then
-        perform bury_expired_turns(p_batch, p_level, n, v_locked.ids);
+      else
+        perform bury_expired_turns(p_batch, p_level, n, v_locked);
         p_batch.turns_returned := true;
       end if;
       p_batch.some_expired := true;
@@ -230,7 +230,7 @@ begin
     || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,
            p_locked.abandonments, p_jobs, p_locked.keys, p_locked.places, p_level.kinds[n])::taken_jobs;
   if p_level.kinds[n] = 'fair' then
-    perform note_shares_taken(p_batch.policy, p_locked.keys, p_locked.places);
+    p_batch.turns_returned := note_shares_taken(p_batch.policy, p_locked.keys) or p_batch.turns_returned;
   end if;
   return p_batch;
 end $$;

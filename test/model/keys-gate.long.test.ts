@@ -9,7 +9,7 @@ const jobs = Number(process.env.SLUICE_GATE_JOBS ?? 20_000);
 
 test(`${jobs} jobs with keys: none is out of order, lost or run by two, and every snapshot is right`, async () => {
   const seed = Number(process.env.SLUICE_GATE_SEED ?? Date.now() % 1_000_000);
-  const report = await runKeysGate(db.pool, { seed, jobs, openMs: 2_500, keys: 40 });
+  const report = await runKeysGate(db.pool, { seed, jobs, openMs: 2_500, keys: 150 });
   expect(report, JSON.stringify(report, null, 2)).toMatchObject(nothingWrong);
   expect(report.pairs).toBeGreaterThan(5 * jobs);
 });

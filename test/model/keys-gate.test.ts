@@ -9,7 +9,7 @@ const jobs = 2_000;
 
 test(`${jobs} jobs with keys, 16 claimers and every way to end a job: none is out of order, lost or run by two`, async () => {
   const seed = Number(process.env.SLUICE_GATE_SEED ?? Date.now() % 1_000_000);
-  const report = await runKeysGate(db.pool, { seed, jobs, openMs: 800, keys: 12 });
+  const report = await runKeysGate(db.pool, { seed, jobs, openMs: 800, keys: 60 });
   const details = JSON.stringify(report, null, 2);
   expect(report, details).toMatchObject(nothingWrong);
   expect(report.committed, details).toBeGreaterThanOrEqual(jobs);

@@ -1,6 +1,6 @@
 // Runs: a claim takes several consecutive jobs of one partition key under one lease. A worker runs them one after the other.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { cancel, extend, reapLeases } from "../../src/core/sql/index.ts";
+import { cancel, discard, extend, reapLeases } from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
 import { keyedJobsOf, numbered, ofKey, sorted } from "../support/keyed-jobs.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -178,6 +178,16 @@ describe("a job of a run that does not complete", () => {
     if (taken !== "") await jobs.end(taken);
     const order = `${taken} ${await jobs.drain()}`.trim();
     expect(order).toBe(isFirstDone ? "a2 a3 a4" : "a1 a2 a3 a4");
+  });
+
+  test("blocks its key when it dies, though the one before it is settled only later", async () => {
+    await jobs.put("a1 a2 a3 a4");
+    await jobs.take();
+    expect(await jobs.end("a2", bury)).toBe("a2");
+    await jobs.end("a1");
+    expect(await jobs.drain()).toBe("");
+    await db.run(discard("ann", { id: await jobs.idOf("a2") }));
+    expect(await jobs.drain()).toBe("a3 a4");
   });
 
   test("may be told in one call with outcomes of all others: each job ends once, in order", async () => {

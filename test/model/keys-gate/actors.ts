@@ -55,7 +55,10 @@ const enqueuer: Actor = async (gate, random) => {
 
 async function enqueueSome(gate: KeysGate, random: SeededRandom, client: pg.ClientBase) {
   const queue = random.pick(Object.keys(gate.queues) as [string, ...string[]]);
-  const jobs = Array.from({ length: random.int(1, 6) }, () => newJob(gate, random, queue));
+  const burst = random.isLikely(0.5) ? pickKey(gate, random) : null;
+  const jobs = Array.from({ length: random.int(1, 6) }, () =>
+    newJob(gate, random, { queue, key: burst ?? pickKey(gate, random) }),
+  );
   const begunAt = performance.now();
   const [first] = jobs;
   const ids =
@@ -69,13 +72,20 @@ async function enqueueSome(gate: KeysGate, random: SeededRandom, client: pg.Clie
   });
 }
 
-function newJob(gate: KeysGate, random: SeededRandom, queue: string): NewJob {
+/** The first keys have most of the jobs, and the last ones are idle most of the time. */
+function pickKey(gate: KeysGate, random: SeededRandom): string {
+  return `k${Math.floor(random.next() ** 3 * gate.load.keys)}`;
+}
+
+function newJob(
+  gate: KeysGate,
+  random: SeededRandom,
+  { queue, key }: { queue: string; key: string },
+): NewJob {
   const field = gate.queues[queue]?.field ?? "partitionKey";
-  // The first keys have most of the jobs.
-  const key = `k${Math.floor(random.next() ** 2 * gate.load.keys)}`;
   return {
     ...{ queue, type: random.pick(gateTypes as readonly [string, ...string[]]), payload: {} },
-    ...{ priority: random.pick([5, 5, 5, 3]), maxAttempts: random.int(2, 6) },
+    ...{ priority: random.pick([5, 5, 5, 7, 3]), maxAttempts: random.int(2, 6) },
     ...(random.isLikely(0.05) ? {} : { [field]: key }),
     ...(random.isLikely(0.1) ? { delaySeconds: random.next() } : {}),
     ...(random.isLikely(0.05) ? { expiresAt: new Date(Date.now() + random.int(20, 2000)) } : {}),
