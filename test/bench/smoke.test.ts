@@ -35,7 +35,7 @@ describe("Sluice alone", () => {
       ["sluice"],
       workloads.map(({ name }) => name),
     );
-  }, 60_000);
+  }, 120_000);
 
   test("runs every workload, and every result is a number", () => {
     expect(results.failures).toEqual([]);

@@ -8,12 +8,12 @@ import { settleDown } from "./settle-down.ts";
 import { type Bench, entriesWith, inTurns } from "./workload.ts";
 
 const sizes = {
-  full: { rounds: 3, keys: 10_000, jobs: 50_000, mostMs: 20_000 },
+  full: { rounds: 3, keys: 10_000, jobs: 30_000, mostMs: 15_000 },
   quick: { rounds: 1, keys: 10_000, jobs: 10_000, mostMs: 5_000 },
   smoke: { rounds: 1, keys: 50, jobs: 200, mostMs: 10_000 },
 };
 const hotSizes = {
-  full: { rounds: 3, jobs: 20_000, mostMs: 5_000 },
+  full: { rounds: 3, jobs: 20_000, mostMs: 4_000 },
   quick: { rounds: 1, jobs: 5_000, mostMs: 1_000 },
   smoke: { rounds: 1, jobs: 50, mostMs: 10_000 },
 };
