@@ -15,7 +15,7 @@ import { type Bench, entriesWith, inTurns, type Trial } from "./workload.ts";
 const sizes = {
   full: { keys: 10_000, jobs: 1_000_000, claims: 96, together: 100_000 },
   quick: { keys: 1_000, jobs: 50_000, claims: 32, together: 10_000 },
-  smoke: { keys: 100, jobs: 3_000, claims: 2, together: 1_000 },
+  smoke: { keys: 100, jobs: 4_000, claims: 2, together: 500 },
 };
 const batch = 100;
 const warmUps = 8;
