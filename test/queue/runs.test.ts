@@ -156,7 +156,7 @@ describe("a drain", () => {
     await enqueueKeyed(series("a", 100));
     counting.takeCounts();
     expect(await drain()).toMatchObject({ completed: 100, end: "empty" });
-    expect(counting.takeCounts()).toEqual({ claim: 2 });
+    expect(counting.takeCounts().claim).toBe(2);
     expect(seen.started).toEqual(series("a", 100));
   });
 
@@ -164,7 +164,7 @@ describe("a drain", () => {
     await enqueueKeyed(series("a", 20), { queue: "short" });
     counting.takeCounts();
     expect(await drain("short")).toMatchObject({ claimed: 20, completed: 20, end: "empty" });
-    expect(counting.takeCounts()).toEqual({ claim: 5 });
+    expect(counting.takeCounts().claim).toBe(5);
   });
 
   test("runs a batch type with the first job of each key, then with the next ones", async () => {
