@@ -281,6 +281,17 @@ describe("a job that waits in its run", () => {
     expect(seen.started).toEqual(["a0"]);
   });
 
+  test("runs after the job whose worker has died, which runs alone", async () => {
+    const ids = await enqueueKeyed(["a0", "a1", "a2", "b0"]);
+    await queue.claim({ types: ["note"], run: 10, limit: 3 });
+    await expireLeases(db.pool, { share: 1 });
+    await db.run(reapLeases({ limit: 10 }));
+    await bringForward(db.pool);
+    expect(await drain()).toMatchObject({ completed: 4, lost: 0, end: "empty" });
+    expect(startedOf("a")).toEqual(["a0", "a1", "a2"]);
+    expect(await statuses(ids)).toMatchObject({ a0: "completed 2", a1: "completed 1", a2: "completed 1" });
+  });
+
   test("does not start when an earlier job of its run could not be settled", async () => {
     const ids = await enqueueKeyed(["a0", "a1", "a2"], { type: "gated" }, { a0: "at once" });
     const impatient = { ...ports, clock: { ...ports.clock, sleep: async () => {} } };

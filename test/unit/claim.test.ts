@@ -46,8 +46,8 @@ describe("a claimed job", () => {
 
   test("with a fair key belongs to no run, and holds a turn only if its key has a limit", () => {
     const leases = [
-      lease({ kind: "shared", keys: ["7"] }, [{ n: 1, seq: 1, fairKey: "a" }]),
-      lease({ kind: "shared", keys: null }, [{ n: 2, seq: 2, fairKey: "b" }]),
+      lease({ kind: "fair", keys: ["7"] }, [{ n: 1, seq: 1, fairKey: "a" }]),
+      lease({ kind: "fair", keys: null }, [{ n: 2, seq: 2, fairKey: "b" }]),
     ];
     expect(decode({ leases }).jobs).toMatchObject([
       { fairKey: "a", runKey: null, holdsTurn: true },

@@ -107,7 +107,7 @@ interface Lease {
   abandonments: number[] | null;
   seqs: number[];
   /** What the jobs of this lane have: no key, a partition key or a fair key. */
-  kind: "plain" | "ordered" | "shared";
+  kind: "plain" | "ordered" | "fair";
   /** The keys of the turns that the jobs hold. Null if they hold none. */
   keys: string[] | null;
   jobs: JobRow[];

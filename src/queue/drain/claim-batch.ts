@@ -35,11 +35,11 @@ function typesThatFit({ ports, running }: Drain): JobType[] {
   return ports.registry.all().filter((type) => type.work.kind !== "pulled" && running.canStart(type));
 }
 
-function mustWait({ running, unsettled, isWaitingForTrial, turnsHeld }: Drain): boolean {
+function mustWait({ ports, running, unsettled, isWaitingForTrial, turnsHeld, nextStartMs }: Drain): boolean {
   const jobs = listJobs(running);
   // Isolated jobs may end this invocation, so no other job is claimed beside them.
   if (jobs.some(isIsolated) || (isWaitingForTrial && jobs.some(isOnTrial))) return true;
-  if (turnsHeld === null) return false;
+  if (turnsHeld === null || (nextStartMs !== null && ports.clock.nowMs() >= nextStartMs)) return false;
   // A turn passes to the next job of its key when it is settled: with this claim, or before it.
   const areSettledWithClaim = jobsToSettleWithClaim(unsettled).length === unsettled.jobs.length;
   return !areSettledWithClaim || countTurns(jobs) >= turnsHeld;
@@ -77,7 +77,7 @@ function requestOf(
     takeIsolated: running.series.size === 0,
     run: policy.maxRun,
     policy,
-    ...(worker ? { worker } : {}),
+    ...(worker ? { worker, registers: true } : {}),
   };
 }
 
@@ -93,9 +93,22 @@ function startBatch(
   for (const [type, ofType] of Map.groupBy(jobs, (job) => job.type)) startType(drain, type, ofType);
   drain.isWaitingForTrial = !hasMore && listJobs(running).some(isOnTrial);
   drain.turnsHeld = hasMore || drain.isWaitingForTrial ? null : turnsKept + countTurns(jobs);
-  if (drain.turnsHeld === 0) drain.end = "empty";
+  drain.nextStartMs = nextStartOf(drain, jobs);
+  if (drain.turnsHeld === 0 && drain.nextStartMs === null) drain.end = "empty";
   noteClaimed(drain.leases, jobs, sentMs);
   drain.lastBatch = { jobs: jobs.length, ms: 0 };
+}
+
+/** Null if nothing is to be waited for, or not in the time that the drain has for claims. */
+function nextStartOf(
+  { ports, queue, budget, startedMs, nextStartMs }: Drain,
+  jobs: readonly ClaimedJob[],
+): number | null {
+  const { secondsApart } = ports.registry.policyOf(queue);
+  const nowMs = ports.clock.nowMs();
+  const hasStarted = secondsApart !== null && jobs.some((job) => job.fairKey !== null);
+  const nextMs = hasStarted ? nowMs + secondsApart * 1000 : (nextStartMs ?? 0);
+  return nextMs > nowMs && nextMs < startedMs + budget.claimForMs ? nextMs : null;
 }
 
 function startType(drain: Drain, typeName: string, jobs: readonly ClaimedJob[]): void {

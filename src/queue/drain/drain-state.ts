@@ -34,6 +34,8 @@ export interface Drain extends DrainOptions {
    * of turns that it held when it last claimed.
    */
   turnsHeld: number | null;
+  /** When the shares of jobs that this drain took may start their next ones, by the rate of the queue. Null: no rate. */
+  nextStartMs: number | null;
 }
 
 export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
@@ -57,6 +59,7 @@ export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
     lastBatch: null,
     isWaitingForTrial: false,
     turnsHeld: null,
+    nextStartMs: null,
   };
 }
 

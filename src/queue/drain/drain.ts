@@ -35,6 +35,8 @@ export async function drainQueue(ports: Ports, options: DrainOptions): Promise<D
       addEnded(unsettled, takeEnded(running));
     } else if (drain.end) {
       return toReport(drain, drain.end);
+    } else if (drain.turnsHeld === 0) {
+      await drain.ports.clock.sleep(untilNextStartMs(drain));
     }
   }
 }
@@ -58,10 +60,17 @@ async function waitForOutcomes(drain: Drain): Promise<void> {
   const startedMs = ports.clock.nowMs();
   const untilExtendMs = () => Math.max(leases.extendAtMs - ports.clock.nowMs(), 0);
   const hasEnded = running.ended.length + unsettled.jobs.length > 0;
-  if (!hasEnded && (end !== null || turnsHeld !== null)) await waitForAny(running, untilExtendMs());
+  if (!hasEnded && (end !== null || turnsHeld !== null))
+    await waitForAny(running, Math.min(untilExtendMs(), untilNextStartMs(drain)));
   const patienceMs = hasSubrequests(budget, spent) ? settleTogetherMs : Number.POSITIVE_INFINITY;
   await waitForAll(running, Math.min(patienceMs, untilExtendMs()));
   if (drain.lastBatch) drain.lastBatch.ms += ports.clock.nowMs() - startedMs;
+}
+
+/** Infinite if there is no rate to wait for, or no claim to come. */
+function untilNextStartMs({ ports, end, nextStartMs }: Drain): number {
+  if (end !== null || nextStartMs === null) return Number.POSITIVE_INFINITY;
+  return Math.max(nextStartMs - ports.clock.nowMs(), 0);
 }
 
 function toReport({ queue, claims, unsettled }: Drain, end: DrainEnd): DrainReport {
