@@ -1,7 +1,7 @@
 // claim: takes a batch of due jobs under leases, and says whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
 import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
-import type { KeyPolicy } from "../key-policy.ts";
+import { defaultQueuePolicy, type KeyPolicy } from "../key-policy.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { one, type Statement } from "./statement.ts";
 
@@ -27,8 +27,8 @@ export interface Claim {
   run?: number;
   /** Of jobs with a partition key, only those of these buckets. If left out, all. */
   buckets?: readonly number[] | null;
-  /** If left out, the defaults. */
-  policy?: KeyPolicy;
+  /** What the deployment says about the queue's keys. If left out, what is stored stays. */
+  policy?: Partial<KeyPolicy>;
   /** Counts the worker as alive, if the queue has partition keys. Default false. */
   registers?: boolean;
 }
@@ -188,8 +188,8 @@ function packLeases(types: readonly ClaimableType[], claimSeconds: number): stri
     : null;
 }
 
-function packPolicy(policy: KeyPolicy | undefined): string | null {
+function packPolicy(policy: Partial<KeyPolicy> | undefined): string | null {
   if (!policy) return null;
-  const { onDead, concurrency, secondsApart } = policy;
+  const { onDead, concurrency, secondsApart } = { ...defaultQueuePolicy, ...policy };
   return JSON.stringify({ on_dead: onDead, concurrency, seconds_apart: secondsApart });
 }
