@@ -152,6 +152,20 @@ describe("a drain", () => {
     expect(seen).toMatchObject({ clashes: 0, mostBusy: 3 });
   });
 
+  test("runs the jobs of a key in order, whatever their priorities are", async () => {
+    const names = series("a", 9);
+    await queue.enqueue(
+      ...names.map((name, n) => ({
+        type: "note",
+        payload: { name },
+        partitionKey: "a",
+        priority: 3 + (n % 3),
+      })),
+    );
+    expect(await drain()).toMatchObject({ completed: 9 });
+    expect(seen.started).toEqual(names);
+  });
+
   test("takes many jobs of a key with one claim", async () => {
     await enqueueKeyed(series("a", 100));
     counting.takeCounts();
