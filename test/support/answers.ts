@@ -57,6 +57,22 @@ const job = z.strictObject({
   traceparent: text.nullable(),
   output: z.json(),
 });
+const at = z.iso.datetime({ offset: true });
+const limit = { kind: z.literal("limit") };
+const waitingFor = z.union([
+  z.strictObject({ kind: z.literal("time"), at, attempt: count }),
+  z.strictObject({
+    ...{ kind: z.literal("key"), holder: z.enum(["dead", "scheduled", "leased", "ready", "waiting"]) },
+    ...{ jobIds: z.array(id), at: z.exactOptional(at), attempt: z.exactOptional(count) },
+  }),
+  z.strictObject({ kind: z.literal("pause"), paused: z.enum(["queue", "type"]), since: at }),
+  z.strictObject({ kind: z.literal("breaker"), state: z.enum(["open", "closing"]), since: at }),
+  z.strictObject({ ...limit, limited: z.literal("concurrency"), max: count }),
+  z.strictObject({ ...limit, limited: z.literal("rate"), max: count, seconds }),
+  z.strictObject({ ...limit, limited: z.literal("share_concurrency"), max: count, fairKey: text }),
+  z.strictObject({ ...limit, limited: z.literal("share_rate"), at, fairKey: text }),
+  z.strictObject({ kind: z.literal("turn"), isIsolated: flag }),
+]);
 const changedJob = z.strictObject({ applied: flag, job, leaseExpiresAt: time.nullable() }).nullable();
 const claimedJob = z.strictObject({
   id,
@@ -196,7 +212,7 @@ export const answers = {
   enqueueOne: id,
   extend: z.array(z.strictObject({ id, leaseExpiresAt: time })),
   extendOne: changedJob,
-  findJob: job.or(nothing),
+  findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
   findKey: key.or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
   foldLedger: count,

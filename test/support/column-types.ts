@@ -36,7 +36,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, waiting_for jsonb",
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",

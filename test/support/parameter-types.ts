@@ -30,7 +30,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   enqueueOne: ["text, text", "text, text, text, text, text, text, text, text, text, text, text"],
   extend: ["uuid[], uuid[], double precision", "uuid[], uuid[], double precision"],
   extendOne: ["uuid, uuid, double precision"],
-  findJob: ["uuid"],
+  findJob: ["jsonb, uuid", "jsonb, uuid"],
   findKey: ["text"],
   findStates: ["uuid[]", "uuid[]"],
   foldLedger: ["integer"],

@@ -94,7 +94,10 @@ export const examples = {
   enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
   extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
   extendOne: [statements.extendOne(held, { seconds: 1.5 })],
-  findJob: [statements.findJob(id)],
+  findJob: [
+    statements.findJob(id),
+    statements.findJob(id, { types: [{ type: "a", limits: { concurrency: 1 } }] }),
+  ],
   findStates: [statements.findStates([id]), statements.findStates([])],
   findKey: [statements.findKey("ab".repeat(32))],
   foldLedger: [statements.foldLedger({ limit: 1 })],
