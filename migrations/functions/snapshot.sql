@@ -200,7 +200,7 @@ create or replace function snapshot(
   p_windows int[] default '{}',
   out at timestamptz, out groups json, out minutes json, out rounds json, out running_since timestamptz,
   out open_breakers json, out live_workers int, out expired_lease_seconds float8, out oldest_transaction json,
-  out tables json, out claim_ms float8, out enqueue_errors json, out impossible_states json
+  out tables json, out claim_ms float8, out enqueue_errors json, out impossible_states json, out blocked_keys json
 )
 language sql stable
 security definer
@@ -234,6 +234,7 @@ as $$
     (select json_build_object('count', count(*), 'example',
               (select to_json(first)
                from (select kind, id, what from impossible_state order by seen_at, kind, id limit 1) as first))
-     from impossible_state)
+     from impossible_state),
+    blocked_queues()
   from books_and_windows(p_windows) as books
 $$;

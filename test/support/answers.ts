@@ -174,6 +174,9 @@ const snapshot = z.strictObject({
     count,
     example: z.strictObject({ kind: z.enum(["job", "lease", "done"]), id, what: text }).nullable(),
   }),
+  blockedKeys: z.array(
+    z.strictObject({ queue: text, keys: count, since: time.nullable(), jobId: id.nullable() }),
+  ),
 });
 const bucket = z.strictObject({
   ...{
@@ -221,6 +224,13 @@ export const answers = {
   listAudit: z.array(
     z.strictObject({
       ...{ id: text, at: time, actor: text, action: text, target: text, before: z.json(), after: z.json() },
+    }),
+  ),
+  listBlockedKeys: z.array(
+    z.strictObject({
+      ...{ partitionKey: text, bucket: count, since: time, jobId: id, type: text },
+      ...{ deadReason: z.enum(deadReasons), error: text.nullable(), waiting: count, waitingIsMore: flag },
+      position: z.strictObject({ sinceMicros: text, jobId: id }),
     }),
   ),
   listBreakers: z.array(z.strictObject({ type: text, openedAt: time })),

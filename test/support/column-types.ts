@@ -46,6 +46,9 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   knowsQueue: "known boolean",
   listAudit:
     "id bigint, at double precision, actor text, action text, target text, before jsonb, " + "after jsonb",
+  listBlockedKeys:
+    "partition_key text, bucket integer, since double precision, since_micros bigint, job_id uuid, " +
+    "type text, dead_reason text, error text, waiting integer, waiting_is_more boolean",
   listBreakers: "type text, opened_at double precision",
   listDeadLetters:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
@@ -95,5 +98,5 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "at double precision, groups json, minutes json, rounds json, running_since double precision, " +
     "open_breakers json, live_workers integer, expired_lease_seconds double precision, " +
     "oldest_transaction json, tables json, claim_ms double precision, enqueue_errors json, " +
-    "impossible_states json",
+    "impossible_states json, blocked_keys json",
 };

@@ -37,6 +37,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   inspect: [""],
   knowsQueue: ["text"],
   listAudit: ["integer", "bigint, integer"],
+  listBlockedKeys: ["text, bigint, uuid, integer", "text, bigint, uuid, integer"],
   listBreakers: [""],
   listDeadLetters: ["text, text, uuid, integer", "text, text, uuid, integer"],
   listJobs: ["text[], text, text, text, uuid, integer", "text[], text, text, text, uuid, integer"],

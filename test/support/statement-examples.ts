@@ -103,6 +103,10 @@ export const examples = {
   foldLedger: [statements.foldLedger({ limit: 1 })],
   knowsQueue: [statements.knowsQueue("q")],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
+  listBlockedKeys: [
+    statements.listBlockedKeys("q", { limit: 1 }),
+    statements.listBlockedKeys("q", { after: { sinceMicros: "1", jobId: id }, limit: 1 }),
+  ],
   listBreakers: [statements.listBreakers()],
   listDeadLetters: [
     statements.listDeadLetters({ limit: 1 }),

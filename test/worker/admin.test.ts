@@ -6,6 +6,7 @@ import {
   deadLetterPage,
   type JobTypeResponse,
   jobTypesResponse,
+  partitionPage,
   pausedQueueResponse,
   pausedTypeResponse,
   queuesResponse,
@@ -316,6 +317,25 @@ describe("queues", () => {
     expect(await refusal(await send("POST /v1/admin/queues/No%20Queue/pause"))).toMatchObject({
       status: 404,
     });
+  });
+});
+
+describe("blocked partitions", () => {
+  test.each([
+    ["", "blocked"],
+    ["?blocked=false", "blocked"],
+    ["?blocked=true&limit=0", "limit"],
+    ["?blocked=true&cursor=bm8", "cursor"],
+    [`?blocked=true&cursor=${btoa(`1/${unknownId.replace("-", "_")}`)}`, "cursor"],
+  ])("the list query %s is a 400 that names the parameter", async (filter, path) => {
+    const response = await send(`GET /v1/admin/queues/default/partitions${filter}`);
+    expect(await refusal(response)).toEqual({ status: 400, paths: [path] });
+  });
+
+  test("of a queue that does not exist are a 404, and of one without partition keys there are none", async () => {
+    const list = (queue: string) => `GET /v1/admin/queues/${queue}/partitions?blocked=true`;
+    expect(await refusal(await send(list("nobody")))).toMatchObject({ status: 404 });
+    expect(await ask(list("default"), partitionPage)).toEqual({ partitions: [], next_cursor: null });
   });
 });
 
