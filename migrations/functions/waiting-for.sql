@@ -48,7 +48,7 @@ end $$;
 -- The functions below run with the planner settings of waiting_for(), which calls them. Each answers null if it does not
 -- hold the job.
 
--- A turn of a share with a rate is in `scheduled` until the next start is allowed. Nothing else of a share has a turn there.
+-- A job of a fair key that has its turn in `scheduled` waits for the rate (pace_shares). A retry of it has no turn there.
 create or replace function held_by_time(
   p_lane lane, p_place bigint, p_run_at timestamptz, p_attempt smallint, p_id uuid
 ) returns jsonb
@@ -119,14 +119,15 @@ language sql stable as $$
              and (step <= 64 or exists (select from lease where key = step_lease))))
 $$;
 
+-- With a rate, one job of the key waits in `scheduled` for its start, and when the next one may start is known after that.
 create or replace function held_by_share(p_queue text, p_key bigint, p_id uuid) returns jsonb
 language sql stable as $$
   select jsonb_build_object('kind', 'limit', 'fair_key', (select fair_key from job where id = p_id))
-         || case when next_at > now() then jsonb_build_object('limited', 'share_rate', 'at', next_at)
-                 else jsonb_build_object('limited', 'share_concurrency', 'max', concurrency) end
+         || case when turns >= concurrency then jsonb_build_object('limited', 'share_concurrency', 'max', concurrency)
+                 else jsonb_build_object('limited', 'share_rate', 'at', nullif(next_at, 'infinity')) end
   from (select turns, next_at from key_state where key = p_key order by version desc limit 1) as newest
   join key_policy on queue = p_queue
-  where next_at > now() or turns >= concurrency
+  where turns >= concurrency or (seconds_apart is not null and next_at > now())
 $$;
 
 -- Each part of the limit is looked at by itself, so that the answer can name it.

@@ -110,7 +110,6 @@ const testedElsewhere: Record<string, string[]> = {
   "insert-jobs": ["test/sql/enqueue.test.ts"],
   "insert-uniform": ["test/sql/enqueue.test.ts"],
   jobs: ["test/sql/list.test.ts"],
-  "key-of": ["test/sql/blocked-keys.test.ts"],
   lanes: ["test/sql/enqueue.test.ts", "test/sql/many-lanes.test.ts"],
   limits: ["test/queue/limits.test.ts"],
   rounds: ["test/queue/rounds.test.ts"],

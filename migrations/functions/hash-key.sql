@@ -1,4 +1,4 @@
--- Keys: a partition key or a fair key is stored as 64 bits of a hash of its queue and its text. Two keys of one queue with
+-- hash key: a partition key or a fair key is stored as 64 bits of a hash of its queue and its text. Two keys of one queue with
 -- the same hash would take turns with each other; nothing else would happen. The hash must never change.
 
 -- `kind` is that of the lane: ordered or fair.
