@@ -1,11 +1,12 @@
 // waiting_for: the reason why a pending job does not run.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { WaitingReason } from "../../src/core/policy/waiting-for.ts";
-import { findJob, openBreaker, pause, reapLeases } from "../../src/core/sql/index.ts";
+import { discard, findJob, openBreaker, pause, reapLeases, replay } from "../../src/core/sql/index.ts";
 import type { LimitedType } from "../../src/core/type-limits.ts";
+import { measure, scansOf, watchStatements } from "../support/explain.ts";
 import { oneOfEach } from "../support/one-of-each.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
-import { complete, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
+import { complete, only, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
 
 const db = useTestDatabase();
 const queue = verbsOf(db);
@@ -66,6 +67,119 @@ describe("turn", () => {
     await db.run(reapLeases({ limit: 10, backoffs: { echo: backoff } }));
     await queue.query("update sluice.scheduled set run_at = now()");
     expect(await reasonOf(id)).toEqual({ kind: "turn", isIsolated: true });
+  });
+});
+
+describe("key", () => {
+  const keyed = { partitionKey: "customer 7" };
+  const retry = { kind: "retry", message: "no", retryInSeconds: 60 } as const;
+  const enqueueThree = async () => (await queue.enqueue(keyed, keyed, keyed)).map(({ id }) => id);
+
+  test("before anybody claims, a job waits for the first one of its key", async () => {
+    const [first = "", second = "", third = ""] = await enqueueThree();
+    expect(await reasonOf(first)).toMatchObject({ kind: "turn" });
+    for (const id of [second, third])
+      expect(await reasonOf(id)).toEqual({ kind: "key", holder: "waiting", jobIds: [first] });
+  });
+
+  test("a job waits for the one that is running", async () => {
+    const [first = "", second = "", third = ""] = await enqueueThree();
+    await queue.claimOne();
+    expect(await reasonOf(first)).toBeNull();
+    for (const id of [second, third])
+      expect(await reasonOf(id)).toEqual({ kind: "key", holder: "leased", jobIds: [first] });
+  });
+
+  test("a job waits for a whole run, which is named in order", async () => {
+    const [first = "", second = "", third = ""] = await enqueueThree();
+    await queue.query("select sluice.claim('default', '{echo}', 2, 300, p_run => 2)");
+    expect(await reasonOf(second)).toBeNull();
+    expect(await reasonOf(third)).toEqual({ kind: "key", holder: "leased", jobIds: [first, second] });
+  });
+
+  test("a job waits for the one that waits for its retry", async () => {
+    const [first = "", second = ""] = await enqueueThree();
+    await queue.settle([await queue.claimOne()], retry);
+    expect(await reasonOf(first)).toMatchObject({ kind: "time", attempt: 1 });
+    expect(await reasonOf(second)).toEqual({
+      ...{ kind: "key", holder: "scheduled", jobIds: [first] },
+      ...{ at: expect.any(String), attempt: 1 },
+    });
+    await queue.query("update sluice.scheduled set run_at = now()");
+    expect(await reasonOf(second)).toMatchObject({ kind: "key", holder: "ready", jobIds: [first] });
+  });
+
+  test("a job waits for the one that has the turn and is not claimed, also of another type", async () => {
+    const [first = "", second = ""] = (await queue.enqueue({ ...keyed, type: "other" }, keyed)).map(
+      ({ id }) => id,
+    );
+    await queue.settle([await queue.claimOne({ types: ["other"] })], { kind: "release" });
+    expect(await reasonOf(first)).toMatchObject({ kind: "turn" });
+    expect(await reasonOf(second)).toEqual({ kind: "key", holder: "ready", jobIds: [first] });
+  });
+
+  test("a dead job blocks the key until it is replayed or discarded", async () => {
+    const [first = "", second = "", third = ""] = await enqueueThree();
+    await queue.settle([await queue.claimOne()], { kind: "bury", message: "no" });
+    const blocked = { kind: "key", holder: "dead", jobIds: [first], at: expect.any(String) };
+    for (const id of [second, third]) expect(await reasonOf(id)).toEqual(blocked);
+    await db.run(replay("ann", { id: first }));
+    expect(await reasonOf(second)).toEqual({ kind: "key", holder: "ready", jobIds: [first] });
+    await queue.settle([await queue.claimOne()], { kind: "bury", message: "no" });
+    await db.run(discard("ann", { id: first }));
+    expect(await reasonOf(second)).toMatchObject({ kind: "turn" });
+  });
+
+  test("while the turn is on its way back, a job waits for the first one before it", async () => {
+    const [, second = "", third = ""] = await enqueueThree();
+    await queue.settle([await queue.claimOne()], complete);
+    expect(await reasonOf(second)).toMatchObject({ kind: "turn" });
+    expect(await reasonOf(third)).toEqual({ kind: "key", holder: "waiting", jobIds: [second] });
+  });
+
+  test("a delayed job has no place in its key until it is due", async () => {
+    const later = await queue.enqueueOne({ ...keyed, delaySeconds: 60 });
+    const first = await queue.enqueueOne(keyed);
+    expect(await reasonOf(first)).toMatchObject({ kind: "turn" });
+    expect(await reasonOf(later)).toMatchObject({ kind: "time", attempt: 0 });
+    await queue.query("update sluice.scheduled set run_at = now()");
+    expect(await reasonOf(later)).toEqual({ kind: "key", holder: "waiting", jobIds: [first] });
+  });
+
+  test("other keys, and the same key of another queue, hold nothing", async () => {
+    await queue.enqueue(keyed, { ...keyed, queue: "other" });
+    await queue.claimOne();
+    await queue.claimOne({ queue: "other" });
+    const [other, elsewhere] = await queue.enqueue(
+      { partitionKey: "customer 8" },
+      { ...keyed, queue: "third" },
+    );
+    for (const { id } of [other, elsewhere].filter((job) => job !== undefined))
+      expect(await reasonOf(id)).toMatchObject({ kind: "turn" });
+  });
+
+  test("comes before a pause", async () => {
+    const [first = "", second = ""] = await enqueueThree();
+    await db.run(pause("ann", { queue: "default" }));
+    expect(await reasonOf(first)).toMatchObject({ kind: "pause" });
+    expect(await reasonOf(second)).toMatchObject({ kind: "key" });
+  });
+
+  test("with 20,000 jobs behind it the turn is found by a few looks into indexes, and no table is read", async () => {
+    const ids = (await queue.enqueue(...times(20_000, () => keyed))).map(({ id }) => id);
+    await queue.settle([await queue.claimOne()], { kind: "release" });
+    const client = await db.pool.connect();
+    const { take } = await watchStatements(client);
+    await client.query("select sluice.waiting_for($1)", [ids[9_999]]); // so that the catalogue is cached
+    take();
+    const { buffers } = await measure(client, "select sluice.waiting_for($1)", [ids.at(-1)]);
+    const scans = scansOf(take());
+    client.release();
+    expect(scans.filter(({ index }) => index === null)).toEqual([]);
+    expect(scans.map(({ index }) => index)).toEqual(
+      expect.arrayContaining(["closed_by_key", "scheduled_by_key", "lease_by_deadline", "ready_by_bucket"]),
+    );
+    expect(buffers).toBeLessThan(60);
   });
 });
 
@@ -138,6 +252,52 @@ describe("breaker", () => {
     const id = await queue.enqueueOne();
     await db.run(openBreaker("echo"));
     expect(await reasonOf(id, types)).toMatchObject({ kind: "breaker" });
+  });
+});
+
+describe("limit of a share", () => {
+  const enqueueFair = async (fairKey: string) =>
+    only(
+      await queue.query<{ id: string }>("select sluice.enqueue('echo', '{}', fair_key => $1) as id", [
+        fairKey,
+      ]),
+    ).id;
+  const claimWith = (policy: object) =>
+    queue.query("select sluice.claim('default', '{echo}', 1, 300, p_policy => $1)", [JSON.stringify(policy)]);
+
+  test("a job waits while as many of its fair key run as may", async () => {
+    const [, second = ""] = [await enqueueFair("tenant 1"), await enqueueFair("tenant 1")];
+    const other = await enqueueFair("tenant 2");
+    await claimWith({ concurrency: 1 });
+    expect(await reasonOf(second)).toEqual({
+      ...{ kind: "limit", limited: "share_concurrency", max: 1, fairKey: "tenant 1" },
+    });
+    expect(await reasonOf(other)).toMatchObject({ kind: "turn" });
+    await claimWith({ concurrency: 2 });
+    expect(await reasonOf(second)).toBeNull(); // it runs now
+  });
+
+  test("without a cap a job only waits for its turn", async () => {
+    const [, second = ""] = [await enqueueFair("tenant 1"), await enqueueFair("tenant 1")];
+    await claimWith({});
+    expect(await reasonOf(second)).toMatchObject({ kind: "turn" });
+  });
+
+  test("a job waits until the rate of its fair key lets it start, and the ones behind it wait for that", async () => {
+    const ids = [await enqueueFair("tenant 1"), await enqueueFair("tenant 1"), await enqueueFair("tenant 1")];
+    await claimWith({ seconds_apart: 60 });
+    await claimWith({ seconds_apart: 60 });
+    const reasons = await Promise.all(ids.map((id) => reasonOf(id)));
+    const [next, behind] = reasons.filter((reason) => reason !== null);
+    const paced = { kind: "limit", limited: "share_rate", fairKey: "tenant 1" };
+    expect(next).toEqual({ ...paced, at: expect.any(String) });
+    expect(behind).toEqual({ ...paced, at: null });
+  });
+
+  test("a retry of a fair key waits for its time", async () => {
+    const id = await enqueueFair("tenant 1");
+    await queue.settle([await queue.claimOne()], { kind: "retry", message: "no", retryInSeconds: 60 });
+    expect(await reasonOf(id)).toMatchObject({ kind: "time", attempt: 1 });
   });
 });
 
