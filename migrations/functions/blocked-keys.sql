@@ -21,7 +21,7 @@ as $$
     select blocking.*
     from lane as line
     cross join lateral (
-      select closed.id, closed.key, closed.closed_at, closed.reason, line.type
+      select closed.id, closed.key, closed.place, closed.closed_at, closed.reason, line.type
       from closed
       where closed.lane = line.lane and closed.key is not null and closed.status = 'dead'
         and (closed.closed_at, closed.id)
@@ -45,7 +45,7 @@ as $$
     select count(*)::int as jobs
     from (
       select from ready
-      where ready.key = page.key and ready.seq > waits_after(page.key) and ready.lane < 0
+      where ready.key = page.key and ready.seq > waits_after(page.key, page.place) and ready.lane < 0
       order by ready.seq
       limit p_counted + 1
     ) as counted

@@ -77,7 +77,8 @@ language sql stable as $$
     turn_in_ready(p_queue, p_key),
     (select jsonb_build_object('holder', 'waiting', 'job_ids', jsonb_build_array(id))
      from ready
-     where key = p_key and lane < 0 and seq > waits_after(p_key) and seq < coalesce(p_seq, 9223372036854775807)
+     where key = p_key and lane < 0 and seq < coalesce(p_seq, 9223372036854775807)
+       and seq > waits_after(p_key, returned_place(p_queue, p_key))
      order by seq limit 1))
 $$;
 
@@ -92,10 +93,27 @@ language sql stable as $$
   limit 1
 $$;
 
--- No job of the key waits at or before this place. Who reads from here on passes no dead rows of jobs that were taken.
-create or replace function waits_after(p_key bigint) returns bigint
+-- No job of the key waits up to here. Who reads from here on passes no dead rows of jobs that were taken before. p_place is
+-- that of the turn: key_state is not written while a turn goes from one job of the key to the next.
+create or replace function waits_after(p_key bigint, p_place bigint) returns bigint
 language sql stable as $$
-  select coalesce((select coalesce(late - 1, low) from key_state where key = p_key order by version desc limit 1), 0)
+  select coalesce((select coalesce(late - 1, greatest(low, p_place)) from key_state
+                   where key = p_key order by version desc limit 1), 0)
+$$;
+
+-- The place up to which the key was worked, if its turn has come back and no dispatcher has read that.
+create or replace function returned_place(p_queue text, p_key bigint) returns bigint
+language sql stable as $$
+  select max(abs(returned[n + 1]))
+  from (
+    select lane, coalesce((select cursor_seqs[lane] from cursors order by id desc limit 1), 0) as low
+    from lane where queue = p_queue and kind = 'returns' offset 0
+  ) as line
+  cross join lateral (
+    select returned from ready where ready.lane = line.lane and seq >= line.low order by seq limit 100
+  ) as unread
+  cross join lateral generate_series(1, cardinality(returned), 2) as n
+  where p_key = any(returned) and returned[n] = p_key
 $$;
 
 create or replace function held_by_pause(p_lane lane) returns jsonb

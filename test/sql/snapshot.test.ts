@@ -193,35 +193,6 @@ describe("the oldest due job with a key", () => {
     await queue.settle(await queue.claim(), complete);
     expect((await look()).groups.map(({ queue: name, type }) => [name, type])).toEqual([["default", "echo"]]);
   });
-
-  test("is found without reading dead rows while the database is pinned", async () => {
-    await queue.enqueue(...times(4_000, () => keyed));
-    const pin = await db.pool.connect();
-    await pin.query("begin isolation level repeatable read");
-    await pin.query("select from sluice.job limit 1");
-    const run =
-      "select claimed->>'key' as key from sluice.claim('default', '{echo}', 1000, 60, p_run => 1000) as claimed";
-    for (let claimed = 0; claimed < 3; claimed++) {
-      const { key } = only(await queue.query<{ key: string }>(run));
-      const { ids } = only(
-        await queue.query<{ ids: string[] }>(
-          "select array_agg(id) as ids from sluice.lease, unnest(ids) as id",
-        ),
-      );
-      await queue.query("select sluice.settle($1, array_fill($2::uuid, array[cardinality($1::uuid[])]))", [
-        ids,
-        key,
-      ]);
-    }
-    const client = await db.pool.connect();
-    await client.query("select * from sluice.snapshot()");
-    const { buffers } = await measure(client, "select * from sluice.snapshot()");
-    client.release();
-    await pin.query("rollback");
-    pin.release();
-    expect(await oldestDue()).not.toBeNull();
-    expect(buffers).toBeLessThan(600);
-  });
 });
 
 test("the recent minutes count what happened in the last hour, folded or not", async () => {

@@ -165,9 +165,15 @@ describe("key", () => {
     expect(await reasonOf(second)).toMatchObject({ kind: "key" });
   });
 
-  test("with 20,000 jobs behind it the turn is found by a few looks into indexes, and no table is read", async () => {
+  test("with 20,000 jobs behind it and 20,000 other turns, the turn is found by a few looks into indexes", async () => {
     const ids = (await queue.enqueue(...times(20_000, () => keyed))).map(({ id }) => id);
     await queue.settle([await queue.claimOne()], { kind: "release" });
+    // 20,000 other keys have turns that nobody has claimed. So the statistics say that a key has few jobs.
+    await queue.enqueue(...times(20_000, (n) => ({ partitionKey: `customer ${100 + n}`, type: "other" })));
+    await queue.query(`
+      update sluice.ready set lane = lane.lane, place = seq, seq = nextval('sluice.ready_seq')
+      from sluice.lane where lane.lane = -ready.lane and type = 'other'`);
+    await queue.query("analyze sluice.ready");
     const client = await db.pool.connect();
     const { take } = await watchStatements(client);
     await client.query("select sluice.waiting_for($1)", [ids[9_999]]); // so that the catalogue is cached
@@ -179,7 +185,7 @@ describe("key", () => {
     expect(scans.map(({ index }) => index)).toEqual(
       expect.arrayContaining(["closed_by_key", "scheduled_by_key", "lease_by_deadline", "ready_by_bucket"]),
     );
-    expect(buffers).toBeLessThan(60);
+    expect(buffers).toBeLessThan(200);
   });
 });
 
