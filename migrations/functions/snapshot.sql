@@ -99,7 +99,7 @@ as $$
   turn as (
     select key, place from leased where number <= 10
     union all
-    select returned[n], abs(returned[n + 1])
+    select returned[n], abs(returned[cardinality(returned) / 2 + n]) -- keys, and then their places
     from lane as line
     cross join lateral (
       select returned from ready
@@ -107,7 +107,7 @@ as $$
         and seq >= coalesce((select cursor_seqs[line.lane] from cursors order by cursors.id desc limit 1), 0)
       order by seq limit 1
     ) as longest
-    cross join lateral generate_series(1, least(cardinality(returned), 20), 2) as n
+    cross join lateral generate_series(1, least(cardinality(returned) / 2, 10)) as n
     where line.kind = 'returns'
   )
   select next.id, next.lane, next.age

@@ -104,7 +104,7 @@ $$;
 -- The place up to which the key was worked, if its turn has come back and no dispatcher has read that.
 create or replace function returned_place(p_queue text, p_key bigint) returns bigint
 language sql stable as $$
-  select max(abs(returned[n + 1]))
+  select max(abs(returned[cardinality(returned) / 2 + n])) -- keys, and then their places
   from (
     select lane, coalesce((select cursor_seqs[lane] from cursors order by id desc limit 1), 0) as low
     from lane where queue = p_queue and kind = 'returns' offset 0
@@ -112,7 +112,7 @@ language sql stable as $$
   cross join lateral (
     select returned from ready where ready.lane = line.lane and seq >= line.low order by seq limit 100
   ) as unread
-  cross join lateral generate_series(1, cardinality(returned), 2) as n
+  cross join lateral generate_series(1, cardinality(returned) / 2) as n
   where p_key = any(returned) and returned[n] = p_key
 $$;
 
@@ -137,12 +137,12 @@ language sql stable as $$
              and (step <= 64 or exists (select from lease where key = step_lease))))
 $$;
 
--- With a rate, one job of the key waits in `scheduled` for its start, and when the next one may start is known after that.
+-- A cap or a rate of its fair key.
 create or replace function held_by_share(p_queue text, p_key bigint, p_id uuid) returns jsonb
 language sql stable as $$
   select jsonb_build_object('kind', 'limit', 'fair_key', (select fair_key from job where id = p_id))
          || case when turns >= concurrency then jsonb_build_object('limited', 'share_concurrency', 'max', concurrency)
-                 else jsonb_build_object('limited', 'share_rate', 'at', nullif(next_at, 'infinity')) end
+                 else jsonb_build_object('limited', 'share_rate', 'at', next_at) end
   from (select turns, next_at from key_state where key = p_key order by version desc limit 1) as newest
   join key_policy on queue = p_queue
   where turns >= concurrency or (seconds_apart is not null and next_at > now())

@@ -82,6 +82,9 @@ export interface ClaimedJob extends LeaseRef {
   priority: number;
   createdAt: Date;
   partitionKey: string | null;
+  fairKey: string | null;
+  /** Jobs of one claim with the same key are a run: work on them one after the other. Null: no such order. */
+  runKey: string | null;
   traceparent: string | null;
   tags: string[];
   errors: JobError[];

@@ -88,8 +88,7 @@ describe("the list", () => {
   test("does not show keys of other queues, dead jobs without a key, or jobs of a fair key", async () => {
     await queue.buryOne();
     await block("a", { queue: "other" });
-    await queue.query("select sluice.enqueue('echo', '{}', fair_key => 'tenant')");
-    await queue.settle([await queue.claimOne()], { kind: "bury", message: "no" });
+    await queue.buryOne({ fairKey: "tenant" });
     expect(await list()).toEqual([]);
     expect(keysOf(await list("other"))).toEqual(["a"]);
   });
@@ -100,7 +99,7 @@ describe("the list", () => {
     expect(keysOf(await list())).toEqual(["b", "c"]);
     await db.run(discard("ann", { id: b }));
     expect(keysOf(await list())).toEqual(["c"]);
-    await queue.query(`select sluice.claim('default', '{none}', 1, 60, p_policy => '{"on_dead": "pass"}')`);
+    await queue.claim({ types: ["none"], policy: { onDead: "pass" } });
     expect(await list()).toEqual([]);
   });
 

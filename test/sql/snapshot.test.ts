@@ -134,12 +134,6 @@ describe("the oldest due job with a key", () => {
     await makeOlder(queue, await queue.enqueueOne(fields), days);
   const oldestDays = async () => Math.round(((await oldestDue()) ?? 0) / 86_400);
   const keyed = { partitionKey: "customer 7" };
-  const enqueueFair = async (days: number) => {
-    const [row] = await queue.query<{ id: string }>(
-      "select sluice.enqueue('echo', '{}', fair_key => 't') as id",
-    );
-    return await makeOlder(queue, row?.id ?? "", days);
-  };
 
   test("shows while nobody drains its queue", async () => {
     await enqueueOld(keyed, 2);
@@ -168,10 +162,12 @@ describe("the oldest due job with a key", () => {
   });
 
   test("shows for a fair key, capped or not", async () => {
-    for (const days of [5, 4, 3]) await enqueueFair(days);
-    await queue.query("select sluice.claim('default', '{echo}', 1, 60)");
+    for (const days of [5, 4, 3]) await enqueueOld({ fairKey: "tenant 1" }, days);
+    await queue.claimOne();
     expect(await oldestDays()).toBe(4);
-    await queue.query(`select sluice.claim('default', '{echo}', 1, 60, p_policy => '{"concurrency": 1}')`);
+    await queue.claim({ limit: 1, policy: { concurrency: 1 } });
+    expect(await oldestDays()).toBe(4);
+    await queue.claim({ limit: 1, policy: { concurrency: 2 } });
     expect(await oldestDays()).toBe(3);
   });
 

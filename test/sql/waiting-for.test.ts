@@ -6,7 +6,7 @@ import type { LimitedType } from "../../src/core/type-limits.ts";
 import { measure, scansOf, watchStatements } from "../support/explain.ts";
 import { oneOfEach } from "../support/one-of-each.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
-import { complete, only, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
+import { complete, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
 
 const db = useTestDatabase();
 const queue = verbsOf(db);
@@ -92,7 +92,7 @@ describe("key", () => {
 
   test("a job waits for a whole run, which is named in order", async () => {
     const [first = "", second = "", third = ""] = await enqueueThree();
-    await queue.query("select sluice.claim('default', '{echo}', 2, 300, p_run => 2)");
+    expect(await queue.claim({ limit: 2, run: 2 })).toHaveLength(2);
     expect(await reasonOf(second)).toBeNull();
     expect(await reasonOf(third)).toEqual({ kind: "key", holder: "leased", jobIds: [first, second] });
   });
@@ -262,46 +262,39 @@ describe("breaker", () => {
 });
 
 describe("limit of a share", () => {
-  const enqueueFair = async (fairKey: string) =>
-    only(
-      await queue.query<{ id: string }>("select sluice.enqueue('echo', '{}', fair_key => $1) as id", [
-        fairKey,
-      ]),
-    ).id;
-  const claimWith = (policy: object) =>
-    queue.query("select sluice.claim('default', '{echo}', 1, 300, p_policy => $1)", [JSON.stringify(policy)]);
+  const fair = { fairKey: "tenant 1" };
+  const enqueueThree = async () => (await queue.enqueue(fair, fair, fair)).map(({ id }) => id);
 
   test("a job waits while as many of its fair key run as may", async () => {
-    const [, second = ""] = [await enqueueFair("tenant 1"), await enqueueFair("tenant 1")];
-    const other = await enqueueFair("tenant 2");
-    await claimWith({ concurrency: 1 });
+    const [, second = ""] = await enqueueThree();
+    const other = await queue.enqueueOne({ fairKey: "tenant 2" });
+    await queue.claim({ limit: 1, policy: { concurrency: 1 } });
     expect(await reasonOf(second)).toEqual({
       ...{ kind: "limit", limited: "share_concurrency", max: 1, fairKey: "tenant 1" },
     });
     expect(await reasonOf(other)).toMatchObject({ kind: "turn" });
-    await claimWith({ concurrency: 2 });
-    expect(await reasonOf(second)).toBeNull(); // it runs now
   });
 
   test("without a cap a job only waits for its turn", async () => {
-    const [, second = ""] = [await enqueueFair("tenant 1"), await enqueueFair("tenant 1")];
-    await claimWith({});
+    const [, second = ""] = await enqueueThree();
+    await queue.claim({ limit: 1, policy: {} });
     expect(await reasonOf(second)).toMatchObject({ kind: "turn" });
   });
 
-  test("a job waits until the rate of its fair key lets it start, and the ones behind it wait for that", async () => {
-    const ids = [await enqueueFair("tenant 1"), await enqueueFair("tenant 1"), await enqueueFair("tenant 1")];
-    await claimWith({ seconds_apart: 60 });
-    await claimWith({ seconds_apart: 60 });
-    const reasons = await Promise.all(ids.map((id) => reasonOf(id)));
-    const [next, behind] = reasons.filter((reason) => reason !== null);
-    const paced = { kind: "limit", limited: "share_rate", fairKey: "tenant 1" };
-    expect(next).toEqual({ ...paced, at: expect.any(String) });
-    expect(behind).toEqual({ ...paced, at: null });
+  test("a job waits until the rate of its fair key lets it start, and so do those behind it", async () => {
+    const ids = await enqueueThree();
+    for (let claims = 0; claims < 2; claims++) await queue.claim({ limit: 1, policy: { secondsApart: 60 } });
+    const [first, ...others] = await Promise.all(ids.map((id) => reasonOf(id)));
+    expect(first).toBeNull();
+    for (const reason of others) {
+      expect(reason).toMatchObject({ kind: "limit", limited: "share_rate", fairKey: "tenant 1" });
+      const at = reason?.kind === "limit" && reason.limited === "share_rate" ? reason.at : 0;
+      expect(secondsFromNow(new Date(at))).toBeCloseTo(60, -1);
+    }
   });
 
   test("a retry of a fair key waits for its time", async () => {
-    const id = await enqueueFair("tenant 1");
+    const id = await queue.enqueueOne(fair);
     await queue.settle([await queue.claimOne()], { kind: "retry", message: "no", retryInSeconds: 60 });
     expect(await reasonOf(id)).toMatchObject({ kind: "time", attempt: 1 });
   });

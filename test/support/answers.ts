@@ -70,7 +70,7 @@ const waitingFor = z.union([
   z.strictObject({ ...limit, limited: z.literal("concurrency"), max: count }),
   z.strictObject({ ...limit, limited: z.literal("rate"), max: count, seconds }),
   z.strictObject({ ...limit, limited: z.literal("share_concurrency"), max: count, fairKey: text }),
-  z.strictObject({ ...limit, limited: z.literal("share_rate"), at: at.nullable(), fairKey: text }),
+  z.strictObject({ ...limit, limited: z.literal("share_rate"), at, fairKey: text }),
   z.strictObject({ kind: z.literal("turn"), isIsolated: flag }),
 ]);
 const changedJob = z.strictObject({ applied: flag, job, leaseExpiresAt: time.nullable() }).nullable();

@@ -75,10 +75,6 @@ describe("each reason has its sentence", () => {
       'The fair key "tenant 1" has a rate. Its next job starts at 2026-03-04 12:00:05 UTC or later.',
       { kind: "limit", limited: "share_rate", at, fairKey: "tenant 1" },
     ],
-    [
-      'The fair key "tenant 1" has a rate, and an earlier job of it has not started yet.',
-      { kind: "limit", limited: "share_rate", at: null, fairKey: "tenant 1" },
-    ],
     ["Nothing holds it. A drain takes it when its turn comes.", { kind: "turn", isIsolated: false }],
     [
       "Its lease ran out before, so it runs apart from other jobs. A drain takes it when its turn comes.",

@@ -16,7 +16,7 @@ export type WaitingReason =
   | { kind: "limit"; limited: "concurrency"; max: number }
   | { kind: "limit"; limited: "rate"; max: number; seconds: number }
   | { kind: "limit"; limited: "share_concurrency"; max: number; fairKey: string }
-  | { kind: "limit"; limited: "share_rate"; at: string | null; fairKey: string }
+  | { kind: "limit"; limited: "share_rate"; at: string; fairKey: string }
   | { kind: "turn"; isIsolated: boolean };
 
 /** Where the job is that has the turn of the key. `waiting`: nobody has it at the moment, and this job gets it first. */
@@ -95,9 +95,7 @@ function describeLimit(job: WaitingJob, reason: ReasonOf<"limit">): string {
     case "share_concurrency":
       return `The fair key "${reason.fairKey}" runs at most ${jobs(reason.max)} at one time, and as many are running.`;
     case "share_rate":
-      return reason.at
-        ? `The fair key "${reason.fairKey}" has a rate. Its next job starts at ${clock(reason.at)} or later.`
-        : `The fair key "${reason.fairKey}" has a rate, and an earlier job of it has not started yet.`;
+      return `The fair key "${reason.fairKey}" has a rate. Its next job starts at ${clock(reason.at)} or later.`;
     default:
       return reason satisfies never;
   }

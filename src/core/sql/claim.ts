@@ -21,6 +21,20 @@ export interface Claim {
   maxBytes?: number;
   /** False if isolated jobs must not be claimed: a drain that runs other jobs does not take them. Default true. */
   takeIsolated?: boolean;
+  /** The most consecutive jobs of one partition key. Default 1. */
+  run?: number;
+  /** Only these buckets' jobs with a partition key; null: all. */
+  buckets?: readonly number[] | null;
+  /** What the deployment says about the queue's keys. */
+  policy?: KeyPolicy;
+}
+
+export interface KeyPolicy {
+  onDead?: "block" | "pass";
+  /** Of one fair key. Null: no cap. */
+  concurrency?: number | null;
+  /** Between two starts of one fair key. Null: no rate. */
+  secondsApart?: number | null;
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -35,7 +49,7 @@ export interface Claimed {
 
 /** The outcomes of earlier jobs can be sent with a claim: they are settled before it, in the same round trip. */
 export function claim(
-  { queue, limit, leaseSeconds, worker, maxBytes, takeIsolated = true, ...rest }: Claim,
+  { queue, limit, leaseSeconds, worker, maxBytes, takeIsolated = true, run = 1, ...rest }: Claim,
   settlements: readonly Settlement[] = [],
 ): Statement<Claimed> {
   const types = rest.types.map((type) => (typeof type === "string" ? { type } : type));
@@ -57,7 +71,10 @@ export function claim(
         ${sql.param(packed?.ids ?? null)}::uuid[],
         ${sql.param(packed?.keys ?? null)}::uuid[],
         ${packed?.outcomes ?? null}::jsonb,
-        ${takeIsolated}::boolean
+        ${takeIsolated}::boolean,
+        ${run}::int,
+        ${rest.buckets ? sql.param(rest.buckets) : null}::int[],
+        ${packPolicy(rest.policy)}::jsonb
       ) as claimed`,
     decode: one(({ claimed }) => {
       const answer = claimed as Answer;
@@ -88,6 +105,8 @@ interface Lease {
   /** Null if no job was abandoned before. */
   abandonments: number[] | null;
   seqs: number[];
+  /** Keys of which the jobs hold turns: the same key means one run. Null if no job holds one. */
+  keys: (string | null)[] | null;
   jobs: [
     id: string,
     payload: Payload,
@@ -96,36 +115,47 @@ interface Lease {
     traceparent: string | null,
     tags: string[] | null,
     errors: JobError[] | null,
+    fairKey: string | null,
   ][];
 }
 
 function toClaimedJobs({ key, is_probe: isProbe, is_trial: isTrial, leases }: Answer): ClaimedJob[] {
   const jobsWithSeq = (leases ?? []).flatMap((lease) => {
     const leaseExpiresAt = new Date(lease.expires_ms);
-    return lease.jobs.map(([id, payload, maxAttempts, partitionKey, traceparent, tags, errors], index) => ({
-      seq: lease.seqs[index] ?? 0,
-      job: {
-        id,
-        leaseKey: key,
-        type: lease.type,
-        payload,
-        attempt: lease.attempts?.[index] ?? 1,
-        maxAttempts,
-        abandonments: lease.abandonments?.[index] ?? 0,
-        leaseExpiresAt,
-        priority: lease.priority,
-        createdAt: timeOfId(id),
-        partitionKey,
-        traceparent,
-        tags: tags ?? [],
-        errors: errors ?? [],
-        isProbe,
-        isTrial,
-      },
-    }));
+    return lease.jobs.map(
+      ([id, payload, maxAttempts, partitionKey, traceparent, tags, errors, fairKey], index) => ({
+        seq: lease.seqs[index] ?? 0,
+        job: {
+          id,
+          leaseKey: key,
+          type: lease.type,
+          payload,
+          attempt: lease.attempts?.[index] ?? 1,
+          maxAttempts,
+          abandonments: lease.abandonments?.[index] ?? 0,
+          leaseExpiresAt,
+          priority: lease.priority,
+          createdAt: timeOfId(id),
+          partitionKey,
+          fairKey,
+          runKey: partitionKey === null ? null : (lease.keys?.[index] ?? null),
+          traceparent,
+          tags: tags ?? [],
+          errors: errors ?? [],
+          isProbe,
+          isTrial,
+        },
+      }),
+    );
   });
   jobsWithSeq.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
   return jobsWithSeq.map(({ job }) => job);
+}
+
+function packPolicy(policy: KeyPolicy | undefined): string | null {
+  if (!policy) return null;
+  const { onDead = "block", concurrency = null, secondsApart = null } = policy;
+  return JSON.stringify({ on_dead: onDead, concurrency, seconds_apart: secondsApart });
 }
 
 function packLeases(types: readonly ClaimableType[], claimSeconds: number): string | null {
