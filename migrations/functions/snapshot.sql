@@ -84,7 +84,7 @@ $$;
 
 -- The jobs that are next in keys whose turn is out: under a lease, the ten oldest places of each lane; or on its way back to
 -- a dispatcher, ten keys of the row that has waited the longest. Jobs of a key are taken in the order of their places, so
--- each look finds a live row at once.
+-- each look passes the dead rows of one run at most.
 create or replace function waiting_behind_turns() returns table (id uuid, lane int, age bigint)
 language sql stable
 set search_path from current
@@ -99,7 +99,7 @@ as $$
   turn as (
     select key, place from leased where number <= 10
     union all
-    select returned[n], abs(returned[cardinality(returned) / 2 + n]) -- keys, and then their places
+    select came_back.key, came_back.place
     from lane as line
     cross join lateral (
       select returned from ready
@@ -107,7 +107,13 @@ as $$
         and seq >= coalesce((select cursor_seqs[line.lane] from cursors order by cursors.id desc limit 1), 0)
       order by seq limit 1
     ) as longest
-    cross join lateral generate_series(1, least(cardinality(returned) / 2, 10)) as n
+    cross join lateral (
+      select returned[n] as key, max(abs(returned[cardinality(returned) / 2 + n])) as place -- keys, and then their places
+      from generate_series(1, cardinality(returned) / 2) as n
+      group by 1
+      order by 2
+      limit 10
+    ) as came_back
     where line.kind = 'returns'
   )
   select next.id, next.lane, next.age

@@ -78,7 +78,7 @@ language sql stable as $$
     (select jsonb_build_object('holder', 'waiting', 'job_ids', jsonb_build_array(id))
      from ready
      where key = p_key and lane < 0 and seq < coalesce(p_seq, 9223372036854775807)
-       and seq > waits_after(p_key, returned_place(p_queue, p_key))
+       and seq > (select waits_after(p_key, returned_place(p_queue, p_key)))
      order by seq limit 1))
 $$;
 
