@@ -144,7 +144,7 @@ begin
     return;
   end if;
   with returned as materialized (
-    select entry.key, count(*) filter (where entry.place >= 0) as turns, max(abs(entry.place)) as place, min(number) as number,
+    select entry.key, count(*) filter (where entry.place >= 0) as turns, max(greatest(entry.place, 0)) as place, min(number) as number,
            array_agg(entry.place) as places
     from unnest(p_keys, p_places) with ordinality as entry(key, place, number)
     group by entry.key
@@ -386,7 +386,7 @@ begin
   candidate as materialized (
     select key, sum(returned)::int as returned, coalesce(max(place), 0) as place, min(first_seq) as first_seq, min(n) as n
     from (
-      select key, (place >= 0)::int as returned, abs(place) as place, null::bigint as first_seq, n
+      select key, (place >= 0)::int as returned, greatest(place, 0) as place, null::bigint as first_seq, n
       from unnest(p_returned, p_places) with ordinality as entry(key, place, n)
       union all
       select key, 0, null, seq, null from unnest(p_keys, p_first_seqs) as read(key, seq)

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { deadReasons, jobStatuses } from "../core/job.ts";
 import { type JobOptions, jobLimits } from "../core/job-options.ts";
+import { waitingKinds } from "../core/policy/waiting-for.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
 
 export const name = z.string().regex(jobLimits.namePattern, jobLimits.nameRule);
@@ -67,6 +68,15 @@ export const jobError = z.object({
   causes: z.array(z.object({ message: z.string(), stack: z.string().nullable() })).optional(),
 });
 
+/** Why a pending job does not run. If several reasons hold: time, key, pause, breaker, limit, turn, the first of these. */
+export const waitingFor = z.object({
+  kind: z.enum(waitingKinds),
+  /** A sentence for people. */
+  detail: z.string(),
+  /** For `key`: the jobs of its partition key that come first. */
+  job_ids: z.array(z.uuid()),
+});
+
 export const jobResponse = z.object({
   job_id: z.uuid(),
   type: z.string(),
@@ -91,6 +101,8 @@ export const jobResponse = z.object({
   tags: z.array(z.string()),
   idempotency_key: z.string().nullable(),
   output: json,
+  /** Only in the answer to GET /v1/jobs/:id. Null if the job is not pending. */
+  waiting_for: waitingFor.nullable().optional(),
 });
 export type JobResponse = z.output<typeof jobResponse>;
 

@@ -3,11 +3,10 @@ import { sql } from "drizzle-orm";
 import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
 import { defaultQueuePolicy, type KeyPolicy } from "../key-policy.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
+import { type LimitedType, packLimits } from "../type-limits.ts";
 import { one, type Statement } from "./statement.ts";
 
-export interface ClaimableType {
-  type: string;
-  limits?: { concurrency?: number; rate?: { limit: number; perSeconds: number } };
+export interface ClaimableType extends LimitedType {
   /** Only if it differs from that of the claim. */
   leaseSeconds?: number;
 }
@@ -162,21 +161,6 @@ function toClaimedJob(
     isProbe,
     isTrial,
   };
-}
-
-/** Only the types with limits. Null if there are none: then the claim does not read limits at all. */
-function packLimits(types: readonly ClaimableType[]): string | null {
-  const limited = types.flatMap(({ type, limits }) =>
-    limits?.concurrency || limits?.rate
-      ? [
-          [
-            type,
-            { concurrency: limits.concurrency, rate: limits.rate?.limit, seconds: limits.rate?.perSeconds },
-          ] as const,
-        ]
-      : [],
-  );
-  return limited.length > 0 ? JSON.stringify(Object.fromEntries(limited)) : null;
 }
 
 function packLeases(types: readonly ClaimableType[], claimSeconds: number): string | null {
