@@ -22,6 +22,10 @@ export interface Claim {
   maxBytes?: number;
   /** False if isolated jobs must not be claimed: a drain that runs other jobs does not take them. Default true. */
   takeIsolated?: boolean;
+  /** Of jobs with a partition key, only those of these buckets. If left out, all. */
+  buckets?: readonly number[] | null;
+  /** Counts the worker as alive, if the queue has partition keys. Default false. */
+  registers?: boolean;
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -32,6 +36,8 @@ export interface Claimed {
   hasMore: boolean;
   /** The results of the settlements that were sent with the claim. */
   settled: Settled[];
+  /** The live workers of the queue, if it has partition keys and the claim registers. */
+  workers: string[] | null;
 }
 
 /** The outcomes of earlier jobs can be sent with a claim: they are settled before it, in the same round trip. */
@@ -66,6 +72,7 @@ export function claim(
         jobs: toClaimedJobs(answer),
         hasMore: answer.has_more,
         settled: packed?.read(answer.settled ?? []) ?? [],
+        workers: answer.workers ?? null,
       };
     }),
   };
@@ -79,6 +86,7 @@ interface Answer {
   is_trial: boolean;
   has_more: boolean;
   leases: Lease[] | null;
+  workers?: string[] | null;
 }
 interface Lease {
   type: string;
