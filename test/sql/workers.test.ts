@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { liveWorkers, prune, recordRound, registerPuller, removeWorker } from "../../src/core/sql/index.ts";
 import { holdSnapshot } from "../support/churn.ts";
 import { measure, measureOften } from "../support/explain.ts";
-import { sqlState } from "../support/sessions.ts";
+import { inSession, sqlState, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { only, secondsBetween, secondsFromNow, times, verbsOf } from "../support/verbs.ts";
 
@@ -78,6 +78,28 @@ describe("a heartbeat", () => {
     await register("w1", "mail");
     expect(await find("w1")).toMatchObject({ startedAt, queues: ["mail"] });
     expect(await live("orders")).toEqual([]);
+  });
+
+  test("waits for another one of the same worker that has not committed, and so does a leave", async () => {
+    await inSession(db.pool, async (client) => {
+      const beat = "select sluice.register_worker('w1', '{orders}', 'puller')";
+      await client.query("begin");
+      await client.query(beat);
+      const second = query(beat);
+      await untilWaiting(db.pool, 1);
+      await client.query("commit");
+      await second;
+      expect(await count("worker")).toBe(1);
+
+      await client.query("begin");
+      await client.query(beat);
+      const leave = db.run(removeWorker("w1"));
+      await untilWaiting(db.pool, 1);
+      await register("w2", "orders");
+      await client.query("commit");
+      expect(await leave).toBe(true);
+      expect(await live()).toEqual(["w2"]);
+    });
   });
 
   test("of 20 connections at once makes one row of a worker", async () => {

@@ -15,6 +15,7 @@ import {
 import { type Claimed, claim } from "../../core/sql/claim.ts";
 import { extend } from "../../core/sql/index.ts";
 import type { JobType, Ports } from "../ports.ts";
+import { createRingMember, learnWorkers, leaveRing, type RingMember, ringFields } from "./ring-member.ts";
 import { createRunningJobs, type RunningJobs } from "./running-jobs.ts";
 import type { SettledCounts } from "./settle-report.ts";
 import {
@@ -58,6 +59,7 @@ interface Drain extends DrainOptions {
   readonly running: RunningJobs;
   readonly unsettled: UnsettledJobs;
   readonly claims: { count: number; ms: number; jobs: number };
+  readonly member: RingMember;
   /** Why the drain claims no more. Null if it may still claim. */
   end: DrainEnd | null;
   lastBatch: Pace | null;
@@ -73,6 +75,7 @@ export async function drainQueue(ports: Ports, options: DrainOptions): Promise<D
     await claimBatch(drain);
     if (!(await settleAll(unsettled))) drain.end = "error";
     if (drain.end || running.jobs().some(isIsolated)) drain.onClaimed?.();
+    if (drain.end && hasOneToSpare(drain)) await leaveRing(drain.ports, drain.member, drain);
     if (running.size() + running.endedCount() + unsettled.jobs.length > 0) {
       await waitForOutcomes(drain);
       await extendLeases(drain);
@@ -96,6 +99,7 @@ function createDrain(uncounted: Ports, options: DrainOptions): Drain {
     running: createRunningJobs(ports, { endMs }),
     unsettled: createUnsettledJobs(ports, { queue, endMs }),
     claims: { count: 0, ms: 0, jobs: 0 },
+    member: createRingMember(options.worker),
     end: null,
     lastBatch: null,
     extendAtMs: Number.POSITIVE_INFINITY,
@@ -131,15 +135,16 @@ async function claimBatch(drain: Drain): Promise<void> {
 }
 
 async function sendClaim(drain: Drain, types: readonly JobType[], limit: number): Promise<void> {
-  const { ports, queue, budget, worker, unsettled } = drain;
+  const { ports, queue, budget, member, unsettled } = drain;
   const sentMs = ports.clock.nowMs();
   const leaseSeconds = Math.min(...types.map((type) => type.leaseSeconds));
   const takeIsolated = drain.running.size() === 0;
   const request = { queue, types, limit, leaseSeconds, maxBytes: budget.payloadBytes, takeIsolated };
   const settled = jobsToSettleWithClaim(unsettled);
   try {
-    const batch = await ports.db.run(claim({ ...request, ...(worker ? { worker } : {}) }, settled));
+    const batch = await ports.db.run(claim({ ...request, ...ringFields(member) }, settled));
     markSettled(unsettled, settled, batch.settled);
+    learnWorkers(member, batch);
     startBatch(drain, batch, { sentMs, leaseSeconds });
   } catch (error) {
     ports.log.error("claim failed", { queue, ...describeError(error) });
@@ -211,6 +216,11 @@ async function extendLeases(drain: Drain): Promise<void> {
     ports.log.warn("extend failed", { queue, ...describeError(error) });
     drain.extendAtMs = ports.clock.nowMs() + extendAgainMs;
   }
+}
+
+/** One subrequest is kept for settling. A drain that cannot leave the ring is gone 30 s after its last claim. */
+function hasOneToSpare({ spent, budget }: Drain): boolean {
+  return spent.subrequests + 1 < budget.subrequests;
 }
 
 function toReport({ queue, claims, unsettled }: Drain, end: DrainEnd): DrainReport {
