@@ -118,6 +118,19 @@ begin
   return query select * from live_workers() as live where live.queues && p_queues;
 end $$;
 
+-- The heartbeat of a drain, in its claim. Answers with the live workers of the queue; null: the drain is not on the ring. It
+-- joins when it has taken jobs with a partition key and will claim again. A drain that has a share of the buckets stays.
+create or replace function join_ring(p_batch claim_batch, p_worker text) returns text[]
+language plpgsql as $$
+begin
+  if p_worker is null or p_batch.buckets is null
+     and not (p_batch.has_more and exists (select from unnest(p_batch.taken) where kind = 'ordered')) then
+    return null;
+  end if;
+  perform register_worker(p_worker, array[p_batch.queue], 'drain');
+  return array(select worker_id from live_workers(p_batch.queue));
+end $$;
+
 -- The worker leaves at once. Answers false if it was gone already. A heartbeat that has begun comes first, by the lock.
 create or replace function remove_worker(p_worker text) returns boolean
 language plpgsql

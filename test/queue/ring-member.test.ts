@@ -1,6 +1,5 @@
 // A drain's place on the ring: when it joins, which buckets it takes from, and that it leaves.
 import { beforeEach, expect, test } from "vitest";
-import type { ClaimedJob } from "../../src/core/job.ts";
 import { bucketsOf } from "../../src/core/policy/hash-ring.ts";
 import { liveWorkers } from "../../src/core/sql/index.ts";
 import { createRingMember, learnWorkers, leaveRing, ringFields } from "../../src/queue/drain/ring-member.ts";
@@ -19,26 +18,9 @@ beforeEach(async () => {
   ports.events.length = 0;
 });
 
-const answer = (partitionKeys: (string | null)[], workers: string[] | null = null) => ({
-  jobs: partitionKeys.map((partitionKey) => ({ partitionKey }) as ClaimedJob),
-  hasMore: true,
-  settled: [],
-  workers,
-});
-
-test("a drain joins with the claim after its first jobs with a partition key", () => {
-  const member = createRingMember("d1");
-  expect(ringFields(member)).toEqual({ worker: "d1", registers: false, buckets: null });
-  learnWorkers(member, answer([null, null]));
-  expect(ringFields(member).registers).toBe(false);
-  learnWorkers(member, answer([null, "customer-1"]));
-  expect(ringFields(member).registers).toBe(true);
-  learnWorkers(member, answer([]));
-  expect(ringFields(member).registers).toBe(true);
-});
-
 test("a drain takes from its own buckets, and from all while it is alone or not registered", () => {
   const member = createRingMember("d1");
+  expect(ringFields(member)).toEqual({ worker: "d1", registers: true, buckets: null });
   for (const [workers, buckets] of [
     [["d1"], null],
     [["d1", "d2"], bucketsOf("d1", ["d1", "d2"])],
@@ -46,27 +28,27 @@ test("a drain takes from its own buckets, and from all while it is alone or not 
     [["d2", "w1"], null],
     [["d1"], null],
   ] as const) {
-    learnWorkers(member, answer(["customer-1"], [...workers]));
+    learnWorkers(member, [...workers]);
     expect(ringFields(member).buckets).toEqual(buckets);
   }
 });
 
 test("a drain without an id joins no ring", async () => {
   const member = createRingMember(undefined);
-  learnWorkers(member, answer(["customer-1"], ["d1", "d2"]));
-  expect(ringFields(member)).toEqual({ registers: false, buckets: null });
+  learnWorkers(member, ["d1", "d2"]);
+  expect(ringFields(member)).toEqual({});
   await leaveRing(ports, member, { queue: "orders" });
   expect(counting.takeCounts()).toEqual({});
 });
 
 test("a drain leaves once with one statement, and with none if it was not registered", async () => {
   const member = createRingMember("d1");
-  learnWorkers(member, answer(["customer-1"]));
+  learnWorkers(member, null);
   await leaveRing(ports, member, { queue: "orders" });
   expect(counting.takeCounts()).toEqual({});
 
   await query("select sluice.register_worker('d1', '{orders}', 'drain')");
-  learnWorkers(member, answer([], ["d1"]));
+  learnWorkers(member, ["d1"]);
   for (let n = 0; n < 2; n++) await leaveRing(ports, member, { queue: "orders" });
   expect(counting.takeCounts()).toEqual({ "remove worker": 1 });
   expect(await db.run(liveWorkers())).toEqual([]);
@@ -74,7 +56,7 @@ test("a drain leaves once with one statement, and with none if it was not regist
 
 test("a drain that cannot leave says so, and goes on", async () => {
   const member = createRingMember("d1");
-  learnWorkers(member, answer([], ["d1"]));
+  learnWorkers(member, ["d1"]);
   counting.failNext("remove worker", 1);
   await leaveRing(ports, member, { queue: "orders" });
   expect(ports.events).toMatchObject([{ level: "warn", event: "worker not removed" }]);

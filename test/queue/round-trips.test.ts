@@ -130,7 +130,9 @@ describe("over HTTP, on one job", () => {
       status: 200,
     });
     for (const queue of ["mail", "print"])
-      expect(await send("/v1/claims", { worker_id: "w1", queue, types: ["print"] })).toMatchObject({ trips: 1 });
+      expect(await send("/v1/claims", { worker_id: "w1", queue, types: ["print"] })).toMatchObject({
+        trips: 1,
+      });
   });
 
   test("a cancel is one round trip", async () => {

@@ -35,7 +35,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
-    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb",
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
@@ -51,13 +51,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
-    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb",
   listJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
-    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb",
   listKeys:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +

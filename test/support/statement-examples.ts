@@ -20,7 +20,7 @@ export const fullJob: NewJob = {
   traceparent: "t",
   tags: ["x"],
 };
-const { idempotencyKey: _key, partitionKey: _partition, ...manyOptions } = fullJob;
+const { idempotencyKey: _key, ...manyOptions } = fullJob;
 
 const answer = { target: "ops", urlHash: "h", status: 200, error: null, retryInSeconds: 1.5 };
 
@@ -72,6 +72,10 @@ export const examples = {
       limit: 1,
       leaseSeconds: 60,
       maxBytes: 1,
+      run: 10,
+      buckets: [0, 359],
+      policy: { onDead: "pass", concurrency: 4, secondsApart: 0.5 },
+      registers: true,
     }),
   ],
   claimDeliveries: [

@@ -1,7 +1,7 @@
-// A drain's place on the hash ring of its queue. It joins with the claim after the first one that brought jobs with a
-// partition key: a drain of one batch, as most nudges are, would move buckets for some milliseconds and gain nothing. From
-// then on its claims are its heartbeats. Each answers with the live workers, and the next claim takes from the buckets that
-// follow from them. It leaves when it claims no more.
+// A drain's place on the hash ring of its queue. Its claims are its heartbeats. They register it as soon as one of them takes
+// jobs with a partition key and there are more: a drain of one batch, as most nudges are, would move buckets for some
+// milliseconds and gain nothing. From then on each answer has the live workers, and the next claim takes from the buckets
+// that follow from them. The drain leaves when it claims no more.
 import { describeError } from "../../core/database-errors.ts";
 import { bucketsOf } from "../../core/policy/hash-ring.ts";
 import type { Claim, Claimed } from "../../core/sql/claim.ts";
@@ -11,8 +11,6 @@ import type { Ports } from "../ports.ts";
 export interface RingMember {
   /** Without an id the drain joins no ring. */
   readonly worker: string | undefined;
-  /** Whether the next claim registers the drain. */
-  registers: boolean;
   /** The live workers of the queue as of the last answer. The drain is one of them once it is registered. */
   workers: readonly string[];
   /** Null if the drain takes from all buckets: it is not registered, or it is alone. */
@@ -20,26 +18,19 @@ export interface RingMember {
 }
 
 export function createRingMember(worker: string | undefined): RingMember {
-  return { worker, registers: false, workers: [], buckets: null };
+  return { worker, workers: [], buckets: null };
 }
 
 /** What the next claim says about the drain as a worker. */
-export function ringFields({
-  worker,
-  registers,
-  buckets,
-}: RingMember): Pick<Claim, "worker" | "registers" | "buckets"> {
-  return { ...(worker === undefined ? {} : { worker }), registers, buckets };
+export function ringFields({ worker, buckets }: RingMember): Pick<Claim, "worker" | "registers" | "buckets"> {
+  return worker === undefined ? {} : { worker, registers: true, buckets };
 }
 
-export function learnWorkers(member: RingMember, { jobs, workers }: Claimed): void {
+export function learnWorkers(member: RingMember, workers: Claimed["workers"]): void {
   const { worker } = member;
-  if (worker === undefined) return;
-  if (workers && !areEqual(workers, member.workers)) {
-    member.workers = workers;
-    member.buckets = workers.length > 1 && workers.includes(worker) ? bucketsOf(worker, workers) : null;
-  }
-  member.registers ||= jobs.some((job) => job.partitionKey !== null);
+  if (worker === undefined || !workers || areEqual(workers, member.workers)) return;
+  member.workers = workers;
+  member.buckets = workers.length > 1 && workers.includes(worker) ? bucketsOf(worker, workers) : null;
 }
 
 /** If it fails, the worker is gone 30 s after its last claim. */

@@ -38,6 +38,8 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
       leaseSeconds: request.lease_seconds,
       worker,
       buckets: await findBuckets(context.env, { queue: request.queue, worker }),
+      run: 1,
+      policy: ports.registry.policyOf(request.queue),
     }),
   );
   const body: ClaimResponse = {
@@ -59,6 +61,7 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
       created_at: job.createdAt.toISOString(),
       traceparent: job.traceparent,
       partition_key: job.partitionKey,
+      fair_key: job.fairKey,
       tags: job.tags,
       errors: job.errors,
     })),
