@@ -81,8 +81,8 @@ begin
   v_after.seq := v_seq;
   has_more := v_read.has_more;
   loop
-    v_proposals := propose(v_returned.keys, v_returned.places, v_read.proposals, v_late_keys, v_late_seqs, v_after,
-                           batch.policy);
+    v_proposals := propose(v_returned.keys, v_returned.places, v_read.proposals, v_read.is_whole, v_late_keys, v_late_seqs,
+                           v_after, batch.policy);
     v_followers := find_followers(v_proposals, batch, p_types, p_run);
     exit when v_watched = '{}';
     v_ended := array(select unnest(v_watched) except select unnest(open_writers())); -- see 4
@@ -168,16 +168,19 @@ end $$;
 
 -- Reads waiting rows after the positions of p_cursor and up to p_last, and moves the positions. It goes from the best
 -- priority down and stops when it has found as many keys with a free turn as the claim wants. Answers these keys, and keys
--- with a row that may lie behind a turn that is out.
+-- with a row that may lie behind a turn that is out. `is_whole`: these were all lanes of the queue's keys, at one priority, so
+-- that the first row of a key that was read is the first of all.
 create or replace function read_waiting(
   p_batch claim_batch, p_cursor key_cursor, p_types text[], p_last bigint, p_highest bigint,
-  out cursor key_cursor, out proposals key_proposal[], out has_more boolean
+  out cursor key_cursor, out proposals key_proposal[], out is_whole boolean, out has_more boolean
 )
 language plpgsql as $$
 declare
   c_rows    constant int := 5000; -- the most of one look; the first takes as many as jobs are wanted
+  c_shares  constant int := 1000; -- fair keys are looked for ahead, so that they take turns
   c_most_ms constant int := 100;  -- one look after the other, for this long
   v_until   timestamptz := clock_timestamp() + make_interval(secs => c_most_ms / 1000.0);
+  v_wanted  int;
   v_free    int := 0;
   v_rows    int;
   v_level   record;
@@ -193,15 +196,18 @@ begin
     group by priority
     order by priority desc
   loop
+    is_whole := is_whole is null and not exists (
+      select from lane where queue = p_batch.queue and kind in ('ordered', 'fair') and lane <> all(v_level.lanes));
+    v_wanted := case when 'fair' = any(v_level.kinds) then greatest(p_batch.jobs_left, c_shares) else p_batch.jobs_left end;
     v_rows := greatest(p_batch.jobs_left, 20);
     loop
       v_look := look_at_waiting(p_batch, cursor, v_level.lanes, v_level.kinds, p_last, v_rows, p_highest,
-                                p_batch.jobs_left - v_free, proposals);
+                                v_wanted - v_free, case when is_whole then proposals end);
       cursor := move_positions(cursor, v_level.lanes, case when v_look.is_all then p_last else v_look.last_seq end);
       proposals := proposals || v_look.proposals;
       v_free := v_free + v_look.free;
       exit when v_look.is_all;
-      if v_free >= p_batch.jobs_left or clock_timestamp() > v_until then
+      if v_free >= v_wanted or clock_timestamp() > v_until then
         has_more := true;
         return;
       end if;
@@ -211,8 +217,7 @@ begin
 end $$;
 
 -- Looks at the next p_rows waiting rows of some lanes, but no further than to the p_wanted-th key whose turn is free. With
--- buckets, only keys of these count as wanted, and up to four times as many in all. Leaves out the keys that were found by
--- a look before.
+-- buckets, only keys of these count as wanted, and up to four times as many in all. p_found: keys to leave out.
 create or replace function look_at_waiting(
   p_batch claim_batch, p_cursor key_cursor, p_lanes int[], p_kinds text[], p_last bigint, p_rows int, p_highest bigint,
   p_wanted int, p_found key_proposal[],
@@ -258,7 +263,7 @@ begin
   )
   select array_agg(row(key, state, coalesce(turns, 0), coalesce(low, 0), late, coalesce(waits, false),
                        coalesce(listed, false), next_at, 0, 0, of_key.seq, of_key.seq - 1, case when is_free then tid end,
-                       of_key.seq, lane, kind, of_key.seq, coalesce(has_more, false) or p_found is not null)::key_proposal)
+                       of_key.seq, lane, kind, of_key.seq, coalesce(has_more, false))::key_proposal)
            filter (where is_free or not waits or of_key.seq <= p_highest),
          coalesce(cut.seq, (select max(waiting.seq) from waiting)),
          case when count(*) filter (where is_free) >= 4 * p_wanted then p_wanted
@@ -313,31 +318,28 @@ end $$;
 -- The keys that have a returned turn or a row that was read, each with the job that is next if it can have a turn. Null:
 -- there is no such key.
 --
--- If all lanes of the queue's keys were read, a key's next job is the first row that was read: whatever was read before
--- has had its turn. Not so for a key that also has a returned turn, or a row that was committed late.
+-- If all lanes of the queue's keys were read (p_is_whole), the next job of a key with a free turn is the first row that was
+-- read: whatever was read before has had its turn. Not so for a key that also has a returned turn, or a row that was
+-- committed late.
 create or replace function propose(
-  p_returned bigint[], p_places bigint[], p_read key_proposal[], p_late_keys bigint[], p_late_seqs bigint[],
-  p_cursor key_cursor, p_policy key_policy
+  p_returned bigint[], p_places bigint[], p_read key_proposal[], p_is_whole boolean, p_late_keys bigint[],
+  p_late_seqs bigint[], p_cursor key_cursor, p_policy key_policy
 ) returns key_proposal[]
 language plpgsql as $$
 declare
-  v_all_read  boolean := (select bool_and(seq = min_seq)
-                          from (select coalesce(seq, 0) as seq, min(coalesce(seq, 0)) over () as min_seq
-                                from lane left join unnest(p_cursor.lanes, p_cursor.seqs) as read(lane, seq) using (lane)
-                                where queue = p_cursor.queue and kind in ('ordered', 'fair')) as positions);
   v_others    bigint[] := p_late_keys || p_returned;
   v_keys      bigint[];
   v_seqs      bigint[];
   v_proposals key_proposal[];
 begin
-  if (v_all_read or p_read is null) and v_others is null then
+  if (p_is_whole or p_read is null) and v_others is null then
     return p_read;
   end if;
   select array_agg(read.key), array_agg(read.first_seq) into v_keys, v_seqs
   from unnest(p_read) as read
-  where not v_all_read or exists (select from unnest(v_others) as other where other = read.key);
+  where not p_is_whole or exists (select from unnest(v_others) as other where other = read.key);
   v_proposals := look_up_next(p_returned, p_places, v_keys || p_late_keys, v_seqs || p_late_seqs, p_cursor, p_policy);
-  if v_all_read then
+  if p_is_whole then
     v_proposals := v_proposals || array(
       select read from unnest(p_read) as read where not exists (select from unnest(v_others) as other where other = read.key));
   end if;
@@ -488,14 +490,15 @@ begin
   return v_heads;
 end $$;
 
--- Writes the keys that stand at something else now. `low` is the last place that was given out. `late` stays while the turn
+-- Writes the keys that stand at something else now. `low` is the last place that was given out. While the turn goes from one
+-- job to the next it is not written: the turn that comes back has the place. `late` stays while the turn
 -- is out, because the row waits behind it; whoever gets the turn next starts from there. `waits` is true if rows were read that
 -- got no turn, and for a key with followers: they may be put back.
 create or replace function write_key_states(p_proposals key_proposal[], p_stuck bigint[], p_followed bigint[]) returns void
 language plpgsql as $$
 begin
   with judged as (
-    select key, state, turns, late, waits, listed, turns_out + granted + stuck as new_turns,
+    select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
            turns_out + stuck > 0 or (granted > 0 and (has_more or key = any(p_followed))) as new_waits,
            case when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
            case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,
@@ -509,7 +512,8 @@ begin
   ),
   changed as materialized (
     select * from judged
-    where new_turns <> turns or new_late is distinct from late or new_waits <> waits or new_listed <> listed
+    where new_turns <> turns or new_low < low or new_late is distinct from late or new_waits <> waits
+       or new_listed <> listed
   ),
   updated as (
     update key_state

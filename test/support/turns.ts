@@ -3,11 +3,15 @@ import type pg from "pg";
 
 /**
  * A turn is held by a row of a claimable lane, by a lease, by a dead job that blocks, or it is on its way back. A run is one
- * turn, however many jobs it has. A share's turns are as many as its jobs. A pair with a negative place is no turn: it only
- * has the dispatcher look at the key.
+ * turn, however many jobs it has, and may come back with each of them. A share's turns are as many as its jobs. A negative
+ * place gives no turn back: it only has the dispatcher look at the key.
  */
 const wrongTurns = `
-  with held as (
+  with ordered as (
+    select sluice.key_of_job(lane.queue, job.partition_key, null) as key
+    from sluice.job join sluice.lane using (lane) where job.partition_key is not null
+  ),
+  held as (
     select key from sluice.ready where lane > 0 and key is not null and place is not null
     union all select key from sluice.scheduled where lane > 0 and key is not null and place is not null
     union all select run.key
@@ -18,16 +22,15 @@ const wrongTurns = `
       from sluice.lease join sluice.lane using (lane) cross join lateral unnest(keys) as entry(key)
       where lane.kind = 'fair' and entry.key is not null
     union all select key from sluice.closed where key is not null
-    union all select returned[2 * pair - 1]
-      from sluice.ready cross join lateral generate_series(1, cardinality(returned) / 2) as pair
-      where returned[2 * pair] >= 0
+    union all select min(entry.key)
+      from sluice.ready
+      cross join lateral unnest(returned[1 : cardinality(returned) / 2], returned[cardinality(returned) / 2 + 1 :])
+        with ordinality as entry(key, place, number)
+      where entry.place >= 0
+      group by ready.id, entry.key, case when entry.key not in (select key from ordered) then number end
   ),
   counted as (select key, count(*)::int as held from held group by key),
-  known as (select distinct on (key) key, turns from sluice.key_state order by key, version desc),
-  ordered as (
-    select sluice.key_of_job(lane.queue, job.partition_key, null) as key
-    from sluice.job join sluice.lane using (lane) where job.partition_key is not null
-  )
+  known as (select distinct on (key) key, turns from sluice.key_state order by key, version desc)
   select key::text, coalesce(turns, 0) as known, coalesce(held, 0) as held,
          key in (select key from ordered) as is_ordered
   from known full join counted using (key)
