@@ -223,6 +223,10 @@ begin
         return;
       end if;
       v_rows := least(5 * v_rows, c_rows);
+      -- The next look moves the positions over more rows of these keys, and leaves them out.
+      for n in 1 .. coalesce(cardinality(proposals), 0) loop
+        proposals[n].has_more := true;
+      end loop;
     end loop;
   end loop;
 end $$;

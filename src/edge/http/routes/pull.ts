@@ -17,6 +17,7 @@ import {
 } from "../codec/repeated-settle.ts";
 import { refuseOwnType } from "../guards/auth.ts";
 import { changeJobInPath } from "../job-in-path.ts";
+import { findBuckets } from "../live-workers.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const claimJobs: Handlers["claimJobs"] = async (context, { body: request }) => {
@@ -25,6 +26,7 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
   const types =
     request.types?.map((type) => ports.registry.find(type) ?? type) ??
     ports.registry.all().filter(({ type }) => !isOwnType(type));
+  const worker = request.worker_id;
   const claimed = await ports.db.run(
     claim({
       queue: request.queue,
@@ -34,7 +36,8 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
       ),
       limit: request.limit,
       leaseSeconds: request.lease_seconds,
-      worker: request.worker_id,
+      worker,
+      buckets: await findBuckets(context.env, { queue: request.queue, worker }),
       run: 1,
       policy: ports.registry.policyOf(request.queue),
     }),
