@@ -99,24 +99,34 @@ const plainStatements: Record<string, string> = {
 };
 /** SQL files without a test of their name in test/sql, and the files that test them. */
 const testedElsewhere: Record<string, string[]> = {
+  "add-attributes": ["test/upgrade/upgrade.test.ts"],
   breaker: ["test/queue/limits.test.ts"],
   check: ["test/support/balance.ts"],
   choose: ["test/sql/claim.test.ts"],
   clock: ["test/sql/clock-step.test.ts", "test/sql/mend-stamps.test.ts"],
   deliver: ["test/sql/alarms.test.ts"],
+  dispatch: ["test/sql/order.test.ts", "test/sql/order-late.test.ts", "test/model/keys-gate.test.ts"],
   "enqueue-errors": ["test/sql/snapshot.test.ts"],
+  "fail-jobs": ["test/sql/settle.test.ts", "test/sql/order-runs.test.ts"],
+  "grant-turns": ["test/sql/order-cancel.test.ts"],
+  "hash-key": ["test/sql/order.test.ts"],
   idempotency: ["test/sql/enqueue-idempotency.test.ts"],
   identity: ["test/sql/enqueue.test.ts"],
   "insert-jobs": ["test/sql/enqueue.test.ts"],
   "insert-uniform": ["test/sql/enqueue.test.ts"],
   jobs: ["test/sql/list.test.ts"],
+  "key-policy": ["test/sql/order-dead.test.ts", "test/sql/shares.test.ts"],
   lanes: ["test/sql/enqueue.test.ts", "test/sql/many-lanes.test.ts"],
   limits: ["test/queue/limits.test.ts"],
+  propose: ["test/sql/order-beside.test.ts", "test/sql/shares-late.test.ts"],
+  "read-waiting": ["test/sql/order-late.test.ts", "test/sql/order-buckets.test.ts"],
+  "return-turns": ["test/sql/order-runs.test.ts"],
   rounds: ["test/queue/rounds.test.ts"],
   "schema-version": ["test/sql/contract.test.ts"],
   "shown-pairs": ["test/sql/snapshot.test.ts", "test/sql/many-lanes.test.ts"],
   take: ["test/sql/claim.test.ts"],
   "take-alone": ["test/queue/limits.test.ts"],
+  "take-turns": ["test/sql/order-expired.test.ts", "test/sql/order-buckets.test.ts"],
 };
 const sqlFiles = globSync("migrations/functions/*.sql", { cwd: root });
 const nameOf = (file: string) => file.replace(/^.*\//, "").replace(/\.[^/]*$/, "");
