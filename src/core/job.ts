@@ -82,6 +82,9 @@ export interface ClaimedJob extends LeaseRef {
   priority: number;
   createdAt: Date;
   partitionKey: string | null;
+  fairKey: string | null;
+  /** The same for all jobs of one run. Null if the job has no partition key. A bigint as text. */
+  runKey: string | null;
   traceparent: string | null;
   tags: string[];
   errors: JobError[];

@@ -70,6 +70,8 @@ const claimedJob = z.strictObject({
   priority: z.int(),
   createdAt: time,
   partitionKey: text.nullable(),
+  fairKey: text.nullable(),
+  runKey: text.nullable(),
   traceparent: text.nullable(),
   tags: z.array(text),
   errors: z.array(error),

@@ -22,6 +22,8 @@ export interface Claim {
   maxBytes?: number;
   /** False if isolated jobs must not be claimed: a drain that runs other jobs does not take them. Default true. */
   takeIsolated?: boolean;
+  /** The most consecutive jobs of one partition key. Default 1. */
+  run?: number;
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -117,6 +119,8 @@ function toClaimedJobs({ key, is_probe: isProbe, is_trial: isTrial, leases }: An
         priority: lease.priority,
         createdAt: timeOfId(id),
         partitionKey,
+        fairKey: null,
+        runKey: null,
         traceparent,
         tags: tags ?? [],
         errors: errors ?? [],
