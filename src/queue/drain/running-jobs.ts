@@ -1,13 +1,9 @@
 // The jobs of one drain whose handlers run: starts them, collects their outcomes, and lets the drain wait for them.
+import { LeaseLostError } from "../../core/errors.ts";
 import type { ClaimedJob } from "../../core/job.ts";
 import type { JobType, Ports } from "../ports.ts";
 import type { EndedAttempt } from "../settle.ts";
 import { type Run, startRun } from "./run-job.ts";
-
-/** Another worker has the lease: nothing that the handler does from now on counts. */
-export class LeaseLostError extends Error {
-  override readonly name = "LeaseLostError";
-}
 
 /** A job whose attempt has ended and is not settled yet. */
 export interface EndedJob extends EndedAttempt {
