@@ -32,6 +32,8 @@ export interface Requests {
 
 /** The server's own time for one request, without the wait of a claim. */
 const answerMs = 15_000;
+/** An extension that fails is tried again in any case, and the puller must notice a lease that has run out. */
+const longestExtendMs = 10_000;
 
 export function createRequests(settings: Settings): Requests {
   const { url, key, fetch, workerId, queues, handlers, leaseSeconds, maxRun } = settings;
@@ -59,7 +61,9 @@ export function createRequests(settings: Settings): Requests {
     settle: (settlements, signal) => send("POST", "/v1/settlements", { body: { settlements }, signal }),
     extend(jobs, signal) {
       const extensions = jobs.map(({ job_id, lease }) => ({ job_id, lease }));
-      return send("POST", "/v1/extensions", { body: { extensions, lease_seconds: leaseSeconds }, signal });
+      const body = { extensions, lease_seconds: leaseSeconds };
+      const timeoutMs = Math.min(longestExtendMs, (leaseSeconds * 1000) / 3);
+      return send("POST", "/v1/extensions", { body, timeoutMs, signal });
     },
     register: (signal) =>
       send("POST", "/v1/workers", { body: { worker_id: workerId, queues }, isRetried: false, signal }),
