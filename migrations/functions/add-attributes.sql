@@ -20,6 +20,13 @@ begin
   perform add_attribute('locked_jobs', 'places', 'bigint[]');
   perform add_attribute('taken_jobs', 'keys', 'bigint[]');
   perform add_attribute('taken_jobs', 'places', 'bigint[]');
+  perform add_attribute('taken_jobs', 'kind', 'text');
   perform add_attribute('settled_job', 'key', 'bigint');
   perform add_attribute('settled_job', 'place', 'bigint');
+  perform add_attribute('settled_job', 'is_last', 'boolean');
+  perform add_attribute('claim_batch', 'queue', 'text');
+  perform add_attribute('claim_batch', 'has_keys', 'boolean');
+  perform add_attribute('claim_batch', 'buckets', 'int[]');
+  perform add_attribute('claim_batch', 'mark_seq', 'bigint');
+  perform add_attribute('claim_batch', 'policy', 'key_policy');
 end $$;

@@ -31,6 +31,8 @@
 -- 10. When the owner of a gap has ended, its rows behind the cursor become ready if they are due. The others are not
 --     behind it any more, because the cursor is never ahead of the clock.
 --
+-- Rows under a negative lane are not read by cursors: dispatch.sql has its own positions for them.
+--
 -- This needs statements that each take a new snapshot, so READ COMMITTED. It also needs a transaction that has written
 -- nothing yet: its own rows would count as there and then be rolled back. A writer under another isolation level may
 -- read cursors that are too old for 7. That takes a step of the clock as well, and check_reach finds it.
@@ -219,13 +221,14 @@ begin
     for update skip locked
   ),
   removed as (
-    delete from scheduled where ctid = any(array(select tid from late)) returning id, lane, attempt, abandonments
+    delete from scheduled where ctid = any(array(select tid from late))
+    returning id, lane, attempt, abandonments, key, place
   ),
   booked as (
-    insert into ledger (lane, scheduled) select lane, -count(*) from removed group by lane
+    insert into ledger (lane, scheduled) select abs(lane), -count(*) from removed group by abs(lane)
   )
-  insert into ready (seq, id, lane, attempt, abandonments)
-  select nextval('ready_seq'), id, lane, attempt, abandonments from removed;
+  insert into ready (seq, id, lane, attempt, abandonments, key, place)
+  select nextval('ready_seq'), id, lane, attempt, abandonments, key, place from removed;
 end $$;
 
 -- Whoever has written to `scheduled` calls this with the earliest run_at of what it wrote (see 6). There is something to do
@@ -247,4 +250,5 @@ as $$
 begin
   perform pg_advisory_xact_lock(hashtextextended('sluice.advance.' || current_schema(), 0));
   delete from cursors;
+  delete from key_cursor;
 end $$;

@@ -105,4 +105,5 @@ left join (
   union all
   select lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired from ledger
 ) as entries using (lane)
+where kind <> 'returns'
 group by queue, type, priority;

@@ -59,6 +59,9 @@ return case
   when job.expires_at >= timestamptz '10000-01-01 00:00+00' then 'expires_at: must be before the year 10000'
   when length(job.idempotency_key) not between 1 and 255 then 'idempotency_key: must have 1 to 255 characters'
   when length(job.partition_key) not between 1 and 255 then 'partition_key: must have 1 to 255 characters'
+  when length(job.fair_key) not between 1 and 255 then 'fair_key: must have 1 to 255 characters'
+  when job.partition_key is not null and job.fair_key is not null
+    then 'fair_key: must not be given together with partition_key'
   when cardinality(job.tags) > 20 then 'tags: must be at most 20'
   when job.tags is not null and has_bad_tag(job.tags) then 'tags: must be a flat list of texts, each of 1 to 63 characters'
 end;
@@ -79,6 +82,7 @@ end;
 create or replace function check_jobs(
   p_jobs new_job[],
   out have_key boolean, out have_time boolean, out have_expiry boolean, out have_tags boolean,
+  out have_turns boolean, -- a partition key or a fair key
   out are_of_one_lane boolean
 )
 language plpgsql as $$
@@ -91,9 +95,11 @@ begin
          bool_or((job).delay_seconds > 0 or (job).scheduled_at is not null),
          bool_or((job).expires_at is not null),
          bool_or(cardinality((job).tags) > 0),
+         bool_or((job).partition_key is not null or (job).fair_key is not null),
          bool_and((job).type = v_first.type and (job).queue is not distinct from v_first.queue
-                  and (job).priority is not distinct from v_first.priority)
-  into v_fault, have_key, have_time, have_expiry, have_tags, are_of_one_lane
+                  and (job).priority is not distinct from v_first.priority
+                  and kind_of((job).partition_key, (job).fair_key) = kind_of(v_first.partition_key, v_first.fair_key))
+  into v_fault, have_key, have_time, have_expiry, have_tags, have_turns, are_of_one_lane
   from (
     select job, coalesce(payload_fault_of(job.payload), fault_of(job)) as fault from unnest(p_jobs) as job
   ) as checked;

@@ -5,11 +5,12 @@
 --   1. advance the cursors, when they lag (advance-cursors.sql)
 --   2. settle the outcomes that came along (settle.sql)
 --   3. promote: move jobs that have become due from `scheduled` to `ready`
---   4. fill a batch, one priority after the other:
+--   4. in a queue with keys: find the jobs whose turn it is (dispatch.sql, take-turns.sql)
+--   5. fill a batch, one priority after the other:
 --      choose the lanes of the next priority that have work (choose.sql), then
 --      take jobs that must not share a claim with others (take-alone.sql), or
 --      take the oldest jobs of all other lanes (take.sql)
---   5. write one lease for each lane
+--   6. write one lease for each lane
 --
 -- Two claims never take the same job: each locks its rows of `ready`, skips what others have locked, and deletes the rows
 -- in the transaction that writes the lease. Pausing, limits and breakers choose lanes and never filter rows, so a lane
@@ -17,8 +18,10 @@
 --
 -- The answer is one JSON value, because a row of a dozen columns for each job costs its reader more than all the rest:
 --   { settled: [status, …] | null, key, is_probe, is_trial, has_more,
---     leases: [{ type, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
---                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors], …] }, …] | null }
+--     workers: [worker, …] | null,
+--     leases: [{ type, kind, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
+--                keys: [text, …] | null,
+--                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
 create or replace function claim(
   p_queue           text,
@@ -32,7 +35,11 @@ create or replace function claim(
   p_settle_ids      uuid[] default null, -- these three as in settle()
   p_settle_keys     uuid[] default null,
   p_settle_outcomes jsonb default null,
-  p_isolated        boolean default true -- the caller runs nothing else, and claims nothing while it runs isolated jobs
+  p_isolated        boolean default true, -- the caller runs nothing else, and claims nothing while it runs isolated jobs
+  p_run             int default 1, -- the most consecutive jobs of one partition key; the caller works them in order
+  p_buckets         int[] default null, -- only partition keys in these buckets of the ring; null: all
+  p_policy          jsonb default null, -- what the deployment says about the queue's keys (key-policy.sql)
+  p_registers       boolean default false -- the caller is a drain: it becomes a worker on the ring, and its leases are short
 ) returns json
 language plpgsql
 security definer
@@ -49,6 +56,7 @@ declare
   v_key     uuid;
   v_claims  bigint;
   v_leases  json[];
+  v_workers text[];
 begin
   if current_setting('transaction_isolation') <> 'read committed' then -- a call at every claim would cost more
     perform need_read_committed();
@@ -67,12 +75,19 @@ begin
   if exists (select from scheduled where run_at >= v_cursors.scheduled_cursor and run_at <= v_batch.at) then
     perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
-  v_batch := fill_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated);
+  v_batch.queue := p_queue;
+  v_batch.has_keys := exists (select from lane where queue = p_queue and kind <> 'plain');
+  if v_batch.has_keys then
+    v_batch.buckets := p_buckets;
+    v_batch := fill_batch_with_keys(v_batch, p_types, p_limits, v_cursors.cursor_seqs, p_isolated, p_run, p_policy);
+  else
+    v_batch := fill_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated);
+  end if;
 
   if v_batch.taken is not null then
     v_key := new_lease_key(); -- after all rows were locked: see lease-key.sql
     v_claims := nextval('claim_count'); -- counts this claim; `perform` would cost a statement
-    v_leases := write_leases(v_batch, v_key, p_lease_seconds, p_leases, p_worker);
+    v_leases := write_leases(v_batch, v_key, p_lease_seconds, p_leases, p_worker, p_registers);
     if p_limits is not null then
       perform count_claimed(p_limits, v_key);
     end if;
@@ -82,7 +97,7 @@ begin
   end if;
   return json_build_object(
     'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe,
-    'is_trial', v_batch.trial_type is not null, 'has_more', v_batch.has_more,
+    'is_trial', v_batch.trial_type is not null, 'has_more', v_batch.has_more, 'workers', v_workers,
     'leases', v_leases);
 end $$;
 
@@ -122,7 +137,7 @@ declare
   v_some_alone boolean; -- some jobs of this priority must not share a claim (take-alone.sql)
 begin
   for turn in 1 .. c_turns loop
-    v_level := next_level(p_queue, p_types, v_below, p_limits, p_cursor_seqs, p_isolated);
+    v_level := next_level(p_queue, p_types, v_below, p_limits, p_cursor_seqs, p_isolated, p_batch.has_keys);
     if v_level.priority is null then
       return p_batch;
     end if;
@@ -153,22 +168,32 @@ end $$;
 
 -- Returns the leases as the answer has them.
 create or replace function write_leases(
-  p_batch claim_batch, p_key uuid, p_seconds float8, p_seconds_of_types jsonb, p_worker text
+  p_batch claim_batch, p_key uuid, p_seconds float8, p_seconds_of_types jsonb, p_worker text, p_is_drain boolean
 ) returns json[]
 language plpgsql as $$
 declare
+  c_ordered_seconds constant float8 := 90; -- a key whose drain has died does not wait longer
   v_taken    taken_jobs;
+  v_seconds  float8;
   v_deadline timestamptz;
   v_leases   json[];
 begin
   foreach v_taken in array p_batch.taken loop
-    v_deadline := p_batch.at
-      + make_interval(secs => coalesce((p_seconds_of_types ->> v_taken.type)::float8, p_seconds));
-    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments)
-    values (p_key, v_deadline, now(), v_taken.lane, p_worker, v_taken.ids, v_taken.attempts, v_taken.abandonments);
+    v_seconds := coalesce((p_seconds_of_types ->> v_taken.type)::float8, p_seconds);
+    if p_is_drain and v_taken.kind = 'ordered' then
+      v_seconds := least(v_seconds, c_ordered_seconds);
+    elsif v_taken.kind = 'fair' and (p_batch.policy).concurrency is null then
+      v_taken.keys := null; -- their turns have gone back (note_shares_taken)
+      v_taken.places := null;
+    end if;
+    v_deadline := p_batch.at + make_interval(secs => v_seconds);
+    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places)
+    values (p_key, v_deadline, now(), v_taken.lane, p_worker, v_taken.ids, v_taken.attempts, v_taken.abandonments,
+            v_taken.keys, v_taken.places);
     v_leases := v_leases || json_build_object(
-      'type', v_taken.type, 'priority', v_taken.priority, 'expires_ms', date_part('epoch', v_deadline) * 1000,
-      'attempts', v_taken.attempts, 'abandonments', v_taken.abandonments, 'seqs', v_taken.seqs, 'jobs', v_taken.jobs);
+      'type', v_taken.type, 'kind', v_taken.kind, 'priority', v_taken.priority,
+      'expires_ms', date_part('epoch', v_deadline) * 1000, 'attempts', v_taken.attempts,
+      'abandonments', v_taken.abandonments, 'seqs', v_taken.seqs, 'keys', v_taken.keys::text[], 'jobs', v_taken.jobs);
   end loop;
   return v_leases;
 end $$;
@@ -186,12 +211,13 @@ language sql as $$
     for update skip locked
   ),
   removed as (
-    delete from scheduled where ctid = any(array(select tid from due)) returning run_at, id, lane, attempt, abandonments
+    delete from scheduled where ctid = any(array(select tid from due))
+    returning run_at, id, lane, attempt, abandonments, key, place
   ),
   booked as (
-    insert into ledger (lane, scheduled) select lane, -count(*) from removed group by lane
+    insert into ledger (lane, scheduled) select abs(lane), -count(*) from removed group by abs(lane)
   )
-  insert into ready (seq, id, lane, attempt, abandonments)
-  select nextval('ready_seq'), id, lane, attempt, abandonments
-  from (select * from removed order by run_at) as in_order;
+  insert into ready (seq, id, lane, attempt, abandonments, key, place)
+  select nextval('ready_seq'), id, lane, attempt, abandonments, key, place
+  from (select * from removed order by run_at, id) as in_order;
 $$;

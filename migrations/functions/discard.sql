@@ -13,11 +13,13 @@ as $$
 declare
   v_dead record;
 begin
-  update closed set status = 'discarded', closed_at = now()
-  where id = p_id and status = 'dead'
-  returning lane, reason, attempt into v_dead;
+  select lane, reason, attempt, key, place into v_dead from closed where id = p_id and status = 'dead' for update;
   if not found then
     return answer_with_job(p_id, false);
+  end if;
+  update closed set status = 'discarded', closed_at = now(), key = null, place = null where id = p_id;
+  if v_dead.key is not null then -- it blocked its key
+    perform return_held_turns(array[row(v_dead.lane, v_dead.key, v_dead.place)::held_turn]);
   end if;
   insert into ledger (lane, dead, discarded) values (v_dead.lane, -1, 1);
   perform write_audit(p_actor, 'discard', 'job ' || p_id,

@@ -20,11 +20,12 @@ create or replace function make_job(
   idempotency_key text default null,
   partition_key   text default null,
   traceparent     text default null,
-  tags            text[] default null
+  tags            text[] default null,
+  fair_key        text default null
 ) returns new_job
 language sql immutable
 return row(type, null, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
-           partition_key, traceparent, tags)::new_job;
+           partition_key, traceparent, tags, fair_key)::new_job;
 
 create or replace function enqueue(
   type            text,
@@ -38,7 +39,8 @@ create or replace function enqueue(
   idempotency_key text default null,
   partition_key   text default null,
   traceparent     text default null,
-  tags            text[] default null
+  tags            text[] default null,
+  fair_key        text default null
 ) returns uuid
 language plpgsql
 security definer
@@ -48,11 +50,11 @@ begin
   return (enqueue_alike(
     make_job(type, queue => queue, priority => priority, max_attempts => max_attempts, delay_seconds => delay_seconds,
              scheduled_at => scheduled_at, expires_at => expires_at, idempotency_key => idempotency_key,
-             partition_key => partition_key, traceparent => traceparent, tags => tags),
+             partition_key => partition_key, fair_key => fair_key, traceparent => traceparent, tags => tags),
     array[payload]))[1];
 end $$;
 
--- The options of enqueue, without those that belong to one job.
+-- The options of enqueue, without the idempotency key, which belongs to one job.
 create or replace function enqueue_many(
   type          text,
   payloads      jsonb[],
@@ -63,7 +65,9 @@ create or replace function enqueue_many(
   scheduled_at  timestamptz default null,
   expires_at    timestamptz default null,
   traceparent   text default null,
-  tags          text[] default null
+  tags          text[] default null,
+  partition_key text default null,
+  fair_key      text default null
 ) returns setof uuid
 language plpgsql
 security definer
@@ -72,7 +76,8 @@ as $$
 begin
   return query select unnest(enqueue_alike(
     make_job(type, queue => queue, priority => priority, max_attempts => max_attempts, delay_seconds => delay_seconds,
-             scheduled_at => scheduled_at, expires_at => expires_at, traceparent => traceparent, tags => tags),
+             scheduled_at => scheduled_at, expires_at => expires_at, partition_key => partition_key,
+             fair_key => fair_key, traceparent => traceparent, tags => tags),
     payloads));
 end $$;
 
@@ -92,7 +97,7 @@ begin
       p_jobs->>'type', queue => p_jobs->>'queue', priority => (p_jobs->>'priority')::int,
       max_attempts => (p_jobs->>'max_attempts')::int, delay_seconds => (p_jobs->>'delay_seconds')::float8,
       idempotency_key => p_jobs->>'idempotency_key', partition_key => p_jobs->>'partition_key',
-      traceparent => p_jobs->>'traceparent');
+      fair_key => p_jobs->>'fair_key', traceparent => p_jobs->>'traceparent');
     if is_plain(v_shared) then
       return to_json(insert_uniform(v_shared, p_jobs->'payloads'));
     end if;

@@ -1,6 +1,7 @@
 -- extend: moves the deadline of claimed jobs to `p_seconds` from now, never to an earlier time. It applies only while the
 -- lease of the given key still holds the job, as in settle. Returns the jobs that it applied to. When it extends only some
--- jobs of a lease, they get a lease row of their own with the same key.
+-- jobs of a lease, they get a lease row of their own with the same key. A run of jobs of one partition key is extended as a
+-- whole, so that it always lies in one row.
 --
 -- Locks: the lease rows, in the order that lock_leases gives. The statement after it has a fresh snapshot, so it sees what
 -- those that it waited for have left.
@@ -19,6 +20,7 @@ declare
   v_deadline timestamptz := clock_timestamp() + make_interval(secs => p_seconds);
 begin
   perform lock_leases(p_keys);
+  select ids, keys into p_ids, p_keys from with_whole_runs(p_ids, p_keys);
 
   return query
     with leased as materialized (
@@ -26,7 +28,8 @@ begin
              exists (select from unnest(p_ids, p_keys) as wanted(id, key)
                      where wanted.id = entry.id and wanted.key = lease.key) as is_wanted
       from lease
-      cross join lateral unnest(ids, attempts, abandonments) with ordinality as entry(id, attempt, abandonments, place)
+      cross join lateral unnest(ids, attempts, abandonments, keys, places) with ordinality
+        as entry(id, attempt, abandonments, turn_key, turn_place, place)
       where lease.key = any(p_keys)
     ),
     packed as materialized (
@@ -34,6 +37,8 @@ begin
              array_agg(id order by place) as ids,
              case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
              case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments,
+             case when count(turn_key) > 0 then array_agg(turn_key order by place) end as keys,
+             case when count(turn_key) > 0 then array_agg(turn_place order by place) end as places,
              bool_and(is_wanted) over (partition by tid) as is_whole
       from leased
       group by tid, is_wanted, key, deadline, started_at, lane, worker
@@ -48,13 +53,34 @@ begin
       delete from lease where ctid = any(array(select tid from packed where is_wanted and not is_whole)) returning ctid
     ),
     parts as (
-      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments)
+      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places)
       select key, case when is_wanted then greatest(deadline, v_deadline) else deadline end, started_at, lane,
-             worker, ids, attempts, abandonments
+             worker, ids, attempts, abandonments, keys, places
       from packed
       where tid = any(array(select ctid from split))
     )
     select leased.id, leased.key, greatest(leased.deadline, v_deadline) from leased where is_wanted;
+end $$;
+
+-- The jobs and their lease keys, and the other jobs of their runs. Called while the leases are locked.
+create or replace function with_whole_runs(p_ids uuid[], p_keys uuid[], out ids uuid[], out keys uuid[])
+language plpgsql as $$
+begin
+  ids := p_ids;
+  keys := p_keys;
+  if exists (select from lease where lease.key = any(p_keys) and lease.keys is not null) then
+    with leased as materialized (
+      select lease.ctid as tid, lease.key, entry.id, entry.turn_key
+      from lease cross join lateral unnest(lease.ids, lease.keys) as entry(id, turn_key)
+      where lease.key = any(p_keys) and lease.keys is not null
+    )
+    select p_ids || array_agg(other.id), p_keys || array_agg(other.key) into ids, keys
+    from unnest(p_ids, p_keys) as wanted(id, key)
+    join leased using (id, key)
+    join leased as other on other.tid = leased.tid and other.turn_key = leased.turn_key and other.id <> leased.id;
+    ids := coalesce(ids, p_ids);
+    keys := coalesce(keys, p_keys);
+  end if;
 end $$;
 
 -- Extends one job. Answers as answer_with_job does; `applied` is false when the lease is lost.

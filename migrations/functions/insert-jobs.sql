@@ -35,23 +35,27 @@ begin
   end if;
 
   with written as (
-    insert into job (id, lane, max_attempts, scheduled_at, expires_at, idempotency_key, partition_key, traceparent,
-                     tags, payload)
+    insert into job (id, lane, max_attempts, scheduled_at, expires_at, idempotency_key, partition_key, fair_key,
+                     traceparent, tags, payload)
     select numbered_id(v_stem, ordinality), v_lanes[ordinality], coalesce(new.max_attempts, 5::smallint), run_at,
            -- a job that is due after its default expiry would never run
            coalesce(new.expires_at, run_at + interval '720 hours'),
-           new.idempotency_key, new.partition_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
+           new.idempotency_key, new.partition_key, new.fair_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
            coalesce(new.payload, '{}')
     from unnest(p_jobs) with ordinality as new
     cross join lateral (select run_at_of(new.delay_seconds, new.scheduled_at, v_now) as run_at) as due
     where ordinality <> all(v_duplicates)
-    returning id, lane, scheduled_at
+    returning id, lane, scheduled_at, coalesce(partition_key, fair_key) as key
   ),
   readied as (
-    insert into ready (seq, id, lane) select nextval('ready_seq'), id, lane from written where scheduled_at is null
+    insert into ready (seq, id, lane)
+    select nextval('ready_seq'), id, lane from written where scheduled_at is null and key is null
   )
   insert into ledger (lane, enqueued, pending, scheduled)
   select lane, count(*), count(*), nullif(count(scheduled_at), 0) from written group by lane;
+  if v_some.have_turns then
+    perform insert_waiting(v_first, v_last);
+  end if;
   if v_some.have_time or v_some.have_expiry then
     perform insert_times(v_first, v_last);
   end if;
@@ -70,6 +74,20 @@ begin
     order by ordinality;
 end $$;
 
+-- The written jobs that have a key and are due: each waits for its turn (dispatch.sql). Their order is that of the call.
+create or replace function insert_waiting(p_first uuid, p_last uuid) returns void
+language plpgsql as $$
+begin
+  insert into ready (seq, id, lane, key)
+  select nextval('ready_seq'), id, -lane, key_of_job(queue, partition_key, fair_key)
+  from (
+    select job.id, lane, queue, partition_key, fair_key
+    from job join lane using (lane)
+    where job.id between p_first and p_last and scheduled_at is null and coalesce(partition_key, fair_key) is not null
+    order by job.id
+  ) as in_order;
+end $$;
+
 -- Schedules the written jobs that are due later, and lists the expiry times that do not follow from the id.
 create or replace function insert_times(p_first uuid, p_last uuid) returns void
 language plpgsql as $$
@@ -77,11 +95,13 @@ declare
   v_earliest timestamptz;
 begin
   with written as materialized (
-    select id, lane, scheduled_at, expires_at from job where id between p_first and p_last
+    select id, lane, scheduled_at, expires_at, key_of_job(queue, partition_key, fair_key) as key
+    from job join lane using (lane)
+    where id between p_first and p_last
   ),
   postponed as (
-    insert into scheduled (run_at, id, lane)
-    select scheduled_at, id, lane from written where scheduled_at is not null
+    insert into scheduled (run_at, id, lane, key)
+    select scheduled_at, id, case when key is null then lane else -lane end, key from written where scheduled_at is not null
     returning run_at
   ),
   expiring as (

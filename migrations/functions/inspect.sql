@@ -125,15 +125,16 @@ create or replace function wrong_packed_rows(p_rows int)
 returns table (kind text, id uuid, what text)
 language sql volatile as $$
   with packed as ( -- rows with arrays of ids
-    select 'lease' as kind, newest.key as id, ids, attempts, abandonments, ids[1] as lo_id, ids[cardinality(ids)] as hi_id
+    select 'lease' as kind, newest.key as id, ids, attempts, abandonments, keys, places, ids[1] as lo_id,
+           ids[cardinality(ids)] as hi_id
     from (
-      (select key, ids, attempts, abandonments from lease order by deadline desc limit p_rows)
+      (select key, ids, attempts, abandonments, keys, places from lease order by deadline desc limit p_rows)
       union all
-      select key, ids, attempts, abandonments from lease
+      select key, ids, attempts, abandonments, keys, places from lease
       where key = any(array(select known.id from impossible_state as known where known.kind = 'lease'))
     ) as newest
     union all
-    select 'done', newest.hi_id, ids, attempts, null, lo_id, hi_id
+    select 'done', newest.hi_id, ids, attempts, null, null, null, lo_id, hi_id
     from (
       (select hi_id, lo_id, ids, attempts from done order by hi_id desc limit p_rows)
       union all
@@ -146,6 +147,9 @@ language sql volatile as $$
                 then format('has %s jobs and %s attempts', cardinality(ids), cardinality(attempts))
               when cardinality(abandonments) <> cardinality(ids)
                 then format('has %s jobs and %s abandonments', cardinality(ids), cardinality(abandonments))
+              when cardinality(keys) <> cardinality(ids) or cardinality(places) <> cardinality(ids)
+                or (keys is null) <> (places is null)
+                then format('has %s jobs, %s keys and %s places', cardinality(ids), cardinality(keys), cardinality(places))
               when ids <> array(select distinct entry from unnest(ids) as entry order by entry)
                 then 'has jobs that are not in the order of their ids'
               when lo_id <> ids[1] or hi_id <> ids[cardinality(ids)]

@@ -38,7 +38,10 @@ select job.id,
        output.output,
        errors_of(job.id) as errors,
        held.worker,
-       held.deadline as lease_expires_at
+       held.deadline as lease_expires_at,
+       job.fair_key,
+       case when lane.kind = 'ordered' then bucket_of(key_of(lane.queue, 'ordered', job.partition_key)) end
+         as partition_bucket
 from job
 join lane using (lane)
 left join ready on ready.id = job.id

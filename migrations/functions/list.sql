@@ -60,9 +60,11 @@ begin
   elsif p_status = 'pending' then
     v_ids := array(
       select id from (
-        (select id from ready where id < v_before and (v_any or lane = any(v_lanes)) order by id desc limit p_limit)
+        (select id from ready
+         where id < v_before and returned is null and (v_any or abs(lane) = any(v_lanes)) order by id desc limit p_limit)
         union all
-        (select id from scheduled where id < v_before and (v_any or lane = any(v_lanes)) order by id desc limit p_limit)
+        (select id from scheduled
+         where id < v_before and (v_any or abs(lane) = any(v_lanes)) order by id desc limit p_limit)
       ) as pending order by id desc limit p_limit);
   elsif p_status = 'processing' then
     v_ids := array(

@@ -165,6 +165,7 @@ as $$
 declare
   v_oldest uuid := id_at(now() - p_keep);
   v_closed uuid[];
+  v_turns  held_turn[];
   v_done   uuid[];
   v_keys   int;
 begin
@@ -183,9 +184,11 @@ begin
      where status = 'cancelled' and id < v_oldest and closed_at <= now() - p_keep order by id limit p_limit)
   ),
   removed as (
-    delete from closed where id = any(array(select id from old)) returning id
+    delete from closed where id = any(array(select id from old)) returning id, lane, key, place
   )
-  select array_agg(id) into v_closed from removed;
+  select array_agg(id), array_agg(row(lane, key, place)::held_turn) filter (where key is not null)
+  into v_closed, v_turns from removed;
+  perform return_held_turns(v_turns); -- of dead jobs that blocked their keys
 
   with removed as (
     delete from done_default

@@ -4,7 +4,8 @@
 -- when their attempts are used up. The limit counts jobs: the lease that reaches it is the last one.
 --
 -- Any of these jobs may be what ended its invocation, but most likely none or one is. So they go on as isolated jobs, in
--- groups of a size that isolated_group_size says.
+-- groups of a size that isolated_group_size says. Of a run of one partition key only the first job was begun for sure: the
+-- others go back to waiting as they were.
 create or replace function reap_leases(
   p_limit    int,
   -- { default: backoff, types: { type: backoff } }, where a backoff is { waits: [seconds after attempt 1, 2, …], jitter }.
@@ -28,30 +29,35 @@ begin
   buried := 0;
   -- The rows are locked, so what this reads is what is deleted below.
   for v_group in
-    select lane.lane, lane.queue, lane.type, lane.priority, isolated.group_size, count(*)::int as jobs,
+    select lane.lane, lane.queue, lane.type, lane.priority, lane.kind, isolated.group_size, entry.is_first, count(*)::int as jobs,
            array_agg(entry.id) as ids, array_agg(isolated.attempt) as attempts,
-           array_agg(isolated.abandonments) as abandonments, array_agg(lease.started_at) as started_at
+           array_agg(isolated.abandonments) as abandonments, array_agg(lease.started_at) as started_at,
+           array_agg(entry.key) as keys, array_agg(entry.place) as places
     from lease
     join lane using (lane)
-    cross join lateral unnest(ids, attempts, abandonments) as entry(id, attempt, abandonments)
     cross join lateral (
-      select coalesce(entry.attempt, 1) as attempt, coalesce(entry.abandonments, 0) + 1 as abandonments,
-             isolated_group_size(coalesce(entry.abandonments, 0) + 1, max_attempts - coalesce(entry.attempt, 1))
-               as group_size
+      select *, kind <> 'ordered' or place = min(place) over (partition by entry.key) as is_first
+      from unnest(ids, attempts, abandonments, keys, places) as entry(id, attempt, abandonments, key, place)
+    ) as entry
+    cross join lateral (
+      select coalesce(entry.attempt, 1) as attempt, coalesce(entry.abandonments, 0) + is_first::int as abandonments,
+             case when is_first
+                  then isolated_group_size(coalesce(entry.abandonments, 0) + 1, max_attempts - coalesce(entry.attempt, 1))
+                  else lane.group_size end as group_size
       from job where job.id = entry.id
     ) as isolated
     where lease.ctid = any(v_leases)
-    group by lane.lane, isolated.group_size
+    group by lane.lane, isolated.group_size, entry.is_first
   loop
     v_backoff := coalesce(p_backoffs -> 'types' -> v_group.type, p_backoffs -> 'default');
     -- Before the statements that move jobs: it inserts a lane that is missing, and may wait for another that does so.
-    v_lane := lane_of(v_group.queue, v_group.type, v_group.priority, v_group.group_size);
+    v_lane := lane_of(v_group.queue, v_group.type, v_group.priority, v_group.group_size, v_group.kind);
     insert into ledger (lane, leased) values (v_group.lane, -v_group.jobs), (v_lane, v_group.jobs);
     buried := buried + cardinality(fail_jobs(array(
-      select row(id, v_lane, attempt, abandonments, started_at, 'retry', null, 'the lease ran out', null,
-                 backoff_seconds(attempt, v_backoff), null)::settled_job
-      from unnest(v_group.ids, v_group.attempts, v_group.abandonments, v_group.started_at)
-        as job(id, attempt, abandonments, started_at)), 'abandoned'));
+      select row(id, v_lane, attempt, abandonments, started_at, case when v_group.is_first then 'retry' else 'withdraw' end,
+                 null, 'the lease ran out', null, backoff_seconds(attempt, v_backoff), null, key, place, true)::settled_job
+      from unnest(v_group.ids, v_group.attempts, v_group.abandonments, v_group.started_at, v_group.keys, v_group.places)
+        as job(id, attempt, abandonments, started_at, key, place)), 'abandoned'));
     returned := returned + v_group.jobs;
   end loop;
   delete from lease where ctid = any(v_leases);
@@ -92,7 +98,8 @@ return coalesce(coalesce(backoff -> 'waits' -> (attempt - 1), backoff -> 'waits'
 
 -- Buries pending jobs that have expired. Those whose producer chose a time are listed in `expiry`. All others expire 30
 -- days after their creation, which is in their id. A job that is being processed may finish. If it comes back, the
--- next claim buries it.
+-- next claim buries it. So does a job that waits behind others of its partition key, where dead jobs block: it has to block
+-- the key when its turn comes.
 create or replace function reap_expired(p_limit int) returns int
 language plpgsql
 security definer
@@ -104,6 +111,7 @@ declare
   v_oldest uuid := id_at(now() - interval '720 hours');
   v_ids    uuid[];
   v_buried int;
+  v_turns  held_turn[];
 begin
   with due as materialized (
     select ctid as tid from expiry where expires_at <= now() order by expires_at limit p_limit for update skip locked
@@ -122,25 +130,36 @@ begin
              limit p_limit);
 
   with expired as materialized (
-    select id from job where id = any(v_ids) and expiry_of(id, expires_at) <= now()
+    select job.id, kind = 'ordered' and (key_policy_of(queue)).blocks as blocks
+    from job join lane using (lane) where job.id = any(v_ids) and expiry_of(job.id, expires_at) <= now()
   ),
   from_ready as (
-    delete from ready where id = any(array(select id from expired)) returning id, lane, attempt, abandonments
+    delete from ready
+    where id = any(array(select expired.id from expired)) and not (lane < 0 and id = any(array(select expired.id from expired where blocks)))
+    returning id, lane, attempt, abandonments, key, place
   ),
   from_scheduled as (
-    delete from scheduled where id = any(array(select id from expired)) returning id, lane, attempt, abandonments
+    delete from scheduled where id = any(array(select expired.id from expired))
+    returning id, lane, attempt, abandonments, key, place
   ),
   gone as materialized (
-    select *, 0 as scheduled from from_ready union all select *, 1 from from_scheduled
+    select gone.*, blocks and place is not null as holds
+    from (select *, 0 as scheduled from from_ready union all select *, 1 from from_scheduled) as gone
+    join expired using (id)
   ),
   closed as (
-    insert into closed (id, status, reason, closed_at, lane, attempt, abandonments)
-    select id, 'dead', 'expired', now(), lane, attempt, abandonments from gone
+    insert into closed (id, status, reason, closed_at, lane, attempt, abandonments, key, place)
+    select id, 'dead', 'expired', now(), abs(lane), attempt, abandonments, case when holds then key end,
+           case when holds then place end
+    from gone
   ),
   booked as (
     insert into ledger (lane, pending, scheduled, dead, expired)
-    select lane, -count(*), -sum(scheduled), count(*), count(*) from gone group by lane
+    select abs(lane), -count(*), -sum(scheduled), count(*), count(*) from gone group by abs(lane)
   )
-  select count(*) into v_buried from gone;
+  select array_agg(row(lane, key, place)::held_turn) filter (where place is not null and not holds), count(*)
+  into v_turns, v_buried
+  from gone;
+  perform return_held_turns(v_turns);
   return v_buried;
 end $$;

@@ -1,5 +1,6 @@
 -- replay: dead jobs become pending again, one by its id or many by their type. They start from attempt 0 and keep their
--- errors. Every replay writes the audit.
+-- errors. Every replay writes the audit. A dead job that blocks its key keeps the turn and its place; one that its key has
+-- passed waits like a new job.
 --
 -- Replays and discards of the same job lock its row in `closed`. The first one changes it. The others wait, then find that
 -- the row is gone or no longer dead.
@@ -84,6 +85,8 @@ declare
   v_fault     text := payload_fault_of(p_payload);
   v_ids       uuid[];
   v_lanes     int[];       -- of each job while it was dead
+  v_keys      bigint[];    -- of those that blocked their keys, and their places
+  v_places    bigint[];
   v_old_lanes int[];       -- each of them once
   v_new_lanes int[];       -- where the jobs of each go
   v_earliest  timestamptz; -- run_at
@@ -96,36 +99,44 @@ begin
     select id from closed where id = any(p_ids) and status = 'dead' order by id for update
   ),
   revived as (
-    delete from closed where id = any(array(select id from locked)) returning id, lane
+    delete from closed where id = any(array(select id from locked)) returning id, lane, key, place
   )
-  select coalesce(array_agg(id order by id), '{}'), array_agg(lane order by id) into v_ids, v_lanes from revived;
+  select coalesce(array_agg(id order by id), '{}'), array_agg(lane order by id), array_agg(key order by id),
+         array_agg(place order by id)
+  into v_ids, v_lanes, v_keys, v_places from revived;
 
   perform renew(v_ids, p_payload);
 
   -- An isolated job goes back to the ordinary lane of its type. The lanes come before the statement that moves the jobs:
   -- lane_of inserts a lane that is missing, and may wait for another transaction that does the same.
-  select array_agg(lane), array_agg(lane_of(queue, type, priority)) into v_old_lanes, v_new_lanes
+  select array_agg(lane), array_agg(lane_of(queue, type, priority, p_kind => kind)) into v_old_lanes, v_new_lanes
   from lane where lane = any(v_lanes);
 
   with revived as materialized (
-    select dead.id, move.old_lane, move.new_lane as lane, (dead.place - 1) * p_seconds_apart as seconds
-    from unnest(v_ids, v_lanes) with ordinality as dead(id, lane, place)
+    select dead.id, move.old_lane, (dead.number - 1) * p_seconds_apart as seconds, dead.place,
+           coalesce(dead.key, key_of_job(queue, job.partition_key, job.fair_key)) as key,
+           case when kind = 'plain' or dead.key is not null then move.new_lane else -move.new_lane end as lane
+    from unnest(v_ids, v_lanes, v_keys, v_places) with ordinality as dead(id, lane, key, place, number)
     join unnest(v_old_lanes, v_new_lanes) as move(old_lane, new_lane) on move.old_lane = dead.lane
-    order by dead.place
+    join lane on lane.lane = move.new_lane
+    cross join lateral (select case when kind <> 'plain' then partition_key end as partition_key, fair_key
+                        from job where job.id = dead.id offset 0) as job
+    order by dead.number
   ),
   readied as (
-    insert into ready (seq, id, lane) select nextval('ready_seq'), id, lane from revived where seconds <= 0
+    insert into ready (seq, id, lane, key, place)
+    select nextval('ready_seq'), id, lane, key, place from revived where seconds <= 0
   ),
   postponed as (
-    insert into scheduled (run_at, id, lane)
-    select clock_timestamp() + make_interval(secs => seconds), id, lane from revived where seconds > 0
+    insert into scheduled (run_at, id, lane, key, place)
+    select clock_timestamp() + make_interval(secs => seconds), id, lane, key, place from revived where seconds > 0
     returning run_at
   ),
   booked as (
     insert into ledger (lane, dead, pending, scheduled)
     select old_lane, -count(*), null::bigint, null::bigint from revived group by old_lane
     union all
-    select lane, null, count(*), count(*) filter (where seconds > 0) from revived group by lane
+    select abs(lane), null, count(*), count(*) filter (where seconds > 0) from revived group by abs(lane)
   )
   select min(run_at) into v_earliest from postponed;
   perform keep_reachable(v_earliest);

@@ -2,7 +2,7 @@
 -- src/core/schema-version.ts has the number that the Worker needs. docs/migrations.md says when to raise both.
 create or replace function schema_version() returns int
 language sql immutable parallel safe
-return 1;
+return 2;
 
 -- A newer schema is fine: it still has all that an older Worker calls.
 create or replace function require_schema_version(p_version int) returns int

@@ -15,6 +15,10 @@
 -- complete_whole_leases moves whole rows from `lease` to `done`. Everything else goes job by job (remove_from_leases),
 -- which for whole leases would do the same: delete each lease, and write the same ids to `done` and the same numbers
 -- to the books.
+--
+-- Jobs with keys hold turns (dispatch.sql). The turn of an ordered key stays with the first job of the key that runs again,
+-- or with a dead one that blocks the key; otherwise it goes back. If a job of a run did not complete, the rest of its run
+-- goes back to waiting with it ("withdraw"), at the places that it had.
 
 create or replace function settle(p_ids uuid[], p_keys uuid[], p_outcomes jsonb default null)
 returns text[]
@@ -26,8 +30,9 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_jobs settled_job[];
-  v_dead uuid[] := '{}';
+  v_jobs   settled_job[];
+  v_failed settled_job[];
+  v_dead   uuid[] := '{}';
 begin
   if p_outcomes is null and complete_whole_leases(p_ids, p_keys) then
     return array_fill('completed'::text, array[cardinality(p_ids)]);
@@ -37,8 +42,9 @@ begin
   if p_outcomes is null then
     perform complete_jobs(v_jobs);
   else
-    perform complete_jobs(array(select job from unnest(v_jobs) as job where job.outcome = 'complete'));
-    v_dead := fail_jobs(array(select job from unnest(v_jobs) as job where job.outcome <> 'complete'));
+    v_failed := array(select job from unnest(v_jobs) as job where job.outcome <> 'complete');
+    perform complete_jobs(array(select job from unnest(v_jobs) as job where job.outcome = 'complete'), v_failed);
+    v_dead := fail_jobs(v_failed);
   end if;
 
   return array(
@@ -59,18 +65,23 @@ end $$;
 create or replace function complete_whole_leases(p_ids uuid[], p_keys uuid[]) returns boolean
 language plpgsql as $$
 declare
-  v_tids tid[];
-  v_ids  uuid[];
+  v_tids  tid[];
+  v_ids   uuid[];
+  v_turns boolean;
 begin
   if p_keys[1] = all(p_keys)
      and end_of_bucket(p_ids[1]) = end_of_bucket(p_ids[cardinality(p_ids)]) then -- else `done` needs several rows
-    select array_agg(tid) filter (where place = 1), array_agg(id order by id) into v_tids, v_ids
+    select array_agg(tid) filter (where place = 1), array_agg(id order by id), bool_or(has_turns)
+    into v_tids, v_ids, v_turns
     from (
-      select ctid as tid, ids from lease where key = p_keys[1] order by lock_order for update
+      select ctid as tid, ids, keys is not null as has_turns from lease where key = p_keys[1] order by lock_order for update
     ) as locked cross join lateral unnest(ids) with ordinality as entry(id, place);
   end if;
   if v_ids is distinct from p_ids then
     return false;
+  end if;
+  if v_turns then
+    perform return_turns_of_leases(v_tids);
   end if;
 
   with removed as (
@@ -85,8 +96,8 @@ begin
   return true;
 end $$;
 
--- Takes the jobs out of their leases and returns those that were still in them, each with its outcome. Leases that become
--- empty are deleted, the others keep the rest of their jobs.
+-- Takes the jobs out of their leases and returns those that were still in them, each with its outcome, and with them the
+-- rest of a run of which one did not complete. Leases that become empty are deleted, the others keep the rest of their jobs.
 --
 -- One statement deletes and updates rows of the same table by their ctid. That is right only because lock_leases ran
 -- before it as a statement of its own: nobody else can change these rows any more, and under READ COMMITTED each
@@ -108,7 +119,8 @@ begin
   leased as materialized (
     select lease.ctid as tid, lease.key, lease.lane, lease.started_at, entry.*
     from lease
-    cross join lateral unnest(ids, attempts, abandonments) with ordinality as entry(id, attempt, abandonments, place)
+    cross join lateral unnest(ids, attempts, abandonments, keys, places) with ordinality
+      as entry(id, attempt, abandonments, turn_key, turn_place, place)
     where lease.key = any(p_keys)
   ),
   matched as materialized (
@@ -118,14 +130,31 @@ begin
     from leased join request on request.id = leased.id and request.key = leased.key
     order by leased.id, leased.key, request.request_index
   ),
+  stopped as materialized ( -- runs in which a job did not complete, from that job on
+    select tid, turn_key, min(turn_place) as turn_place
+    from matched
+    where turn_key is not null and outcome <> 'complete'
+      and exists (select from lane where lane.lane = matched.lane and kind = 'ordered')
+    group by tid, turn_key
+  ),
+  unmatched as materialized (
+    select leased.*,
+           exists (select from stopped
+                   where stopped.tid = leased.tid and stopped.turn_key = leased.turn_key
+                     and stopped.turn_place < leased.turn_place) as is_withdrawn
+    from leased
+    where tid = any(array(select tid from matched))
+      and not exists (select from matched where matched.id = leased.id and matched.key = leased.key)
+  ),
   remaining as materialized (
     select tid,
            array_agg(id order by place) as ids,
            case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
-           case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments
-    from leased
-    where tid = any(array(select tid from matched))
-      and not exists (select from matched where matched.id = leased.id and matched.key = leased.key)
+           case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments,
+           case when count(turn_key) > 0 then array_agg(turn_key order by place) end as keys,
+           case when count(turn_key) > 0 then array_agg(turn_place order by place) end as places
+    from unmatched
+    where not is_withdrawn
     group by tid
   ),
   emptied as (
@@ -134,24 +163,37 @@ begin
   ),
   shrunk as (
     update lease
-    set ids = remaining.ids, attempts = remaining.attempts, abandonments = remaining.abandonments
+    set ids = remaining.ids, attempts = remaining.attempts, abandonments = remaining.abandonments,
+        keys = remaining.keys, places = remaining.places
     from remaining
     where lease.ctid = remaining.tid
+  ),
+  removed as (
+    select id, lane, attempt, abandonments, started_at, tid, turn_key, turn_place, outcome, output, message, detail, seconds,
+           uses, request_index
+    from matched
+    union all
+    select id, lane, attempt, abandonments, started_at, tid, turn_key, turn_place, 'withdraw', null, null, null, 0, null, null
+    from unmatched where is_withdrawn
   )
   select array_agg(row(id, lane, coalesce(attempt, 1) + attempts_beyond_claim(outcome, uses), coalesce(abandonments, 0),
                        started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
                        case when outcome = 'release' then 0 else coalesce(seconds, 0) end,
-                       request_index)::settled_job order by id)
+                       request_index, turn_key, turn_place,
+                       turn_key is null or not exists (
+                         select from unmatched
+                         where unmatched.tid = removed.tid and unmatched.turn_key = removed.turn_key and not is_withdrawn)
+                      )::settled_job order by id)
   into v_jobs
-  from matched;
+  from removed;
   return v_jobs;
 end $$;
 
--- What an outcome adds to the number of the attempt that the claim began. fail_jobs gives one attempt back for a snooze
--- and a release, so these add one for an attempt that counts nevertheless.
+-- What an outcome adds to the number of the attempt that the claim began. fail_jobs gives one attempt back for a snooze, a
+-- release and a withdrawal, so these add one for an attempt that counts nevertheless.
 create or replace function attempts_beyond_claim(p_outcome text, p_uses int) returns int
 language sql immutable
-return case when p_outcome in ('snooze', 'release') then coalesce(p_uses, 0) else coalesce(p_uses, 1) - 1 end;
+return case when p_outcome in ('snooze', 'release', 'withdraw') then coalesce(p_uses, 0) else coalesce(p_uses, 1) - 1 end;
 
 -- Locks all leases of these keys. Whoever settles, extends or reaps one of them meanwhile waits here, or makes us wait.
 -- An extend that we waited for may have replaced a lease by two new rows, which are not locked yet. So each look is
@@ -175,9 +217,13 @@ begin
 end $$;
 
 -- Writes jobs to `done`: one packed row for each lane and 65-second bucket of ids, so that one job can be found by its id.
-create or replace function complete_jobs(p_jobs settled_job[]) returns void
+-- p_failed: what did not complete in the same settle.
+create or replace function complete_jobs(p_jobs settled_job[], p_failed settled_job[] default '{}') returns void
 language plpgsql as $$
 begin
+  if exists (select from unnest(p_jobs) where key is not null) then
+    perform return_completed(p_jobs, array(select key from unnest(p_failed) where key is not null));
+  end if;
   with packed as (
     select lane, min(started_at) as started_at, array_agg(id order by id) as ids,
            case when max(attempt) > 1 then array_agg(attempt order by id) end as attempts
@@ -203,56 +249,109 @@ language plpgsql as $$
 declare
   v_dead     uuid[];
   v_earliest timestamptz; -- run_at
-  v_ids      uuid[] := array(select id from unnest(p_jobs) order by 1);
+  v_moves    job_move[];
 begin
   if cardinality(p_jobs) = 0 then
     return '{}';
   end if;
-  with judged as materialized (
-    select failed.*,
-           case when failed.outcome = 'bury' then 'fatal'
-                when failed.outcome = 'retry' and failed.attempt >= job.max_attempts then p_last_reason
-           end as reason,
-           -- A snooze and a release give the attempt back. A reconciled job's look after its last run is one claim more
-           -- than the maximum.
-           least(failed.attempt - case when failed.outcome in ('snooze', 'release') then 1 else 0 end,
-                 job.max_attempts) as used
-    from unnest(p_jobs) as failed
-    join job on job.id = failed.id
-      and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
+  v_moves := judge_jobs(p_jobs, p_last_reason);
+  with move as materialized (
+    select * from unnest(v_moves)
   ),
   buried as (
-    insert into closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments)
-    select id, 'dead', reason, now(), started_at, lane, used, abandonments from judged where reason is not null
+    insert into closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments, key, place)
+    select id, 'dead', reason, now(), started_at, abs(lane), attempt, abandonments, key, place
+    from move where reason is not null
   ),
   postponed as (
-    insert into scheduled (run_at, id, lane, attempt, abandonments)
-    select clock_timestamp() + make_interval(secs => seconds), id, lane, used, abandonments
-    from judged where reason is null and seconds > 0
+    insert into scheduled (run_at, id, lane, attempt, abandonments, key, place)
+    select clock_timestamp() + make_interval(secs => seconds), id, lane, attempt, abandonments, key, place
+    from move where reason is null and seconds > 0
     returning run_at
   ),
   readied as (
-    insert into ready (seq, id, lane, attempt, abandonments)
-    select nextval('ready_seq'), id, lane, used, abandonments
-    from judged where reason is null and seconds <= 0
+    insert into ready (seq, id, lane, attempt, abandonments, key, place)
+    select coalesce(seq, nextval('ready_seq')), id, lane, attempt, abandonments, key, place
+    from move where reason is null and seconds <= 0
   ),
   remembered as (
     insert into failed_attempt (id, attempt, started_at, failed_at, message, detail)
-    select id, used, started_at, now(), coalesce(message, ''), detail
-    from judged where outcome in ('retry', 'bury')
+    select id, attempt, started_at, now(), coalesce(message, ''), detail
+    from move where outcome in ('retry', 'bury')
   ),
   booked as (
     insert into ledger (lane, leased, pending, scheduled, failed, dead)
-    select lane, -count(*), nullif(count(*) filter (where reason is null), 0),
+    select abs(lane), -count(*), nullif(count(*) filter (where reason is null), 0),
            nullif(count(*) filter (where reason is null and seconds > 0), 0),
            nullif(count(*) filter (where outcome in ('retry', 'bury')), 0),
            nullif(count(*) filter (where reason is not null), 0)
-    from judged group by lane
+    from move group by abs(lane)
   )
   select coalesce(array_agg(id), '{}'), (select min(run_at) from postponed) into v_dead, v_earliest
-  from judged where reason is not null;
+  from move where reason is not null;
   perform keep_reachable(v_earliest);
+  perform return_turns(queue, array_agg(pair))
+  from unnest(v_moves) as move cross join lateral unnest(move.returned) as pair
+  group by queue;
   return v_dead;
+end $$;
+
+-- Where each job that did not complete goes, and which turns go back.
+--   no key            to its lane, with its delay
+--   ordered           the first of the key that runs again keeps the turn, and so does the first that dies where dead jobs
+--                     block; all others wait again, each at the place that it had
+--   fair              it waits again like a new job, after its delay, and its turn goes back
+-- A job of a run of which earlier ones are still leased (not is_last) cannot keep the turn.
+create or replace function judge_jobs(p_jobs settled_job[], p_last_reason text) returns job_move[]
+language plpgsql as $$
+declare
+  v_ids   uuid[] := array(select id from unnest(p_jobs) order by 1);
+  v_moves job_move[];
+begin
+  with line as materialized (
+    select lane, queue, kind from lane where lane = any(array(select distinct lane from unnest(p_jobs)))
+  ),
+  judged as materialized (
+    select failed.*, line.queue, line.kind,
+           case when failed.outcome = 'bury' then 'fatal'
+                when failed.outcome = 'retry' and failed.attempt >= job.max_attempts then p_last_reason
+           end as reason,
+           -- A snooze, a release and a withdrawal give the attempt back. A reconciled job's look after its last run is one
+           -- claim more than the maximum.
+           least(failed.attempt - case when failed.outcome in ('snooze', 'release', 'withdraw') then 1 else 0 end,
+                 job.max_attempts) as used,
+           case when line.kind = 'fair' then key_of(line.queue, 'fair', job.fair_key) end as fair_key
+    from unnest(p_jobs) as failed
+    join job on job.id = failed.id
+      and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
+    join line on line.lane = failed.lane
+  ),
+  holder as materialized (
+    select distinct on (key) key, id
+    from judged
+    where kind = 'ordered' and is_last and outcome <> 'withdraw'
+      and (reason is null or (key_policy_of(queue)).blocks)
+    order by key, place
+  ),
+  placed as (
+    select *, row_number() over (partition by key, is_free order by place) as number -- its turn goes back once
+    from (
+      select judged.*, holder.id is not null as holds,
+             is_last and outcome <> 'withdraw' and judged.key <> all(array(select holder.key from holder)) as is_free
+      from judged left join holder using (id)
+    ) as held
+  )
+  select array_agg(row(id, case when kind = 'plain' or holds then lane else -lane end, used, abandonments, started_at,
+                       outcome, reason, message, detail,
+                       case when kind = 'ordered' and key is not null and not holds then 0 else seconds end,
+                       case when kind = 'ordered' and not holds then place end,
+                       case when kind = 'fair' and reason is null then fair_key when reason is null or holds then key end,
+                       case when holds then place end, queue,
+                       case when key is not null and (kind = 'fair' or is_free and number = 1) then array[key, place] end
+                      )::job_move)
+  into v_moves
+  from placed;
+  return v_moves;
 end $$;
 
 -- Completes a job in the handler's own transaction, so that both are committed or neither. False: the lease is lost, and

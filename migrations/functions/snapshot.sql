@@ -90,6 +90,7 @@ as $$
     from lane
     left join booked using (lane)
     left join (select lane, min(since) as since from waiting_since() group by lane) as oldest using (lane)
+    where kind <> 'returns'
     group by queue, type, priority
     order by queue, type, priority
   ),

@@ -33,9 +33,10 @@ begin
   for v_group in
     select type, group_size, min(seq) as oldest_seq,
            row(p_level.priority, array_agg(lane order by seq), array_agg(type order by seq), array_agg(seq order by seq),
-               array_agg(needs_quota order by seq), array_agg(group_size order by seq))::lane_level as level
-    from unnest(p_level.lanes, p_level.types, p_level.oldest_seqs, p_level.needs_quota, p_level.group_sizes)
-      as entry(lane, type, seq, needs_quota, group_size)
+               array_agg(needs_quota order by seq), array_agg(group_size order by seq), array_agg(kind order by seq))::lane_level
+             as level
+    from unnest(p_level.lanes, p_level.types, p_level.oldest_seqs, p_level.needs_quota, p_level.group_sizes, p_level.kinds)
+      as entry(lane, type, seq, needs_quota, group_size, kind)
     where needs_quota or group_size > 0
     group by type, group_size
     order by min(seq)
@@ -88,7 +89,7 @@ declare
   v_jobs       lane_level;
 begin
   select p_level.priority, array_agg(lane order by place), array_agg(p_level.types[1]), array_agg(seq order by place),
-         null, null
+         null, null, array_agg(p_level.kinds[array_position(p_level.lanes, lane)] order by place)
   into v_jobs
   from (
     select lane, seq, row_number() over (order by id is not distinct from v_probe desc, attempt desc, seq) as place

@@ -90,8 +90,10 @@ end $$;
 
 -- Takes the oldest jobs of the level's nth lane, up to p_last. It locks them, reads what they are, and removes them from
 -- `ready`. A locked row keeps its place in the table, so its tid still names it in the statement that removes it.
-create or replace function take_lane(p_batch claim_batch, p_level lane_level, n int, p_last bigint)
-returns claim_batch
+-- p_given: the jobs to take, whose rows are locked already.
+create or replace function take_lane(
+  p_batch claim_batch, p_level lane_level, n int, p_last bigint, p_given locked_jobs default null
+) returns claim_batch
 language plpgsql as $$
 declare
   c_skip_marked_from constant int := 50; -- jobs; see lock_unmarked_jobs
@@ -104,7 +106,11 @@ declare
   v_waited           real[]; -- seconds, of the jobs that were not attempted before
 begin
   loop
-    if v_skip_marked then
+    if p_given.tids is not null then
+      v_locked := p_given;
+    elsif p_level.kinds[n] <> 'plain' then
+      v_locked := lock_turns(p_batch, p_level, n, p_last);
+    elsif v_skip_marked then
       v_locked := lock_unmarked_jobs(v_lane, p_level.oldest_seqs[n], p_last, p_batch.jobs_left);
     else
       v_locked := lock_jobs(v_lane, p_level.oldest_seqs[n], p_last, p_batch.jobs_left);
@@ -114,7 +120,7 @@ begin
     end if;
 
     select json_agg(json_build_array(id, payload, max_attempts, partition_key, traceparent, tags,
-                                     case when id = any(v_locked.retried_ids) then errors_of(id) end) order by id),
+                                     case when id = any(v_locked.retried_ids) then errors_of(id) end, fair_key) order by id),
            sum(payload_bytes(payload)),
            bool_or(expiry_of(id, expires_at) <= p_batch.at),
            array_agg(date_part('epoch', p_batch.at - coalesce(scheduled_at, time_of_id(id)))::real)
@@ -125,7 +131,11 @@ begin
       and id >= v_locked.ids[1] and id <= v_locked.ids[cardinality(v_locked.ids)]; -- names the partitions
 
     if v_some_expired then
-      perform bury_expired(v_lane, v_locked.ids, p_batch.at);
+      if p_level.kinds[n] = 'plain' then
+        perform bury_expired(v_lane, v_locked.ids, p_batch.at);
+      elsif p_given.tids is null then
+        perform bury_expired_turns(p_batch, p_level, n, v_locked.ids);
+      end if;
       p_batch.some_expired := true;
       return p_batch;
     end if;
@@ -138,6 +148,7 @@ begin
       return p_batch;
     end if;
     v_skip_marked := false; -- it would pass over what this claim has locked
+    p_given := first_places(p_given, p_batch.jobs_left);
   end loop;
   return add_to_batch(p_batch, p_level, n, v_locked, v_jobs, v_bytes, v_waited);
 end $$;
@@ -216,7 +227,10 @@ begin
   p_batch.last_seq := p_locked.last_seq;
   p_batch.taken := p_batch.taken
     || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,
-           p_locked.abandonments, p_jobs)::taken_jobs;
+           p_locked.abandonments, p_jobs, p_locked.keys, p_locked.places, p_level.kinds[n])::taken_jobs;
+  if p_level.kinds[n] = 'fair' then
+    perform note_shares_taken(p_batch.policy, p_locked.keys, p_locked.places);
+  end if;
   return p_batch;
 end $$;
 

@@ -1,0 +1,64 @@
+-- key policy: what a deployment says about a queue's keys. Claims bring it along, and the dispatcher stores what is new, so a
+-- new deployment counts from its first claim on. Settles and the reaper read what is stored.
+
+-- The policy of a queue, with the defaults where no deployment said anything.
+create or replace function key_policy_of(p_queue text) returns key_policy
+language plpgsql as $$
+declare
+  v_policy key_policy%rowtype;
+begin
+  select * into v_policy from key_policy where queue = p_queue;
+  if not found then
+    v_policy := row(p_queue, true, null, null)::key_policy;
+  end if;
+  return v_policy;
+end $$;
+
+-- Stores p_policy if it differs: { on_dead, concurrency, seconds_apart }. Null keeps what is stored. Called by the dispatcher,
+-- under its lock.
+--   freed      turns of dead jobs that blocked their keys and do not any more, as pairs of a key and a place
+--   is_wider   the shares have changed, so keys without a free turn may have one now
+create or replace function apply_key_policy(
+  p_queue text, p_policy jsonb, out policy key_policy, out freed bigint[], out is_wider boolean
+)
+language plpgsql as $$
+declare
+  v_old key_policy%rowtype := key_policy_of(p_queue);
+begin
+  policy := v_old;
+  freed := '{}';
+  if p_policy is not null then
+    policy.blocks := coalesce(p_policy ->> 'on_dead', 'block') = 'block';
+    policy.concurrency := (p_policy ->> 'concurrency')::int;
+    policy.seconds_apart := (p_policy ->> 'seconds_apart')::float8;
+  end if;
+  is_wider := row(policy.concurrency, policy.seconds_apart) is distinct from row(v_old.concurrency, v_old.seconds_apart);
+  if policy is distinct from v_old then
+    insert into key_policy values (policy.*)
+    on conflict (queue) do update
+    set blocks = excluded.blocks, concurrency = excluded.concurrency, seconds_apart = excluded.seconds_apart;
+  end if;
+  if v_old.blocks and not policy.blocks then
+    freed := free_blocked_keys(p_queue);
+  end if;
+end $$;
+
+-- Dead jobs give up the turns that they hold. A dead job that somebody replays or discards in this moment is locked: that
+-- one's turn is dealt with there.
+create or replace function free_blocked_keys(p_queue text) returns bigint[]
+language plpgsql as $$
+declare
+  v_pairs bigint[];
+begin
+  with blocking as materialized (
+    select closed.id, closed.key, closed.place
+    from closed join lane using (lane)
+    where closed.key is not null and lane.queue = p_queue
+    for update of closed skip locked
+  ),
+  freed as (
+    update closed set key = null, place = null where id = any(array(select id from blocking))
+  )
+  select array_agg(pair) into v_pairs from blocking cross join lateral unnest(array[key, place]) as pair;
+  return coalesce(v_pairs, '{}');
+end $$;

@@ -1,0 +1,194 @@
+-- take turns: the part of a claim that is about jobs with keys. The claim holds the queue's lock (dispatch.sql).
+
+-- Fills a batch from a queue that has keys. Jobs that have just got their turn are taken straight from where they wait: those
+-- of a better priority than all that stands in the lanes at first, the others when the lanes have no more. What the
+-- claim has no room for, or may not take, goes into its lane.
+create or replace function fill_batch_with_keys(
+  p_batch claim_batch, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_run int, p_policy jsonb
+) returns claim_batch
+language plpgsql as $$
+declare
+  v_dispatched record;
+  v_granted  granted_jobs;
+  v_best     smallint; -- priority in the lanes
+begin
+  p_batch.has_keys := lock_keys(p_batch.queue);
+  if not p_batch.has_keys then -- other claims of this queue take too long: only jobs without keys
+    p_batch := fill_batch(p_batch, p_batch.queue, p_types, p_limits, p_cursor_seqs, p_isolated);
+    p_batch.has_more := true;
+    return p_batch;
+  end if;
+  v_dispatched := dispatch(p_batch, p_types, p_run, p_policy, p_cursor_seqs);
+  p_batch := v_dispatched.batch;
+  v_granted := v_dispatched.granted;
+  if v_granted.tids is not null then
+    v_best := (next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true)).priority;
+    p_batch := take_granted(p_batch, v_granted, p_types, p_limits, coalesce(v_best, -1::smallint));
+  end if;
+  if p_batch.jobs_left > 0 and (v_best is not null or v_granted.tids is null) then
+    p_batch := fill_batch(p_batch, p_batch.queue, p_types, p_limits, p_cursor_seqs, p_isolated);
+    if v_granted.tids is not null then
+      p_batch := take_granted(p_batch, v_granted, p_types, p_limits, -1::smallint);
+    end if;
+  end if;
+  if v_granted.tids is not null then
+    perform list_granted(v_granted);
+  end if;
+  p_batch.has_more := p_batch.has_more or v_dispatched.has_more;
+  return p_batch;
+end $$;
+
+-- Takes jobs that have just got their turn, best priority first, if their priority is above p_above. A follower is taken
+-- only with the jobs before it. It leaves out what has to be claimed in another way: jobs of paused and limited types,
+-- isolated jobs, and keys in the buckets of other workers.
+create or replace function take_granted(
+  p_batch claim_batch, p_granted granted_jobs, p_types text[], p_limits jsonb, p_above smallint
+) returns claim_batch
+language plpgsql as $$
+declare
+  v_lane  record;
+  v_jobs  locked_jobs;
+begin
+  for v_lane in
+    select row(lane.priority, array[lane.lane], array[lane.type], null, null, null, array[lane.kind])::lane_level as level,
+           array_agg(granted.tid order by number, place) as tids
+    from (
+      select *, row_number() over (partition by key, lane order by place) as number
+      from unnest(p_granted.tids, p_granted.keys, p_granted.places, p_granted.lanes)
+        as granted(tid, key, place, lane)
+    ) as granted
+    join lane using (lane)
+    where lane.priority > p_above and lane.type = any(p_types) and lane.group_size = 0
+      and (p_limits ? lane.type) is not true
+      and not exists (select from breaker where breaker.type = lane.type and step is not null)
+      and not exists (select from pause where pause.kind = 'type' and name = lane.type)
+      and (lane.kind = 'fair' or p_batch.buckets is null or abs(granted.key % 360) = any(p_batch.buckets))
+    group by lane.lane
+    order by lane.priority desc, min(granted.place)
+  loop
+    exit when p_batch.jobs_left = 0;
+    v_jobs := locked_rows(v_lane.tids, p_batch.jobs_left);
+    continue when v_jobs.ids is null; -- taken before
+    p_batch := take_lane(p_batch, v_lane.level, 1, null, v_jobs);
+    if p_batch.some_expired then
+      p_batch.some_expired := false;
+      p_batch.has_more := true; -- the next claim finds the expired jobs in their lanes
+    end if;
+  end loop;
+  return p_batch;
+end $$;
+
+-- Jobs whose rows are locked, the first p_limit of p_tids that are still there.
+create or replace function locked_rows(p_tids tid[], p_limit int) returns locked_jobs
+language plpgsql as $$
+declare
+  v_jobs locked_jobs;
+begin
+  select array_agg(tid), array_agg(id order by id), array_agg(place order by id), max(seq),
+         case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end,
+         case when max(abandonments) > 0 then array_agg(abandonments order by id) end,
+         coalesce(array_agg(id) filter (where attempt > 0), '{}'),
+         array_agg(key order by id), array_agg(place order by id)
+  into v_jobs
+  from (
+    select ready.ctid as tid, id, seq, attempt, abandonments, key, coalesce(ready.place, seq) as place
+    from ready
+    where ctid = any(p_tids)
+    order by array_position(p_tids, ready.ctid)
+    limit p_limit
+  ) as locked;
+  return v_jobs;
+end $$;
+
+-- The jobs with the lowest places. A run's jobs come in order, so none of them is taken without those before it.
+create or replace function first_places(p_jobs locked_jobs, p_count int) returns locked_jobs
+language plpgsql as $$
+begin
+  if p_jobs.tids is null then
+    return null;
+  end if;
+  return locked_rows(array(select ctid from ready where ctid = any(p_jobs.tids) order by coalesce(place, seq)), p_count);
+end $$;
+
+-- Locks the oldest turns of the level's nth lane. On the ring only those of the worker's own buckets, by an index that has
+-- them in order, and then those that have waited so long that they are anybody's.
+create or replace function lock_turns(p_batch claim_batch, p_level lane_level, n int, p_last bigint) returns locked_jobs
+language plpgsql as $$
+declare
+  v_lane  int := p_level.lanes[n];
+  v_first bigint := p_level.oldest_seqs[n];
+  v_tids  tid[];
+begin
+  if p_batch.buckets is null or p_level.kinds[n] = 'fair' then
+    v_tids := array(
+      select ctid from ready
+      where lane = v_lane and seq >= v_first and seq <= p_last
+      order by seq limit p_batch.jobs_left for update skip locked);
+  else
+    v_tids := array(
+      select ctid from ready
+      where ctid = any(own_turns(v_lane, v_first, p_last, p_batch.buckets, p_batch.jobs_left))
+      for update skip locked);
+    if cardinality(v_tids) < p_batch.jobs_left then
+      v_tids := v_tids || array(
+        select ctid from ready
+        where lane = v_lane and seq >= v_first and seq <= least(p_last, p_batch.mark_seq) and ctid <> all(v_tids)
+        order by seq limit p_batch.jobs_left - cardinality(v_tids) for update skip locked);
+    end if;
+  end if;
+  return locked_rows(v_tids, p_batch.jobs_left);
+end $$;
+
+-- The oldest turns in some buckets. A few of each bucket are enough most often; otherwise it looks for more.
+create or replace function own_turns(p_lane int, p_first bigint, p_last bigint, p_buckets int[], p_limit int) returns tid[]
+language plpgsql as $$
+declare
+  v_each int;
+  v_tids tid[];
+begin
+  foreach v_each in array array[2 * p_limit / greatest(cardinality(p_buckets), 1) + 1, p_limit] loop
+    v_tids := array(
+      select own.tid
+      from unnest(p_buckets) as bucket
+      cross join lateral (
+        select ctid as tid, seq from ready
+        where lane = p_lane and abs(key % 360) = bucket and place is not null and seq >= p_first and seq <= p_last
+        order by seq limit v_each
+      ) as own
+      order by own.seq limit p_limit);
+    exit when cardinality(v_tids) = p_limit;
+  end loop;
+  return v_tids;
+end $$;
+
+-- Closes those of the locked jobs that have expired. Such a job keeps its turn, so that it blocks its key, or the turn goes
+-- back.
+create or replace function bury_expired_turns(p_batch claim_batch, p_level lane_level, n int, p_ids uuid[]) returns void
+language plpgsql as $$
+declare
+  v_lane   int := p_level.lanes[n];
+  v_blocks boolean := p_level.kinds[n] = 'ordered' and (p_batch.policy).blocks;
+  v_pairs  bigint[];
+begin
+  with expired as materialized (
+    select id from job
+    where id = any(p_ids) and id >= p_ids[1] and id <= p_ids[cardinality(p_ids)]
+      and expiry_of(id, expires_at) <= p_batch.at
+  ),
+  removed as (
+    delete from ready where id = any(array(select id from expired)) returning id, attempt, abandonments, key, place
+  ),
+  buried as (
+    insert into closed (id, status, reason, closed_at, lane, attempt, abandonments, key, place)
+    select id, 'dead', 'expired', now(), v_lane, attempt, abandonments,
+           case when v_blocks then key end, case when v_blocks then place end
+    from removed
+  ),
+  booked as (
+    insert into ledger (lane, pending, dead, expired) select v_lane, -count(*), count(*), count(*) from removed
+  )
+  select array_agg(pair) into v_pairs from removed cross join lateral unnest(array[key, place]) as pair;
+  if not v_blocks then
+    perform return_turns(p_batch.queue, v_pairs);
+  end if;
+end $$;
