@@ -95,6 +95,9 @@ begin
       perform note_trial(v_batch.trial_type, v_key, v_batch.taken[1].ids[1]);
     end if;
   end if;
+  if p_registers and v_batch.has_keys then
+    v_workers := join_ring(v_batch, p_worker);
+  end if;
   return json_build_object(
     'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe,
     'is_trial', v_batch.trial_type is not null, 'has_more', v_batch.has_more, 'workers', v_workers,

@@ -28,11 +28,16 @@ export const enqueueRequest = z
     expires_at: requestDate.nullable().default(null),
     idempotency_key: key.nullable().default(null),
     partition_key: key.nullable().default(null),
+    fair_key: key.nullable().default(null),
     tags: limitedList(tag, { max: jobLimits.maxTags }).default([]),
   })
   .refine((job) => !(job.delay_seconds && job.scheduled_at), {
     path: ["scheduled_at"],
     message: "must not be set together with delay_seconds",
+  })
+  .refine((job) => job.partition_key === null || job.fair_key === null, {
+    path: ["fair_key"],
+    message: "must not be given together with partition_key",
   });
 export type EnqueueRequest = z.output<typeof enqueueRequest>;
 export type { JobOptions };
@@ -80,6 +85,9 @@ export const jobResponse = z.object({
   errors: z.array(jobError),
   dead_reason: z.enum(deadReasons).nullable(),
   partition_key: z.string().nullable(),
+  /** A stable hash of the partition key: 0 to 359. */
+  partition_bucket: z.int().nullable(),
+  fair_key: z.string().nullable(),
   tags: z.array(z.string()),
   idempotency_key: z.string().nullable(),
   output: json,

@@ -26,6 +26,7 @@ import {
   settlementsRequest,
   settlementsResponse,
 } from "./work.ts";
+import { removedWorkerResponse, workerRequest, workerResponse, workersResponse } from "./workers.ts";
 
 const traceparent = "W3C trace context. The job's handler receives it.";
 const forClaimedJob = { method: "post", roles: ["worker"], problems: [404, 409] } as const;
@@ -127,6 +128,28 @@ export const operations = {
     roles: ["worker"],
     body: { schema: settlementsRequest, maxBytes: bodyLimits.batch },
     answers: { 200: settlementsResponse },
+  },
+  registerWorker: {
+    method: "post",
+    path: "/v1/workers",
+    summary: "Register a worker, or renew its registration: call it every 10 s",
+    roles: ["worker"],
+    body: { schema: workerRequest, maxBytes: bodyLimits.pull },
+    answers: { 200: workerResponse },
+  },
+  listWorkers: {
+    method: "get",
+    path: "/v1/workers",
+    summary: "List the live workers that share partition keys",
+    roles: ["worker", "viewer"],
+    answers: { 200: workersResponse },
+  },
+  removeWorker: {
+    method: "delete",
+    path: "/v1/workers/{worker_id}",
+    summary: "Remove a worker: the others take its buckets at once",
+    roles: ["worker"],
+    answers: { 200: removedWorkerResponse },
   },
   ...adminOperations,
   getHealth: {

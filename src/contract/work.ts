@@ -3,13 +3,14 @@ import * as z from "zod";
 import { jobStatuses } from "../core/job.ts";
 import { jobError, jobResponse, name, time } from "./jobs.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
+import { workerId } from "./workers.ts";
 
 const leaseSeconds = z.int().min(60).max(3600);
 const lease = z.string().min(1).max(200);
 const retryInSeconds = z.number().min(0).max(31_536_000);
 
 export const claimRequest = z.strictObject({
-  worker_id: z.string().min(1).max(255),
+  worker_id: workerId,
   queue: name.default("default"),
   /** If left out, every registered type. */
   types: limitedList(z.string().min(1).max(63), { min: 1, max: 1000 }).optional(),

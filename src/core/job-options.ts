@@ -11,6 +11,7 @@ export const jobOptions = {
   expiresAt: "timestamp with time zone",
   idempotencyKey: "text",
   partitionKey: "text",
+  fairKey: "text",
   traceparent: "text",
   tags: "text[]",
 } as const satisfies Record<string, keyof SqlTypes>;

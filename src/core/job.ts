@@ -54,6 +54,9 @@ export interface Job {
   errors: JobError[];
   deadReason: DeadReason | null;
   partitionKey: string | null;
+  /** A stable hash of the partition key: 0 to 359. */
+  partitionBucket: number | null;
+  fairKey: string | null;
   tags: string[];
   idempotencyKey: string | null;
   traceparent: string | null;
@@ -85,6 +88,8 @@ export interface ClaimedJob extends LeaseRef {
   fairKey: string | null;
   /** The same for all jobs of one run. Null if the job has no partition key. A bigint as text. */
   runKey: string | null;
+  /** The next job of its key can start only when this one, or its run, has been settled. */
+  holdsTurn: boolean;
   traceparent: string | null;
   tags: string[];
   errors: JobError[];

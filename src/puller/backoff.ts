@@ -3,7 +3,7 @@
 const firstMs = 250;
 const maxMs = 5_000;
 /** The same as between two claims of a server that waits for a job. */
-const betweenWaitsMs = 1_250;
+const betweenWaitsMs = 1_500;
 
 /** Grows with each time in a row. A random half keeps many pullers from calling at the same moment. */
 export function backoffMs(timesInRow: number): number {

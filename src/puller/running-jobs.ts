@@ -55,8 +55,9 @@ export function createRunningJobs(options: {
     return settlement?.outcome === "complete";
   }
 
-  function release(rest: readonly HeldJob[]): void {
-    for (const { job } of rest) settler.add(job, released(job));
+  /** The first one is enough: the database sends the rest of the run back with it. */
+  function release([first]: readonly HeldJob[]): void {
+    if (first) settler.add(first.job, released(first.job));
   }
 
   function report({ job_id: jobId, type, queue, attempt }: ClaimedJob, error: Error): void {

@@ -36,6 +36,8 @@ export function createSettler(options: {
 }): Settler {
   const { settings, requests, givingUp } = options;
   const ended: EndedJob[] = [];
+  /** Runs with a job that could not be settled. It will run again, so nothing behind it may be settled. */
+  const brokenRuns = new Set<string>();
   let settling: Promise<void> | null = null;
   let together = new AbortController();
 
@@ -48,7 +50,9 @@ export function createSettler(options: {
     settling = null;
   }
 
-  async function settle(batch: readonly EndedJob[]): Promise<void> {
+  async function settle(jobs: readonly EndedJob[]): Promise<void> {
+    const batch = jobs.filter(({ job }) => !brokenRuns.has(idOfRun(job)));
+    if (batch.length === 0) return;
     const settlements = batch.map(({ settlement }) => settlement);
     for (let failures = 1; ; failures++) {
       try {
@@ -92,6 +96,7 @@ export function createSettler(options: {
   /** The jobs run again when their leases have run out. */
   function giveUp(batch: readonly EndedJob[], error: Error): void {
     for (const { job } of batch) {
+      if (job.run) brokenRuns.add(idOfRun(job));
       const { job_id: jobId, type, queue, attempt } = job;
       settings.log("not settled", { job_id: jobId, type, queue, attempt, message: error.message });
       settings.onError(error, { jobId, type, queue, attempt });
@@ -106,4 +111,9 @@ export function createSettler(options: {
     hurry: () => together.abort(),
     allSettled: async () => settling ?? undefined,
   };
+}
+
+/** A later claim of the same key has another generation. */
+function idOfRun({ run, lease_generation }: ClaimedJob): string {
+  return `${run} ${lease_generation}`;
 }

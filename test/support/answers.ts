@@ -7,6 +7,7 @@ import { roles } from "../../src/core/key.ts";
 import { roundKinds } from "../../src/core/snapshot.ts";
 import type * as statements from "../../src/core/sql/index.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
+import { workerKinds } from "../../src/core/sql/workers.ts";
 
 type Statements = typeof statements;
 type AnswerOf<Name extends keyof Statements> = Statements[Name] extends (
@@ -52,6 +53,8 @@ const job = z.strictObject({
   errors: z.array(error),
   deadReason: z.enum(deadReasons).nullable(),
   partitionKey: text.nullable(),
+  partitionBucket: z.int().min(0).max(359).nullable(),
+  fairKey: text.nullable(),
   tags: z.array(text),
   idempotencyKey: text.nullable(),
   traceparent: text.nullable(),
@@ -72,6 +75,7 @@ const claimedJob = z.strictObject({
   partitionKey: text.nullable(),
   fairKey: text.nullable(),
   runKey: text.nullable(),
+  holdsTurn: flag,
   traceparent: text.nullable(),
   tags: z.array(text),
   errors: z.array(error),
@@ -161,6 +165,10 @@ const snapshot = z.strictObject({
     example: z.strictObject({ kind: z.enum(["job", "lease", "done"]), id, what: text }).nullable(),
   }),
 });
+const worker = z.strictObject({
+  ...{ id: text, kind: z.enum(workerKinds), queues: z.array(text) },
+  ...{ startedAt: time, seenAt: time, expiresAt: time },
+});
 const bucket = z.strictObject({
   ...{
     queue: text,
@@ -182,7 +190,12 @@ export const answers = {
   cancel: changedJob,
   changeAlarms: z.array(z.strictObject(alarmKey)),
   checkReach: count,
-  claim: z.strictObject({ jobs: z.array(claimedJob), hasMore: flag, settled: z.array(settled) }),
+  claim: z.strictObject({
+    jobs: z.array(claimedJob),
+    hasMore: flag,
+    settled: z.array(settled),
+    workers: z.array(text).nullable(),
+  }),
   claimDeliveries: z.array(z.strictObject({ id: text, target: text, notice: z.json(), tries: count })),
   closeBreakerByProbe: flag,
   completeOne: flag,
@@ -214,6 +227,7 @@ export const answers = {
   listJobs: z.array(job),
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
+  liveWorkers: z.array(worker),
   mendStamps: count,
   openBreaker: flag,
   pause: flag,
@@ -232,6 +246,8 @@ export const answers = {
   recentMinutes: z.array(minute),
   recordEnqueueErrors: none,
   recordRound: text,
+  registerPuller: z.strictObject({ puller: worker, workers: z.array(worker) }),
+  removeWorker: flag,
   replay: changedJob,
   replayMany: z.array(z.strictObject({ queue: text, replayed: count })),
   requireSchemaVersion: count,

@@ -35,7 +35,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
-    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb",
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
@@ -51,18 +51,21 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
-    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb",
   listJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
-    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb",
   listKeys:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   listPauses: "kind text, name text, since double precision",
+  liveWorkers:
+    "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
+    "expires_at double precision",
   mendStamps: "count integer",
   openBreaker: "changed boolean",
   pause: "changed boolean",
@@ -80,6 +83,10 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "failed bigint, expired bigint, ready bigint",
   recordEnqueueErrors: "record_enqueue_errors void",
   recordRound: "id bigint",
+  registerPuller:
+    "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
+    "expires_at double precision",
+  removeWorker: "removed boolean",
   replay: "changed jsonb",
   replayMany: "queue text, replayed bigint",
   requireSchemaVersion: "version integer",

@@ -20,7 +20,7 @@ export const fullJob: NewJob = {
   traceparent: "t",
   tags: ["x"],
 };
-const { idempotencyKey: _key, partitionKey: _partition, ...manyOptions } = fullJob;
+const { idempotencyKey: _key, ...manyOptions } = fullJob;
 
 const answer = { target: "ops", urlHash: "h", status: 200, error: null, retryInSeconds: 1.5 };
 
@@ -72,6 +72,10 @@ export const examples = {
       limit: 1,
       leaseSeconds: 60,
       maxBytes: 1,
+      run: 10,
+      buckets: [0, 359],
+      policy: { onDead: "pass", concurrency: 4, secondsApart: 0.5 },
+      registers: true,
     }),
   ],
   claimDeliveries: [
@@ -112,6 +116,7 @@ export const examples = {
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],
+  liveWorkers: [statements.liveWorkers(), statements.liveWorkers({ queue: "q" })],
   openBreaker: [statements.openBreaker("a")],
   pause: [statements.pause("me", { queue: "q" }), statements.pause("me", { type: "a" })],
   ping: [statements.ping()],
@@ -134,6 +139,8 @@ export const examples = {
       backoffs: { a: { baseSeconds: 1, maxSeconds: 2, jitterSeconds: 0 } },
     }),
   ],
+  registerPuller: [statements.registerPuller("w", ["q", "r"])],
+  removeWorker: [statements.removeWorker("w")],
   replay: [statements.replay("me", { id }), statements.replay("me", { id, payload: { a: 1 } })],
   replayMany: [
     statements.replayMany("me", { type: "a", count: 1 }),

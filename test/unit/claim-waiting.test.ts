@@ -4,7 +4,7 @@ import type { Claimed } from "../../src/core/sql/claim.ts";
 import { claimWithin } from "../../src/edge/http/claim-waiting.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
-const none: Claimed = { jobs: [], hasMore: false, settled: [] };
+const none: Claimed = { jobs: [], hasMore: false, settled: [], workers: null };
 const some = { ...none, jobs: [{ id: "j1" }] } as unknown as Claimed;
 
 const inTenths = (ms: number) => Math.round(ms / 100);
@@ -48,7 +48,7 @@ test.each([1, 2, 3, 5, 10, 20])(
     const { claimedAtMs, answeredAtMs } = await claimsOf({ waitSeconds, claimMs: 20 });
     const gaps = claimedAtMs.slice(1).map((ms, index) => ms - (claimedAtMs[index] ?? 0));
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(990);
-    expect(Math.max(...gaps)).toBeLessThan(1600);
+    expect(Math.max(...gaps)).toBeLessThan(2250);
     expect(Math.abs((claimedAtMs.at(-1) ?? 0) - waitSeconds * 1000)).toBeLessThan(10);
     expect(answeredAtMs - waitSeconds * 1000).toBeLessThan(50);
   },
@@ -57,11 +57,11 @@ test.each([1, 2, 3, 5, 10, 20])(
 test("the answer comes with the first job", async () => {
   const { claimedAtMs, answer } = await claimsOf({ waitSeconds: 20, answers: [none, none, some] });
   expect(answer).toBe(some);
-  expect(claimedAtMs.map(inTenths)).toEqual([0, 13, 25]);
+  expect(claimedAtMs.map(inTenths)).toEqual([0, 15, 31]);
 });
 
 test("there is no claim after the client has gone", async () => {
-  const { claimedAtMs, answeredAtMs } = await claimsOf({ waitSeconds: 20, goesAtMs: 1300 });
-  expect(claimedAtMs.map(inTenths)).toEqual([0, 13]);
-  expect(inTenths(answeredAtMs)).toBe(25);
+  const { claimedAtMs, answeredAtMs } = await claimsOf({ waitSeconds: 20, goesAtMs: 1600 });
+  expect(claimedAtMs.map(inTenths)).toEqual([0, 15]);
+  expect(inTenths(answeredAtMs)).toBe(31);
 });

@@ -85,7 +85,7 @@ async function adminPath(path: string, method: string): Promise<string> {
     });
     return path.replace("{id}", ((await made.json()) as { id: string }).id);
   }
-  return path.replace("{type}", "print").replace("{queue}", "default");
+  return path.replace("{type}", "print").replace("{queue}", "default").replace("{worker_id}", "w");
 }
 
 describe("each operation answers as the document says", () => {
@@ -94,6 +94,7 @@ describe("each operation answers as the document says", () => {
     if (path === "/v1/jobs") return { path, body: { type: "print" } };
     if (path === "/v1/jobs/batch") return { path, body: { jobs: [{ type: "print" }] } };
     if (path === "/v1/claims") return { path, body: { worker_id: "w" } };
+    if (path === "/v1/workers") return { path, body: { worker_id: "w", queues: ["default"] } };
     if (!path.includes("/jobs/{id}") && !["/v1/settlements", "/v1/extensions"].includes(path))
       return { path: await adminPath(path, method), body: adminBodies[`${method} ${path}`] ?? {} };
     const claimed = await call("/v1/claims", {

@@ -1,6 +1,7 @@
 // claim: takes a batch of due jobs under leases, and says whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
 import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
+import type { KeyPolicy } from "../key-policy.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { one, type Statement } from "./statement.ts";
 
@@ -24,6 +25,12 @@ export interface Claim {
   takeIsolated?: boolean;
   /** The most consecutive jobs of one partition key. Default 1. */
   run?: number;
+  /** Of jobs with a partition key, only those of these buckets. If left out, all. */
+  buckets?: readonly number[] | null;
+  /** If left out, the defaults. */
+  policy?: KeyPolicy;
+  /** Counts the worker as alive, if the queue has partition keys. Default false. */
+  registers?: boolean;
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -34,6 +41,8 @@ export interface Claimed {
   hasMore: boolean;
   /** The results of the settlements that were sent with the claim. */
   settled: Settled[];
+  /** The live workers of the queue, if it has partition keys and the claim registers. */
+  workers: string[] | null;
 }
 
 /** The outcomes of earlier jobs can be sent with a claim: they are settled before it, in the same round trip. */
@@ -60,7 +69,11 @@ export function claim(
         ${sql.param(packed?.ids ?? null)}::uuid[],
         ${sql.param(packed?.keys ?? null)}::uuid[],
         ${packed?.outcomes ?? null}::jsonb,
-        ${takeIsolated}::boolean
+        ${takeIsolated}::boolean,
+        ${rest.run ?? 1}::int,
+        ${sql.param(rest.buckets ?? null)}::int[],
+        ${packPolicy(rest.policy)}::jsonb,
+        ${rest.registers ?? false}::boolean
       ) as claimed`,
     decode: one(({ claimed }) => {
       const answer = claimed as Answer;
@@ -68,6 +81,7 @@ export function claim(
         jobs: toClaimedJobs(answer),
         hasMore: answer.has_more,
         settled: packed?.read(answer.settled ?? []) ?? [],
+        workers: answer.workers ?? null,
       };
     }),
   };
@@ -81,6 +95,7 @@ interface Answer {
   is_trial: boolean;
   has_more: boolean;
   leases: Lease[] | null;
+  workers?: string[] | null;
 }
 interface Lease {
   type: string;
@@ -91,46 +106,62 @@ interface Lease {
   /** Null if no job was abandoned before. */
   abandonments: number[] | null;
   seqs: number[];
-  jobs: [
-    id: string,
-    payload: Payload,
-    maxAttempts: number,
-    partitionKey: string | null,
-    traceparent: string | null,
-    tags: string[] | null,
-    errors: JobError[] | null,
-  ][];
+  /** What the jobs of this lane have: no key, a partition key or a fair key. */
+  kind: "plain" | "ordered" | "shared";
+  /** The keys of the turns that the jobs hold. Null if they hold none. */
+  keys: string[] | null;
+  jobs: JobRow[];
 }
+type JobRow = [
+  id: string,
+  payload: Payload,
+  maxAttempts: number,
+  partitionKey: string | null,
+  traceparent: string | null,
+  tags: string[] | null,
+  errors: JobError[] | null,
+  fairKey: string | null,
+];
 
-function toClaimedJobs({ key, is_probe: isProbe, is_trial: isTrial, leases }: Answer): ClaimedJob[] {
-  const jobsWithSeq = (leases ?? []).flatMap((lease) => {
+/** Jobs of one partition key are of one lease, so they stay in the order of their key. */
+function toClaimedJobs(answer: Answer): ClaimedJob[] {
+  const jobsWithSeq = (answer.leases ?? []).flatMap((lease) => {
     const leaseExpiresAt = new Date(lease.expires_ms);
-    return lease.jobs.map(([id, payload, maxAttempts, partitionKey, traceparent, tags, errors], index) => ({
+    return lease.jobs.map((row, index) => ({
       seq: lease.seqs[index] ?? 0,
-      job: {
-        id,
-        leaseKey: key,
-        type: lease.type,
-        payload,
-        attempt: lease.attempts?.[index] ?? 1,
-        maxAttempts,
-        abandonments: lease.abandonments?.[index] ?? 0,
-        leaseExpiresAt,
-        priority: lease.priority,
-        createdAt: timeOfId(id),
-        partitionKey,
-        fairKey: null,
-        runKey: null,
-        traceparent,
-        tags: tags ?? [],
-        errors: errors ?? [],
-        isProbe,
-        isTrial,
-      },
+      job: toClaimedJob(answer, { lease, leaseExpiresAt, row, index }),
     }));
   });
   jobsWithSeq.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
   return jobsWithSeq.map(({ job }) => job);
+}
+
+function toClaimedJob(
+  { key, is_probe: isProbe, is_trial: isTrial }: Answer,
+  { lease, leaseExpiresAt, row, index }: { lease: Lease; leaseExpiresAt: Date; row: JobRow; index: number },
+): ClaimedJob {
+  const [id, payload, maxAttempts, partitionKey, traceparent, tags, errors, fairKey] = row;
+  return {
+    id,
+    leaseKey: key,
+    type: lease.type,
+    payload,
+    attempt: lease.attempts?.[index] ?? 1,
+    maxAttempts,
+    abandonments: lease.abandonments?.[index] ?? 0,
+    leaseExpiresAt,
+    priority: lease.priority,
+    createdAt: timeOfId(id),
+    partitionKey,
+    fairKey,
+    runKey: lease.kind === "ordered" ? (lease.keys?.[index] ?? null) : null,
+    holdsTurn: lease.keys !== null,
+    traceparent,
+    tags: tags ?? [],
+    errors: errors ?? [],
+    isProbe,
+    isTrial,
+  };
 }
 
 /** Only the types with limits. Null if there are none: then the claim does not read limits at all. */
@@ -155,4 +186,10 @@ function packLeases(types: readonly ClaimableType[], claimSeconds: number): stri
   return others.length > 0
     ? JSON.stringify(Object.fromEntries(others.map((type) => [type.type, type.leaseSeconds])))
     : null;
+}
+
+function packPolicy(policy: KeyPolicy | undefined): string | null {
+  if (!policy) return null;
+  const { onDead, concurrency, secondsApart } = policy;
+  return JSON.stringify({ on_dead: onDead, concurrency, seconds_apart: secondsApart });
 }

@@ -6,8 +6,8 @@ import type { Clock, Ports } from "../../queue/ports.ts";
 import { settleAttempts } from "../../queue/settle.ts";
 import type { AppEnv } from "./app-env.ts";
 
-/** A puller's key is looked up, and its heartbeat comes, every ten seconds: in all that is one statement a second. */
-const claimEveryMs = 1250;
+/** With heartbeats and the look-ups of keys and live workers, an idle puller costs about one statement a second. */
+const claimEveryMs = 1500;
 /** The clock of a timer may differ by this much. */
 const timerErrorMs = 50;
 
@@ -34,15 +34,18 @@ export async function claimWithin(
   }
 }
 
-/** Claims for the client of a request. If the client goes while a claim runs, the claim's jobs are released. */
+/**
+ * Claims for the client of a request. `toClaim` says what, anew for each claim. If the client goes while a claim runs, the
+ * jobs of that claim are released.
+ */
 export async function claimForClient(
   { env: { ports }, req, executionCtx }: Context<AppEnv>,
-  request: Claim,
+  toClaim: () => Promise<Claim>,
   { waitSeconds }: { waitSeconds: number },
 ): Promise<Claimed> {
   const { signal } = req.raw;
-  const claiming = claimWithin({ clock: ports.clock, waitSeconds, signal }, () =>
-    ports.db.run(claim(request)),
+  const claiming = claimWithin({ clock: ports.clock, waitSeconds, signal }, async () =>
+    ports.db.run(claim(await toClaim())),
   );
   // After the client has gone, the platform ends the invocation, except for what it waits for.
   const release = () => executionCtx.waitUntil(releaseAll(ports, claiming));

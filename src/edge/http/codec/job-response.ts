@@ -21,6 +21,8 @@ export function toJobResponse(job: Job): JobResponse {
     errors: job.errors,
     dead_reason: job.deadReason,
     partition_key: job.partitionKey,
+    partition_bucket: job.partitionBucket,
+    fair_key: job.fairKey,
     tags: job.tags,
     idempotency_key: job.idempotencyKey,
     output: job.output,

@@ -9,6 +9,7 @@ import type {
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Outcome } from "../../../core/job.ts";
+import type { Claim } from "../../../core/sql/claim.ts";
 import { extend, extendOne } from "../../../core/sql/index.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
 import type { AppEnv } from "../app-env.ts";
@@ -24,6 +25,7 @@ import {
 } from "../codec/repeated-settle.ts";
 import { refuseOwnType } from "../guards/auth.ts";
 import { changeJobInPath } from "../job-in-path.ts";
+import { findBuckets } from "../live-workers.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const claimJobs: Handlers["claimJobs"] = async (context, { body: request }) => {
@@ -32,15 +34,18 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
   const types =
     request.types?.map((type) => ports.registry.find(type) ?? type) ??
     ports.registry.all().filter(({ type }) => !isOwnType(type));
-  const toClaim = {
-    queue: request.queue,
+  const { queue, worker_id: worker } = request;
+  const toClaim = async (): Promise<Claim> => ({
+    queue,
     // The puller chooses the time of the lease, so the type's own one is left out.
     types: types.map((type) => (typeof type === "string" ? type : { type: type.type, limits: type.limits })),
     limit: request.limit,
     leaseSeconds: request.lease_seconds,
-    worker: request.worker_id,
+    worker,
+    buckets: await findBuckets(context.env, { queue, worker }),
     run: request.max_run,
-  };
+    policy: ports.registry.policyOf(queue),
+  });
   const claimed = await claimForClient(context, toClaim, { waitSeconds: request.wait_seconds });
   const body: ClaimResponse = {
     jobs: claimed.jobs.map((job) => toClaimedJobResponse(job, request)),
