@@ -3,6 +3,7 @@
 import { SluiceRequestError } from "../client/request-error.ts";
 import { sleep } from "../client/send.ts";
 import { backoffMs, idlePauseMs } from "./backoff.ts";
+import type { KeyTurns } from "./key-turns.ts";
 import type { ClaimedJob, Settings } from "./options.ts";
 import type { Requests } from "./requests.ts";
 import type { Slots } from "./slots.ts";
@@ -11,12 +12,13 @@ export interface ClaimLoop {
   settings: Settings;
   requests: Requests;
   slots: Slots;
+  turns: KeyTurns;
   /** Starts a run, which gives its slot back when it has ended. `sentMs` is when the claim was sent. */
   start(run: readonly ClaimedJob[], sentMs: number): void;
   /** Aborted when there are no more claims. */
   stopping: AbortSignal;
-  /** Aborted when nothing may take any longer. */
-  ending: AbortSignal;
+  /** Aborted when no request may take any longer. */
+  givingUp: AbortSignal;
 }
 
 interface Claim {
@@ -25,7 +27,11 @@ interface Claim {
   waitSeconds: number;
 }
 
-type Result = { jobs: number; ms: number } | { error: SluiceRequestError };
+interface Result {
+  jobs: number;
+  ms: number;
+  error?: SluiceRequestError;
+}
 
 /** The request or the key is wrong, and a later one would not be better. */
 const finalStatuses = [400, 401, 403, 413, 415, 422];
@@ -34,32 +40,33 @@ const quickMs = 900;
 
 /** Resolves when the puller stops. Rejects if the server refuses the claim for good. */
 export async function runClaimLoop(queue: string, loop: ClaimLoop): Promise<void> {
-  const { settings, slots, stopping } = loop;
+  const { settings, slots, turns, stopping } = loop;
   const sharesSlots = settings.queues.length > 1;
   let hadJobs = false;
-  let inVain = 0;
+  let timesInVain = 0;
   for (;;) {
     // While other queues need the slots too, a claim that waits for a first job keeps only one of them.
     const free = await slots.take(sharesSlots && !hadJobs ? 1 : settings.concurrency);
     if (free === 0) return;
-    const waitSeconds = sharesSlots && hadJobs ? 0 : settings.waitSeconds;
-    const result = await claimOnce(loop, { queue, limit: free, waitSeconds });
-    const mayWaitNext = sharesSlots && hadJobs;
-    hadJobs = "jobs" in result && result.jobs > 0;
-    if (hadJobs) inVain = 0;
-    else if ("error" in result) await sleep(result.error.retryAfterMs + backoffMs(++inVain), stopping);
-    else if (result.ms >= quickMs) {
-      inVain = 0;
-      await sleep(idlePauseMs(), stopping);
-    } else if (!mayWaitNext) await sleep(backoffMs(++inVain), stopping);
+    const isBrief = (sharesSlots && hadJobs) || turns.areHeld();
+    const returns = turns.returns();
+    const waitSeconds = isBrief ? 0 : settings.waitSeconds;
+    const { jobs, ms, error } = await claimOnce(loop, { queue, limit: free, waitSeconds });
+    hadJobs = jobs > 0;
+    const isInVain = error || (!hadJobs && !isBrief && ms < quickMs);
+    timesInVain = isInVain ? timesInVain + 1 : 0;
+    if (isInVain) await sleep((error?.retryAfterMs ?? 0) + backoffMs(timesInVain), stopping);
+    else if (turns.areHeld() && !hadJobs)
+      await turns.waitForReturn({ returns, ms: idlePauseMs(), signal: stopping });
+    else if (!isBrief && !hadJobs) await sleep(idlePauseMs(), stopping);
   }
 }
 
 async function claimOnce(loop: ClaimLoop, claim: Claim): Promise<Result> {
-  const { settings, requests, slots, start, ending } = loop;
+  const { settings, requests, slots, start, givingUp } = loop;
   const sentMs = Date.now();
   try {
-    const { jobs } = await requests.claim({ ...claim, signal: ending });
+    const { jobs } = await requests.claim({ ...claim, signal: givingUp });
     const runs = toRuns(jobs);
     slots.give(claim.limit - runs.length);
     if (jobs.length > 0) settings.log("claimed", { queue: claim.queue, jobs: jobs.length });
@@ -68,8 +75,8 @@ async function claimOnce(loop: ClaimLoop, claim: Claim): Promise<Result> {
   } catch (error) {
     slots.give(claim.limit);
     if (!(error instanceof SluiceRequestError) || finalStatuses.includes(error.status)) throw error;
-    if (!ending.aborted) settings.onError(error);
-    return { error };
+    if (!givingUp.aborted) settings.onError(error);
+    return { jobs: 0, ms: Date.now() - sentMs, error };
   }
 }
 

@@ -5,6 +5,7 @@ import type { TypedJob } from "../client/typed-job.ts";
 import { FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
 import { runClaimLoop } from "./claim-loop.ts";
 import { createHeartbeat } from "./heartbeat.ts";
+import { createKeyTurns } from "./key-turns.ts";
 import { keepLeases } from "./leases.ts";
 import {
   type Handler,
@@ -59,7 +60,8 @@ async function work(settings: Settings, stop: Stop): Promise<void> {
   const ended = new AbortController();
   const requests = createRequests(settings);
   const slots = createSlots(concurrency, stopping);
-  const settler = createSettler({ settings, requests, givingUp });
+  const turns = createKeyTurns(() => [...running.held().map(({ job }) => job), ...settler.jobs()]);
+  const settler = createSettler({ settings, requests, givingUp, onSettled: turns.markSettled });
   const running = createRunningJobs({ settings, slots, settler, stopping, ending });
   const heartbeat = createHeartbeat({ settings, requests, ended: ended.signal });
   const errors: unknown[] = [];
@@ -74,7 +76,7 @@ async function work(settings: Settings, stop: Stop): Promise<void> {
   await heartbeat.start().catch(fail);
   const kept = [heartbeat.keepOn(), keepLeases({ settings, requests, running, ended: ended.signal })];
   const keeping = Promise.all(kept.map((task) => task.catch(fail)));
-  const loop = { settings, requests, slots, start: running.start, stopping, ending };
+  const loop = { settings, requests, slots, turns, start: running.start, stopping, givingUp };
   await Promise.all(queues.map((queue) => runClaimLoop(queue, loop).catch(fail)));
   await running.allEnded();
   await settler.allSettled();

@@ -11,6 +11,8 @@ export interface Settler {
   add(job: ClaimedJob, settlement: Settlement): void;
   /** Says that no other job runs, so there is nothing to wait for. */
   hurry(): void;
+  /** The jobs that are not settled yet. */
+  jobs(): ClaimedJob[];
   /** Resolves when there is nothing to settle. */
   allSettled(): Promise<void>;
 }
@@ -33,9 +35,12 @@ export function createSettler(options: {
   requests: Requests;
   /** Aborted when what is not settled must be given up. */
   givingUp: AbortSignal;
+  /** Called when jobs are settled or given up. */
+  onSettled(jobs: readonly ClaimedJob[]): void;
 }): Settler {
-  const { settings, requests, givingUp } = options;
+  const { settings, requests, givingUp, onSettled } = options;
   const ended: EndedJob[] = [];
+  let sent: EndedJob[] = [];
   /** Runs with a job that could not be settled. It will run again, so nothing behind it may be settled. */
   const brokenRuns = new Set<string>();
   let settling: Promise<void> | null = null;
@@ -45,7 +50,11 @@ export function createSettler(options: {
     while (ended.length > 0) {
       await sleep(togetherMs, together.signal);
       together = new AbortController();
-      await settle(ended.splice(0, maxSettlements));
+      sent = ended.splice(0, maxSettlements);
+      await settle(sent);
+      const jobs = sent.map(({ job }) => job);
+      sent = [];
+      onSettled(jobs);
     }
     settling = null;
   }
@@ -109,6 +118,7 @@ export function createSettler(options: {
       settling ??= settleAll();
     },
     hurry: () => together.abort(),
+    jobs: () => [...sent, ...ended].map(({ job }) => job),
     allSettled: async () => settling ?? undefined,
   };
 }

@@ -1,4 +1,5 @@
 // The steps of a stop: no more claims, then no more handlers, then no more requests.
+import type { Settings } from "./options.ts";
 
 export interface Stop {
   /** Aborted when the stop begins: no more claims. */
@@ -12,10 +13,13 @@ export interface Stop {
   finish(): void;
 }
 
-/** How long the last settlements may take after the handlers' time is over. */
+/** How long the last settlements may take after the time of the handlers, and of a claim that waits, is over. */
 const lastRequestsMs = 5_000;
 
-export function createStop({ stopSeconds }: { stopSeconds: number }): Stop {
+export function createStop({
+  stopSeconds,
+  waitSeconds,
+}: Pick<Settings, "stopSeconds" | "waitSeconds">): Stop {
   const [stopping, ending, givingUp] = [
     new AbortController(),
     new AbortController(),
@@ -31,7 +35,7 @@ export function createStop({ stopSeconds }: { stopSeconds: number }): Stop {
       stopping.abort();
       timers.push(
         setTimeout(() => ending.abort(), stopSeconds * 1000),
-        setTimeout(() => givingUp.abort(), stopSeconds * 1000 + lastRequestsMs),
+        setTimeout(() => givingUp.abort(), Math.max(stopSeconds, waitSeconds) * 1000 + lastRequestsMs),
       );
     },
     finish() {
