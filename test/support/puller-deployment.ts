@@ -20,6 +20,8 @@ export interface PullerDeployment {
   key: string;
   /** Pullers reach the Worker through it. */
   relay(): Relay;
+  /** The Worker reaches the database through it, if the deployment counts statements. */
+  databaseRelay(): Relay | undefined;
   /** Starts a puller, which is stopped after the test. */
   pull(options: Partial<PullerOptions> & Pick<PullerOptions, "handlers">): TestPuller;
   enqueue(type: string, payloads: readonly object[], options?: JobOptions): Promise<string[]>;
@@ -32,14 +34,18 @@ export interface PullerDeployment {
 
 const key = "sk_the_key_of_the_puller_tests";
 
-export function usePullerDeployment(): PullerDeployment {
+export function usePullerDeployment({ countsStatements = false } = {}): PullerDeployment {
   const db = useTestDatabase();
   const pullers: TestPuller[] = [];
   let workerd: Workerd;
   let relay: Relay;
+  let databaseRelay: Relay | undefined;
 
   beforeAll(async () => {
-    const bindings = { DATABASE_URL: db.url, SLUICE_NEON_ENDPOINT: inject("neonEndpoint") };
+    const neonEndpoint = inject("neonEndpoint");
+    databaseRelay = countsStatements ? await startRelay(neonEndpoint) : undefined;
+    const endpoint = databaseRelay ? databaseRelay.url + new URL(neonEndpoint).pathname : neonEndpoint;
+    const bindings = { DATABASE_URL: db.url, SLUICE_NEON_ENDPOINT: endpoint };
     const worker = new URL("puller-worker.ts", import.meta.url).pathname;
     workerd = await startWorkerd({ worker, bindings: { ...bindings, SLUICE_ADMIN_KEY: key } });
     relay = await startRelay(workerd.url);
@@ -54,6 +60,7 @@ export function usePullerDeployment(): PullerDeployment {
   afterAll(async () => {
     await relay.turnOff();
     await workerd.stop();
+    await databaseRelay?.turnOff();
   });
 
   const call: PullerDeployment["call"] = (method, path, body) =>
@@ -68,6 +75,7 @@ export function usePullerDeployment(): PullerDeployment {
     db,
     key,
     relay: () => relay,
+    databaseRelay: () => databaseRelay,
     call,
     look,
     pull(options) {

@@ -1,5 +1,5 @@
-// An HTTP server in front of the Worker. It records every request, and a test can turn it off and on again at the same
-// port.
+// An HTTP server in front of the Worker, or of the database's HTTP endpoint. It records every request, and a test can turn it
+// off and on again at the same port.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -40,7 +40,7 @@ export async function startRelay(target: string): Promise<Relay> {
     requests.push(record);
     const answer = await fetch(new URL(url, target), {
       method,
-      headers: { authorization: headers.authorization ?? "", "content-type": headers["content-type"] ?? "" },
+      headers: endToEnd(headers),
       ...(text && { body: text }),
     });
     const body = await answer.text();
@@ -67,6 +67,13 @@ export async function startRelay(target: string): Promise<Relay> {
       server = await open(port);
     },
   };
+}
+
+/** Without those that belong to one connection. */
+function endToEnd(headers: IncomingMessage["headers"]): Record<string, string> {
+  const own = ["host", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-encoding"];
+  const kept = Object.entries(headers).filter(([name]) => !own.includes(name));
+  return Object.fromEntries(kept.map(([name, value]) => [name, String(value)]));
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {
