@@ -124,7 +124,7 @@ test("a puller works a key's next job as soon as it has settled the one before",
   const { handlerOf } = recorder();
   const startedAt = Date.now();
   // With a claim for each job. A claim that waits on the server finds the next job only after a second or more.
-  pull({ concurrency: 2, maxRun: 1, waitSeconds: 5, handlers: handlerOf("w1") });
+  pull({ concurrency: 2, maxRun: 1, waitSeconds: 2, handlers: handlerOf("w1") });
   await expect.poll(() => statusesOf(ids), patience).toEqual(new Set(["completed"]));
   expect(Date.now() - startedAt).toBeLessThan(7_500);
 });
