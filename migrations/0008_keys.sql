@@ -1,16 +1,20 @@
 -- What the dispatcher knows of keys, and how far it has read. dispatch.sql explains it.
 
--- How many turns of a key are out. The dispatcher alone writes it. The newest row of a key counts, so a pinned database
--- only leaves dead rows to the left of the one that is read.
+-- How many turns of a key are out. The dispatcher alone writes it. The row is updated in place: no index has a column that
+-- changes, and half of each page is free for it. In a pinned database such a page fills up, and the row moves to a page
+-- further on. Looks go from the end of the index (version desc), so they meet the newest row of a key first.
 create table key_state (
   key     bigint not null,
-  version bigint generated always as identity,
+  version bigint not null generated always as identity,
   turns   int not null,
   low     bigint not null, -- no row of the key waits up to here, unless `late` says so
   late    bigint,          -- a row that was committed late waits from here on, behind the turn that is out
-  next_at timestamptz      -- with a rate: nothing of the key starts before this; infinity: a job that may start has not
-) with (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
-create unique index key_state_newest on key_state (key, version);
+  waits   boolean not null, -- rows of the key may wait for the turn that is out; false: none do
+  listed  boolean not null default false, -- of a fair key: its next job has a turn and was not claimed yet
+  next_at timestamptz      -- of a fair key with a rate: nothing starts before this
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);
+create unique index key_state_by_key on key_state (key, version);
 
 -- How far the dispatcher of a queue has read. The newest row of a queue counts.
 create table key_cursor (
@@ -35,31 +39,35 @@ create table key_policy (
   seconds_apart float8            -- between two starts of one fair key; null: no rate
 );
 
--- Jobs whose turn it is. The dispatcher has locked their rows of `ready`, which still stand under the negative lane.
-create type granted_jobs as (
-  tids   tid[],
-  keys   bigint[],
-  places bigint[],
-  lanes  int[],
-  heads  boolean[] -- false: the job follows another of its key in a run
-);
-
--- A key that the dispatcher looks at, with a job of it that waits.
+-- A key that the dispatcher looks at, with the job of it that is next.
 create type key_proposal as (
   key       bigint,
-  state     tid,         -- its newest row in key_state; null: none, and the next four are those of an unused key
+  state     tid,         -- its row in key_state; null: none, and the next five are those of an unused key
   turns     int,
   low       bigint,
   late      bigint,
+  waits     boolean,
+  listed    boolean,
   next_at   timestamptz,
   returned  int,         -- how many of its turns have come back
   place     bigint,      -- the last place that was worked, as the turns that came back say
   first_seq bigint,      -- the first of its rows that were just read or are late
   start     bigint,      -- waiting rows were looked for after this
-  number    int,         -- of the job among those of the key that were found
-  tid       tid,         -- of the waiting row; null: none was found
+  tid       tid,         -- of the row that is next; null: none gets a turn now
   seq       bigint,
-  lane      int
+  lane      int,
+  kind      text,
+  rank      bigint,      -- lower ones come first
+  has_more  boolean      -- more rows of the key may wait
+);
+
+-- Jobs whose turn it is, in the order in which they are to be taken. The dispatcher has locked their rows of `ready`, which
+-- still stand under the negative lane.
+create type granted_jobs as (
+  tids   tid[],
+  keys   bigint[],
+  lanes  int[],
+  heads  int -- so many are the first of their keys and hold a turn; the others follow them in runs
 );
 
 -- A job that did not complete, on its way to `ready`, `scheduled` or `closed`.

@@ -28,5 +28,6 @@ begin
   perform add_attribute('claim_batch', 'has_keys', 'boolean');
   perform add_attribute('claim_batch', 'buckets', 'int[]');
   perform add_attribute('claim_batch', 'mark_seq', 'bigint');
+  perform add_attribute('claim_batch', 'turns_returned', 'boolean');
   perform add_attribute('claim_batch', 'policy', 'key_policy');
 end $$;

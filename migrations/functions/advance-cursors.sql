@@ -222,13 +222,14 @@ begin
   ),
   removed as (
     delete from scheduled where ctid = any(array(select tid from late))
-    returning id, lane, attempt, abandonments, key, place
+    returning run_at, id, lane, attempt, abandonments, key, place
   ),
   booked as (
     insert into ledger (lane, scheduled) select abs(lane), -count(*) from removed group by abs(lane)
   )
   insert into ready (seq, id, lane, attempt, abandonments, key, place)
-  select nextval('ready_seq'), id, lane, attempt, abandonments, key, place from removed;
+  select nextval('ready_seq'), id, lane, attempt, abandonments, key, place
+  from (select * from removed order by run_at, id) as in_order;
 end $$;
 
 -- Whoever has written to `scheduled` calls this with the earliest run_at of what it wrote (see 6). There is something to do

@@ -185,9 +185,6 @@ begin
     v_seconds := coalesce((p_seconds_of_types ->> v_taken.type)::float8, p_seconds);
     if p_is_drain and v_taken.kind = 'ordered' then
       v_seconds := least(v_seconds, c_ordered_seconds);
-    elsif v_taken.kind = 'fair' and (p_batch.policy).concurrency is null then
-      v_taken.keys := null; -- their turns have gone back (note_shares_taken)
-      v_taken.places := null;
     end if;
     v_deadline := p_batch.at + make_interval(secs => v_seconds);
     insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places)

@@ -1,11 +1,11 @@
 -- dispatch: whose turn is it? Jobs with a key wait in `ready` under the negative number of their lane, in the order of
 -- their seq, which is their place in the key. A *turn* is the right to work on a key. An ordered key has one turn, so its
--- jobs run one at a time and in order. A fair key has as many as its queue's concurrency says.
+-- jobs run one at a time and in order. A fair key has as many as its queue's concurrency says; without one, any number.
 --
 -- A turn is held by exactly one of: a row of `ready` or `scheduled` with a place, under a positive lane; a key's jobs in
--- one lease; a dead job that blocks its key. Or it has come back: then a pair (key, place) stands in the queue's lane of
--- kind `returns`. key_state.turns counts all of these. A fair key without a cap has one turn, which comes back when its
--- job is claimed: so its jobs only take turns with those of other keys.
+-- one lease; a dead job that blocks its key. Or it has come back: then key and place stand in the queue's lane of
+-- kind `returns`. key_state.turns counts all of these. A fair key has only one turn at a time that is not in a lease, so
+-- that keys take turns with each other: the next is given out when that one was claimed.
 --
 -- Whoever claims from a queue with keys holds the queue's advisory lock until its transaction ends. It is the dispatcher:
 -- nobody else writes key_state, key_cursor and key_policy, or gives out turns. All others only append: a new job, a job
@@ -55,44 +55,44 @@ language plpgsql as $$
 declare
   v_before    key_cursor%rowtype := newest_key_cursor(p_batch.queue);
   v_highest   bigint := coalesce((select max(seq) from unnest(v_before.seqs) as seq), 0); -- no turn's place is higher
-  v_after     key_cursor%rowtype;
+  v_after     key_cursor%rowtype := v_before;
   v_policy    record := apply_key_policy(p_batch.queue, p_policy);
-  v_returned  bigint[] := v_policy.freed || take_returned(p_batch.queue, p_cursor_seqs);
+  v_returned  record;
   v_seq       bigint := coalesce(pg_sequence_last_value('ready_seq'), 0);
   v_open      text[] := open_writers(); -- after v_seq: see 3
   v_watched   text[] := v_before.writers;
   v_ended     text[];
   v_read      record;
-  v_keys      bigint[];
-  v_firsts    bigint[];
+  v_late_keys bigint[];
+  v_late_seqs bigint[];
   v_proposals key_proposal[];
   v_followers key_proposal[];
 begin
   batch := p_batch;
   batch.policy := v_policy.policy;
-  v_after := v_before;
+  v_returned := take_returned(p_batch.queue, p_cursor_seqs);
+  v_returned := rest_turns(v_returned.keys, v_returned.places);
   if v_policy.is_wider then
     v_after.lanes := '{}'; -- all waiting rows are read again
     v_after.seqs := '{}';
   end if;
   v_read := read_waiting(batch, v_after, p_types, v_seq, v_highest);
   v_after := v_read.cursor;
-  v_keys := v_read.keys;
-  v_firsts := v_read.first_seqs;
-  has_more := v_read.has_more;
   v_after.seq := v_seq;
+  has_more := v_read.has_more;
   loop
-    v_proposals := propose(v_returned, v_keys, v_firsts, v_after, batch.policy);
+    v_proposals := propose(v_returned.keys, v_returned.places, v_read.proposals, v_read.is_whole, v_late_keys, v_late_seqs,
+                           v_after, batch.policy);
     v_followers := find_followers(v_proposals, batch, p_types, p_run);
     exit when v_watched = '{}';
     v_ended := array(select unnest(v_watched) except select unnest(open_writers())); -- see 4
     exit when v_ended = '{}';
-    select v_keys || array_agg(late.key), v_firsts || array_agg(late.seq) into v_keys, v_firsts
+    select v_late_keys || array_agg(late.key), v_late_seqs || array_agg(late.seq) into v_late_keys, v_late_seqs
     from late_rows(v_before, v_ended, v_highest) as late;
     v_watched := array(select unnest(v_watched) except select unnest(v_ended));
   end loop;
   if v_proposals is not null then
-    granted := grant_turns(batch.queue, v_proposals, v_followers, batch.policy);
+    granted := grant_turns(batch, v_proposals, v_followers);
   end if;
   batch.mark_seq := write_key_cursor(v_before, v_after, v_open, v_proposals is not null);
 end $$;
@@ -109,13 +109,12 @@ begin
   return v_cursor;
 end $$;
 
--- Takes the queue's turns that have come back out of `ready`: pairs of a key and a place.
-create or replace function take_returned(p_queue text, p_cursor_seqs bigint[]) returns bigint[]
+-- Takes the queue's turns that have come back out of `ready`.
+create or replace function take_returned(p_queue text, p_cursor_seqs bigint[], out keys bigint[], out places bigint[])
 language plpgsql as $$
 declare
-  c_rows  constant int := 100; -- of up to 100 pairs each
-  v_tids  tid[];
-  v_pairs bigint[];
+  c_rows constant int := 100; -- of up to 100 turns each
+  v_tids tid[];
 begin
   v_tids := array(
     select event.tid
@@ -126,28 +125,62 @@ begin
       where ready.lane = line.lane and seq >= line.low
       order by seq limit c_rows for update skip locked
     ) as event);
-  if v_tids = '{}' then
-    return '{}';
+  if v_tids <> '{}' then
+    with removed as (
+      delete from ready where ctid = any(v_tids) returning seq, returned, cardinality(returned) / 2 as turns
+    )
+    select array_agg(key order by seq, number), array_agg(place order by seq, number) into keys, places
+    from removed
+    cross join lateral unnest(returned[1 : turns], returned[turns + 1 : 2 * turns]) with ordinality
+      as entry(key, place, number);
   end if;
-  with removed as (
-    delete from ready where ctid = any(v_tids) returning returned
+end $$;
+
+-- Turns that came back and that nobody waits for rest: they are free. Answers the others.
+create or replace function rest_turns(p_keys bigint[], p_places bigint[], out keys bigint[], out places bigint[])
+language plpgsql as $$
+begin
+  if p_keys is null then
+    return;
+  end if;
+  with returned as materialized (
+    select entry.key, count(*) filter (where entry.place >= 0) as turns, max(abs(entry.place)) as place, min(number) as number,
+           array_agg(entry.place) as places
+    from unnest(p_keys, p_places) with ordinality as entry(key, place, number)
+    group by entry.key
+  ),
+  known as materialized (
+    select returned.*, state.tid, state.waits or state.listed as waits
+    from returned
+    cross join lateral (
+      select ctid as tid, key_state.waits, key_state.listed from key_state where key_state.key = returned.key order by version desc limit 1
+    ) as state
+  ),
+  rested as (
+    update key_state
+    set turns = greatest(key_state.turns - known.turns, 0), low = greatest(low, known.place)
+    from known
+    where key_state.ctid = known.tid and not known.waits
   )
-  select array_agg(pair) into v_pairs from removed cross join lateral unnest(returned) as pair;
-  return v_pairs;
+  select array_agg(known.key order by number), array_agg(place order by number) into keys, places
+  from (select known.key, known.number, unnest(known.places) as place from known where waits) as known;
 end $$;
 
 -- Reads waiting rows after the positions of p_cursor and up to p_last, and moves the positions. It goes from the best
--- priority down and stops when it has found as many keys with a free turn as the claim wants. Answers these keys, and the
--- keys with a row that may lie behind a turn that is out (see propose).
+-- priority down and stops when it has found as many keys with a free turn as the claim wants. Answers these keys, and keys
+-- with a row that may lie behind a turn that is out. `is_whole`: these were all lanes of the queue's keys, at one priority, so
+-- that the first row of a key that was read is the first of all.
 create or replace function read_waiting(
   p_batch claim_batch, p_cursor key_cursor, p_types text[], p_last bigint, p_highest bigint,
-  out cursor key_cursor, out keys bigint[], out first_seqs bigint[], out has_more boolean
+  out cursor key_cursor, out proposals key_proposal[], out is_whole boolean, out has_more boolean
 )
 language plpgsql as $$
 declare
-  c_rows    constant int := 5000; -- of a look that goes on after the first
+  c_rows    constant int := 5000; -- the most of one look; the first takes as many as jobs are wanted
+  c_shares  constant int := 1000; -- fair keys are looked for ahead, so that they take turns
   c_most_ms constant int := 100;  -- one look after the other, for this long
   v_until   timestamptz := clock_timestamp() + make_interval(secs => c_most_ms / 1000.0);
+  v_wanted  int;
   v_free    int := 0;
   v_rows    int;
   v_level   record;
@@ -156,63 +189,75 @@ begin
   cursor := p_cursor;
   has_more := false;
   for v_level in
-    select array_agg(lane) as lanes
+    select array_agg(lane) as lanes, array_agg(kind) as kinds
     from lane
     where queue = p_batch.queue and kind in ('ordered', 'fair') and type = any(p_types)
       and type <> all(array(select name from pause where pause.kind = 'type'))
     group by priority
     order by priority desc
   loop
-    v_rows := 2 * greatest(p_batch.jobs_left, 20);
+    is_whole := is_whole is null and not exists (
+      select from lane where queue = p_batch.queue and kind in ('ordered', 'fair') and lane <> all(v_level.lanes));
+    v_wanted := case when 'fair' = any(v_level.kinds) then greatest(p_batch.jobs_left, c_shares) else p_batch.jobs_left end;
+    v_rows := greatest(p_batch.jobs_left, 20);
     loop
-      exit when v_free >= p_batch.jobs_left;
-      v_look := look_at_waiting(p_batch, cursor, v_level.lanes, p_last, v_rows, p_highest, p_batch.jobs_left - v_free);
+      v_look := look_at_waiting(p_batch, cursor, v_level.lanes, v_level.kinds, p_last, v_rows, p_highest,
+                                v_wanted - v_free, case when is_whole then proposals end);
       cursor := move_positions(cursor, v_level.lanes, case when v_look.is_all then p_last else v_look.last_seq end);
-      keys := keys || v_look.keys;
-      first_seqs := first_seqs || v_look.first_seqs;
+      proposals := proposals || v_look.proposals;
       v_free := v_free + v_look.free;
       exit when v_look.is_all;
-      if clock_timestamp() > v_until then
-        v_free := p_batch.jobs_left;
+      if v_free >= v_wanted or clock_timestamp() > v_until then
+        has_more := true;
+        return;
       end if;
-      v_rows := c_rows;
+      v_rows := least(5 * v_rows, c_rows);
+      -- The next look moves the positions over more rows of these keys, and leaves them out.
+      for n in 1 .. coalesce(cardinality(proposals), 0) loop
+        proposals[n].has_more := true;
+      end loop;
     end loop;
-    has_more := has_more or not coalesce(v_look.is_all, false);
-    exit when v_free >= p_batch.jobs_left;
   end loop;
 end $$;
 
 -- Looks at the next p_rows waiting rows of some lanes, but no further than to the p_wanted-th key whose turn is free. With
--- buckets, only keys of these count as wanted, and up to four times as many in all.
+-- buckets, only keys of these count as wanted, and up to four times as many in all. p_found: keys to leave out.
 create or replace function look_at_waiting(
-  p_batch claim_batch, p_cursor key_cursor, p_lanes int[], p_last bigint, p_rows int, p_highest bigint, p_wanted int,
-  out keys bigint[], out first_seqs bigint[], out last_seq bigint, out free int, out is_all boolean
+  p_batch claim_batch, p_cursor key_cursor, p_lanes int[], p_kinds text[], p_last bigint, p_rows int, p_highest bigint,
+  p_wanted int, p_found key_proposal[],
+  out proposals key_proposal[], out last_seq bigint, out free int, out is_all boolean
 )
 language plpgsql as $$
 begin
   with line as materialized (
-    select lane.lane, lane.kind, coalesce(known.seq, 0) as seq
-    from unnest(p_lanes) as asked(lane)
-    join lane on lane.lane = asked.lane
-    left join unnest(p_cursor.lanes, p_cursor.seqs) as known(lane, seq) on known.lane = asked.lane
+    select asked.lane, asked.kind, coalesce(known.seq, 0) as seq
+    from unnest(p_lanes, p_kinds) as asked(lane, kind)
+    left join unnest(p_cursor.lanes, p_cursor.seqs) as known(lane, seq) using (lane)
   ),
   waiting as materialized (
-    select next.key, next.seq, line.kind
+    select next.key, next.seq, next.tid, line.lane, line.kind
     from line
     cross join lateral (
-      select ready.key, ready.seq from ready
+      select ready.key, ready.seq, ready.ctid as tid from ready
       where ready.lane = -line.lane and ready.seq > line.seq and ready.seq <= p_last
       order by ready.seq limit p_rows
     ) as next
     order by next.seq limit p_rows
   ),
   of_key as materialized (
-    select of_key.*, p_batch.buckets is null or of_key.kind = 'fair' or abs(of_key.key % 360) = any(p_batch.buckets) as is_own,
-           coalesce(state.turns, 0) < case when of_key.kind = 'fair' then coalesce((p_batch.policy).concurrency, 1) else 1 end
-             as is_free
-    from (select waiting.key, min(waiting.kind) as kind, min(waiting.seq) as seq from waiting group by waiting.key) as of_key
+    select first.*, state.tid as state, turns, low, late, waits, listed, next_at,
+           p_batch.buckets is null or kind = 'fair' or abs(first.key % 360) = any(p_batch.buckets) as is_own,
+           coalesce(turns, 0) < max_turns(kind, p_batch.policy) and listed is not true as is_free
+    from (
+      select distinct on (waiting.key) *, lead(waiting.key) over (order by waiting.key, waiting.seq) = waiting.key as has_more
+      from waiting
+      where not exists (select from unnest(p_found) as found where found.key = waiting.key)
+      order by waiting.key, waiting.seq
+    ) as first
     left join lateral (
-      select turns from key_state where key_state.key = of_key.key order by version desc limit 1
+      select ctid as tid, key_state.turns, key_state.low, key_state.late, key_state.waits, key_state.listed,
+             key_state.next_at
+      from key_state where key_state.key = first.key order by version desc limit 1
     ) as state on true
   ),
   cut as (
@@ -220,16 +265,23 @@ begin
       (select of_key.seq from of_key where is_free and is_own order by of_key.seq offset p_wanted - 1 limit 1),
       (select of_key.seq from of_key where is_free order by of_key.seq offset 4 * p_wanted - 1 limit 1)) as seq
   )
-  select array_agg(of_key.key order by of_key.seq) filter (where is_free or of_key.seq <= p_highest),
-         array_agg(of_key.seq order by of_key.seq) filter (where is_free or of_key.seq <= p_highest),
+  select array_agg(row(key, state, coalesce(turns, 0), coalesce(low, 0), late, coalesce(waits, false),
+                       coalesce(listed, false), next_at, 0, 0, of_key.seq, of_key.seq - 1, case when is_free then tid end,
+                       of_key.seq, lane, kind, of_key.seq, coalesce(has_more, false))::key_proposal)
+           filter (where is_free or not waits or of_key.seq <= p_highest),
          coalesce(cut.seq, (select max(waiting.seq) from waiting)),
          case when count(*) filter (where is_free) >= 4 * p_wanted then p_wanted
               else count(*) filter (where is_free and is_own) end,
          cut.seq is null and (select count(*) from waiting) < p_rows
-  into keys, first_seqs, last_seq, free, is_all
+  into proposals, last_seq, free, is_all
   from cut left join of_key on of_key.seq <= coalesce(cut.seq, of_key.seq)
   group by cut.seq;
 end $$;
+
+-- How many turns of one key may be out.
+create or replace function max_turns(kind text, policy key_policy) returns int
+language sql immutable
+return case when kind = 'ordered' then 1 else coalesce((policy).concurrency, 2147483647) end;
 
 create or replace function move_positions(p_cursor key_cursor, p_lanes int[], p_seq bigint) returns key_cursor
 language plpgsql as $$
@@ -247,7 +299,7 @@ begin
   return p_cursor;
 end $$;
 
--- What writers that have ended left up to the positions: the first such row of each key. It also finds rows that were read
+-- What writers that have ended left up to p_highest: the first such row of each key. It also finds rows that were read
 -- before, which does no harm.
 create or replace function late_rows(p_cursor key_cursor, p_ended text[], p_highest bigint)
 returns table (key bigint, seq bigint)
@@ -267,72 +319,103 @@ begin
     group by late.key;
 end $$;
 
--- For each key that has a returned turn or a row that was read: what is known of it, and the jobs that are next, as many as
--- it has free turns. Null: there is no such key. The look for a key's next jobs starts
---   after the last place that was worked: key_state.low, or the place that came back with the turn;
---   but not after a row that was committed late, or that was read late because nobody had asked for its type (first_seq).
+-- The keys that have a returned turn or a row that was read, each with the job that is next if it can have a turn. Null:
+-- there is no such key.
+--
+-- If all lanes of the queue's keys were read (p_is_whole), the next job of a key with a free turn is the first row that was
+-- read: whatever was read before has had its turn. Not so for a key that also has a returned turn, or a row that was
+-- committed late.
 create or replace function propose(
-  p_returned bigint[], p_keys bigint[], p_first_seqs bigint[], p_cursor key_cursor, p_policy key_policy
+  p_returned bigint[], p_places bigint[], p_read key_proposal[], p_is_whole boolean, p_late_keys bigint[],
+  p_late_seqs bigint[], p_cursor key_cursor, p_policy key_policy
 ) returns key_proposal[]
 language plpgsql as $$
 declare
+  v_others    bigint[] := p_late_keys || p_returned;
+  v_keys      bigint[];
+  v_seqs      bigint[];
   v_proposals key_proposal[];
 begin
-  if cardinality(p_returned) = 0 and p_keys is null then
-    return null;
+  if (p_is_whole or p_read is null) and v_others is null then
+    return p_read;
   end if;
-  with candidate as materialized (
-    select key, sum(returned)::int as returned, coalesce(max(place), 0) as place, min(first_seq) as first_seq
+  select array_agg(read.key), array_agg(read.first_seq) into v_keys, v_seqs
+  from unnest(p_read) as read
+  where not p_is_whole or exists (select from unnest(v_others) as other where other = read.key);
+  v_proposals := look_up_next(p_returned, p_places, v_keys || p_late_keys, v_seqs || p_late_seqs, p_cursor, p_policy);
+  if p_is_whole then
+    v_proposals := v_proposals || array(
+      select read from unnest(p_read) as read where not exists (select from unnest(v_others) as other where other = read.key));
+  end if;
+  return v_proposals;
+end $$;
+
+-- The next job of each key, by the index of keys. The look starts
+--   after the last place that was worked: key_state.low, or the place that came back with a turn;
+--   but not after a row that was committed late, or that was read late because nobody had asked for its type (first_seq).
+create or replace function look_up_next(
+  p_returned bigint[], p_places bigint[], p_keys bigint[], p_first_seqs bigint[], p_cursor key_cursor, p_policy key_policy
+) returns key_proposal[]
+language plpgsql as $$
+declare
+  c_after     constant bigint := 4611686018427387904; -- fair keys that had a turn come after those that had none
+  v_proposals key_proposal[];
+begin
+  with line as materialized (
+    select lane, kind, coalesce(seq, 0) as seq
+    from lane left join unnest(p_cursor.lanes, p_cursor.seqs) as read(lane, seq) using (lane)
+    where queue = p_cursor.queue and kind in ('ordered', 'fair')
+  ),
+  candidate as materialized (
+    select key, sum(returned)::int as returned, coalesce(max(place), 0) as place, min(first_seq) as first_seq, min(n) as n
     from (
-      select p_returned[n] as key, (p_returned[n + 1] >= 0)::int as returned, abs(p_returned[n + 1]) as place,
-             null::bigint as first_seq
-      from generate_series(1, cardinality(p_returned), 2) as n
+      select key, (place >= 0)::int as returned, abs(place) as place, null::bigint as first_seq, n
+      from unnest(p_returned, p_places) with ordinality as entry(key, place, n)
       union all
-      select key, 0, null, seq from unnest(p_keys, p_first_seqs) as read(key, seq)
+      select key, 0, null, seq, null from unnest(p_keys, p_first_seqs) as read(key, seq)
     ) as events
     group by key
   ),
   known as materialized (
     select candidate.*, state.tid as state, coalesce(state.turns, 0) as turns, coalesce(state.low, 0) as low, state.late,
-           state.next_at, greatest(coalesce(state.turns, 0) - returned, 0) as turns_out,
+           coalesce(state.waits, false) as waits, coalesce(state.listed, false) as listed, state.next_at,
            least(state.late - 1, first_seq - 1, greatest(coalesce(state.low, 0), place)) as start
     from candidate
     left join lateral (
-      select ctid as tid, key_state.turns, key_state.low, key_state.late, key_state.next_at
+      select ctid as tid, key_state.turns, key_state.low, key_state.late, key_state.waits, key_state.listed,
+             key_state.next_at
       from key_state where key_state.key = candidate.key order by version desc limit 1
     ) as state on true
   )
-  select array_agg(row(known.key, state, turns, low, late, next_at, returned, place, first_seq, start, number, tid,
-                       waiting.seq, waiting.lane)::key_proposal)
+  select array_agg(row(known.key, state, turns, low, late, waits, listed, next_at, returned, place, first_seq, start,
+                       case when next.seq <= line.seq -- a row that was not read yet waits until it is
+                             and greatest(turns - returned, 0) < max_turns(kind, p_policy)
+                             and (kind = 'ordered' or not listed or (returned > 0 and not has_listed_job(known.key)))
+                            then tid end,
+                       next.seq, next.lane, kind,
+                       case when kind = 'fair' and n is not null then c_after + n else next.seq end, true)::key_proposal)
   into v_proposals
   from known
   left join lateral (
-    select next.*, row_number() over (order by next.seq)::int as number, lane.kind
-    from (
-      select ready.ctid as tid, ready.seq, -ready.lane as lane
-      from ready
-      where ready.key = known.key and ready.seq > known.start and ready.place is null
-      order by ready.seq
-      limit greatest(coalesce(p_policy.concurrency, 1) - turns_out, 0)
-    ) as next join lane on lane.lane = next.lane
-  ) as waiting
-    -- A row that was not read yet waits until it is: what was read is older.
-    on waiting.seq <= (select seq from unnest(p_cursor.lanes, p_cursor.seqs) as read(lane, seq) where read.lane = waiting.lane)
-    and case when waiting.kind = 'ordered' then number = 1 and turns_out = 0
-             when p_policy.seconds_apart is not null then number = 1 and may_start(known.key, next_at, turns_out, returned)
-             else true end;
+    select ready.ctid as tid, ready.seq, -ready.lane as lane
+    from ready
+    where ready.key = known.key and ready.seq > known.start and ready.place is null
+    order by ready.seq
+    limit 1
+  ) as next on true
+  left join line on line.lane = next.lane;
   return v_proposals;
 end $$;
 
--- The jobs that can follow in one run, if the claim has room for more than one job of each key: for an ordered key up to
--- p_run consecutive jobs, for a fair key without a cap as many as there is room. A run ends before a job of another lane
--- and before an isolated one. More keys come before longer runs.
+-- The jobs that can follow in runs, if the claim has room for more than one job of each key: of an ordered key up to p_run
+-- consecutive jobs, of a fair key as many as it may have at once. A run ends before a job of another lane and before an
+-- isolated one. More keys come before longer runs.
 create or replace function find_followers(
   p_proposals key_proposal[], p_batch claim_batch, p_types text[], p_run int
 ) returns key_proposal[]
 language plpgsql as $$
 declare
-  v_keys int := (select count(*) from unnest(p_proposals) where tid is not null);
+  v_keys int := (select count(*) from unnest(p_proposals) where tid is not null and (p_run > 1 or kind = 'fair'));
   v_room int := p_batch.jobs_left - v_keys;
 begin
   if v_keys = 0 or v_room <= 0 then
@@ -340,20 +423,20 @@ begin
   end if;
   return (
     with head as materialized (
-      select head.*, case when kind = 'ordered' then p_run
-                          when (p_batch.policy).concurrency is null and (p_batch.policy).seconds_apart is null then v_room + 1
-                          else 1 end as run
+      select head.*, case when head.kind = 'ordered' then p_run
+                          when (p_batch.policy).seconds_apart is not null then 1
+                          else max_turns(head.kind, p_batch.policy) - greatest(turns - returned, 0) end as run
       from unnest(p_proposals) as head join lane using (lane)
       where head.tid is not null and lane.group_size = 0 and lane.type = any(p_types)
-        and (lane.kind = 'fair' or p_batch.buckets is null or abs(head.key % 360) = any(p_batch.buckets))
+        and (head.kind = 'fair' or p_batch.buckets is null or abs(head.key % 360) = any(p_batch.buckets))
     ),
     next as (
-      select head.key, next.*, bool_and(next.lane = head.lane and next.abandonments = 0)
-               over (partition by head.key order by next.seq) as fits
+      select head.key, head.rank, next.*,
+             bool_and(next.lane = head.lane and next.abandonments = 0) over (partition by head.key order by next.seq) as fits,
+             row_number() over (partition by head.key order by next.seq) as number
       from head
       cross join lateral (
-        select ready.ctid as tid, ready.seq, -ready.lane as lane, abandonments,
-               row_number() over (order by ready.seq)::int as number
+        select ready.ctid as tid, ready.seq, -ready.lane as lane, abandonments
         from ready
         where ready.key = head.key and ready.seq > head.seq and ready.place is null
         order by ready.seq
@@ -361,78 +444,89 @@ begin
       ) as next
       where head.run > 1
     )
-    select array_agg(row(chosen.key, null, null, null, null, null, null, null, null, null, number, tid, seq, lane)::key_proposal)
-    from (select * from next where fits order by number, seq limit v_room) as chosen
+    select array_agg(row(key, null, null, null, null, null, null, null, null, null, null, null, tid, seq, lane, null, number,
+                         null)::key_proposal
+                     order by number, rank)
+    from (select * from next where fits order by number, rank limit v_room) as chosen
   );
 end $$;
 
 -- Locks the proposed rows and writes what the keys stand at then. A key whose next row is locked, because somebody cancels
 -- it, gets no turn: nothing may pass that row until it is known how the cancel ends. So the turn goes back to the lane of
 -- returned turns, and is looked at again by the next dispatch.
-create or replace function grant_turns(
-  p_queue text, p_proposals key_proposal[], p_followers key_proposal[], p_policy key_policy
-) returns granted_jobs
+create or replace function grant_turns(p_batch claim_batch, p_proposals key_proposal[], p_followers key_proposal[])
+returns granted_jobs
 language plpgsql as $$
 declare
+  v_tids    tid[] := array(select tid from unnest(p_proposals) where tid is not null);
   v_locked  tid[] := array(
     select ctid from ready
-    where ctid = any(array(select tid from unnest(p_proposals || p_followers) where tid is not null))
+    where ctid = any(v_tids || array(select tid from unnest(p_followers)))
     for update skip locked);
-  v_stuck   bigint[] := array(select key from unnest(p_proposals) where tid is not null and tid <> all(v_locked));
-  v_granted granted_jobs;
+  v_stuck   bigint[] := '{}';
+  v_heads   granted_jobs;
+  v_others  granted_jobs;
 begin
-  if v_stuck <> '{}' then
-    perform return_turns(p_queue, array(
-      select pair from unnest(p_proposals) as stuck cross join lateral unnest(array[stuck.key, stuck.start]) as pair
-      where stuck.key = any(v_stuck) and number = 1));
+  if cardinality(v_locked) < cardinality(v_tids) + coalesce(cardinality(p_followers), 0) then
+    v_stuck := array(select key from unnest(p_proposals) where tid is not null and tid <> all(v_locked));
+    perform return_turns(p_batch.queue, array_agg(key), array_agg(start))
+    from unnest(p_proposals) where key = any(v_stuck);
+    p_followers := array(
+      select follower
+      from (select follower, bool_and(tid = any(v_locked)) over (partition by key order by seq) as fits
+            from unnest(p_followers) as follower) as locked
+      where fits and (follower).key <> all(v_stuck)
+      order by (follower).rank);
   end if;
-  perform write_key_states(p_proposals, v_stuck);
-  select array_agg(tid), array_agg(key), array_agg(seq), array_agg(lane), array_agg(is_head)
-  into v_granted
-  from (
-    select tid, key, seq, lane, true as is_head from unnest(p_proposals)
-    where tid is not null and key <> all(v_stuck)
-    union all
-    select tid, key, seq, lane, false
-    from (
-      select *, bool_and(tid = any(v_locked)) over (partition by key order by seq) as fits from unnest(p_followers)
-    ) as follower
-    where fits and key <> all(v_stuck)
-  ) as granted;
-  if p_policy.seconds_apart is not null then
-    v_granted := pace_shares(v_granted, p_policy.seconds_apart);
+  perform write_key_states(p_proposals, v_stuck, array(select key from unnest(p_followers)));
+  select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), count(*)
+  into v_heads
+  from unnest(p_proposals) where tid is not null and key <> all(v_stuck);
+  if (p_batch.policy).seconds_apart is not null and v_heads.heads > 0 then
+    v_heads := pace_shares(v_heads, (p_batch.policy).seconds_apart);
   end if;
-  return v_granted;
+  if cardinality(p_followers) > 0 then
+    select array_agg(tid), array_agg(key), array_agg(lane), null into v_others from unnest(p_followers);
+    v_heads.tids := v_heads.tids || v_others.tids;
+    v_heads.keys := v_heads.keys || v_others.keys;
+    v_heads.lanes := v_heads.lanes || v_others.lanes;
+  end if;
+  return v_heads;
 end $$;
 
--- Writes the keys whose turns have changed. `low` is the last place that was given out. `late` stays while the turn is out,
--- because the row waits behind it; whoever gets the turn next starts from there.
-create or replace function write_key_states(p_proposals key_proposal[], p_stuck bigint[]) returns void
+-- Writes the keys that stand at something else now. `low` is the last place that was given out. While the turn goes from one
+-- job to the next it is not written: the turn that comes back has the place. `late` stays while the turn
+-- is out, because the row waits behind it; whoever gets the turn next starts from there. `waits` is true if rows were read that
+-- got no turn, and for a key with followers: they may be put back.
+create or replace function write_key_states(p_proposals key_proposal[], p_stuck bigint[], p_followed bigint[]) returns void
 language plpgsql as $$
 begin
-  with of_key as (
-    select key, min(state) as state, min(turns) as turns, min(low) as low, min(late) as late, min(next_at) as next_at,
-           greatest(min(turns) - min(returned), 0) as turns_out, min(returned) as returned, min(place) as place,
-           min(first_seq) as first_seq, case when key = any(p_stuck) then 0 else count(tid) end as granted,
-           max(seq) as last_seq, (key = any(p_stuck))::int as stuck
-    from unnest(p_proposals)
-    group by key
+  with judged as (
+    select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
+           turns_out + stuck > 0 or (granted > 0 and (has_more or key = any(p_followed))) as new_waits,
+           case when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
+           case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,
+           case when granted > 0 then kind = 'fair'
+                when returned > 0 and listed then has_listed_job(key) else listed end as new_listed
+    from (
+      select *, greatest(turns - returned, 0) as turns_out, (key = any(p_stuck))::int as stuck,
+             (tid is not null and key <> all(p_stuck))::int as granted
+      from unnest(p_proposals)
+    ) as proposal
   ),
-  changed as (
-    select key, state, turns, (turns_out + granted + stuck)::int as new_turns, late, next_at,
-           case when granted > 0 then last_seq when turns_out = 0 then greatest(low, place) else low end as new_low,
-           case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late
-    from of_key
+  changed as materialized (
+    select * from judged
+    where new_turns <> turns or new_low < low or new_late is distinct from late or new_waits <> waits
+       or new_listed <> listed
   ),
-  written as materialized (
-    select * from changed
-    where new_turns <> turns or new_late is distinct from late
-  ),
-  outdated as (
-    delete from key_state where ctid = any(array(select state from written where state is not null))
+  updated as (
+    update key_state
+    set turns = new_turns, low = new_low, late = new_late, waits = new_waits, listed = new_listed
+    from changed
+    where key_state.ctid = changed.state
   )
-  insert into key_state (key, turns, low, late, next_at)
-  select key, new_turns, new_low, new_late, next_at from written;
+  insert into key_state (key, turns, low, late, waits, listed)
+  select key, new_turns, new_low, new_late, new_waits, new_listed from changed where state is null;
 end $$;
 
 -- Stores how far the dispatcher has read, and the writers whose rows it may have missed. A transaction that was prepared has
@@ -469,13 +563,14 @@ begin
   return case when v_is_marked then p_before.next_seq else p_before.mark_seq end;
 end $$;
 
--- Jobs that were granted a turn and are not taken now wait for it in their lanes, at a new place.
-create or replace function list_granted(p_granted granted_jobs) returns void
+-- Jobs that have got their turn and are not taken now wait for it in their lanes, at a new place.
+create or replace function list_granted(p_tids tid[]) returns void
 language plpgsql as $$
 begin
   update ready
-  set lane = -ready.lane, place = ready.seq, seq = nextval('ready_seq')
-  where ctid = any(array(
-    select tid from unnest(p_granted.tids, p_granted.places, p_granted.heads) as granted(tid, place, is_head)
-    where is_head order by place));
+  set lane = -listed.lane, place = listed.seq, seq = nextval('ready_seq')
+  from (
+    select ctid as tid, lane, seq from ready where ctid = any(p_tids) order by array_position(p_tids, ctid) offset 0
+  ) as listed
+  where ready.ctid = listed.tid;
 end $$;

@@ -16,17 +16,15 @@ end $$;
 
 -- Stores p_policy if it differs: { on_dead, concurrency, seconds_apart }. Null keeps what is stored. Called by the dispatcher,
 -- under its lock.
---   freed      turns of dead jobs that blocked their keys and do not any more, as pairs of a key and a place
---   is_wider   the shares have changed, so keys without a free turn may have one now
+-- `is_wider`: the shares have changed, so keys without a free turn may have one now.
 create or replace function apply_key_policy(
-  p_queue text, p_policy jsonb, out policy key_policy, out freed bigint[], out is_wider boolean
+  p_queue text, p_policy jsonb, out policy key_policy, out is_wider boolean
 )
 language plpgsql as $$
 declare
   v_old key_policy%rowtype := key_policy_of(p_queue);
 begin
   policy := v_old;
-  freed := '{}';
   if p_policy is not null then
     policy.blocks := coalesce(p_policy ->> 'on_dead', 'block') = 'block';
     policy.concurrency := (p_policy ->> 'concurrency')::int;
@@ -39,19 +37,19 @@ begin
     set blocks = excluded.blocks, concurrency = excluded.concurrency, seconds_apart = excluded.seconds_apart;
   end if;
   if v_old.blocks and not policy.blocks then
-    freed := free_blocked_keys(p_queue);
+    perform free_blocked_keys(p_queue);
   end if;
 end $$;
 
--- Dead jobs give up the turns that they hold. A dead job that somebody replays or discards in this moment is locked: that
+-- Dead jobs give the turns back that they hold. A dead job that somebody replays or discards in this moment is locked: that
 -- one's turn is dealt with there.
-create or replace function free_blocked_keys(p_queue text) returns bigint[]
+create or replace function free_blocked_keys(p_queue text) returns void
 language plpgsql as $$
 declare
-  v_pairs bigint[];
+  v_turns held_turn[];
 begin
   with blocking as materialized (
-    select closed.id, closed.key, closed.place
+    select closed.id, closed.lane, closed.key, closed.place
     from closed join lane using (lane)
     where closed.key is not null and lane.queue = p_queue
     for update of closed skip locked
@@ -59,6 +57,6 @@ begin
   freed as (
     update closed set key = null, place = null where id = any(array(select id from blocking))
   )
-  select array_agg(pair) into v_pairs from blocking cross join lateral unnest(array[key, place]) as pair;
-  return coalesce(v_pairs, '{}');
+  select array_agg(row(lane, key, place)::held_turn) into v_turns from blocking;
+  perform return_held_turns(v_turns);
 end $$;

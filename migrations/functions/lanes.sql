@@ -44,8 +44,11 @@ end $$;
 
 -- The lane that a queue's ended turns are written to.
 create or replace function returns_lane_of(p_queue text) returns int
-language sql
-return lane_of(p_queue, 'sluice.returns', 0::smallint, p_kind => 'returns');
+language plpgsql as $$
+begin
+  return coalesce((select lane from lane where queue = p_queue and kind = 'returns' order by lane limit 1),
+                  lane_of(p_queue, 'sluice.returns', 0::smallint, p_kind => 'returns'));
+end $$;
 
 -- The lane of each job, in the order of the jobs. lane_of is called once for each lane: a call costs more than the join.
 create or replace function lanes_of(p_jobs new_job[], p_are_of_one_lane boolean) returns int[]

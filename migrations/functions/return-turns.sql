@@ -2,59 +2,47 @@
 -- pinned database are no matter. The dispatcher removes them. They have ids of their own: an id of a job would be found by
 -- whoever looks for the job.
 
--- p_pairs: a key and the place up to which it was worked, and so on. A negative place gives no turn back; it only has the
--- dispatcher look at the key.
-create or replace function return_turns(p_queue text, p_pairs bigint[]) returns void
+-- Keys, and the place up to which each was worked. An ordered key has one turn, so it may be named twice. A negative place
+-- gives no turn back; it only has the dispatcher look at the key.
+create or replace function return_turns(p_queue text, p_keys bigint[], p_places bigint[]) returns void
 language plpgsql as $$
 declare
-  c_numbers constant int := 200; -- 100 pairs: Postgres keeps larger rows elsewhere
+  c_turns constant int := 100; -- in one row: Postgres keeps larger rows elsewhere
+  v_lane  int;
 begin
-  if cardinality(p_pairs) > 0 then
+  if cardinality(p_keys) > 0 then
+    v_lane := returns_lane_of(p_queue);
     insert into ready (seq, id, lane, returned)
-    select nextval('ready_seq'), new_id(), returns_lane_of(p_queue), p_pairs[n : n + c_numbers - 1]
-    from generate_series(1, cardinality(p_pairs), c_numbers) as n;
+    select nextval('ready_seq'), new_id(), v_lane, p_keys[n : n + c_turns - 1] || p_places[n : n + c_turns - 1]
+    from generate_series(1, cardinality(p_keys), c_turns) as n;
   end if;
 end $$;
 
--- The turns of jobs that have been completed: one for each ordered key, one for each job of a fair key. p_except: keys of
--- which other jobs were settled in another way, so that fail_jobs decides.
-create or replace function return_completed(p_jobs settled_job[], p_except bigint[] default '{}') returns void
+-- The turns of jobs that have been completed. p_except: keys of which other jobs were settled in another way, so that
+-- judge_jobs decides. A job of a run of which others are still leased gives none back.
+create or replace function return_completed(p_jobs settled_job[], p_except bigint[]) returns void
 language plpgsql as $$
 begin
-  perform return_turns(queue, array_agg(pair))
-  from (
-    select lane.queue, job.key, max(job.place) as place
-    from unnest(p_jobs) as job join lane using (lane)
-    where job.key is not null and (lane.kind = 'fair' or job.is_last and job.key <> all(p_except))
-    group by lane.queue, job.key, case when lane.kind = 'fair' then job.id end
-  ) as ended
-  cross join lateral unnest(array[key, place]) as pair
+  perform return_turns(queue, array_agg(key), array_agg(place))
+  from unnest(p_jobs) as job join lane using (lane)
+  where job.key is not null and (lane.kind = 'fair' or job.is_last and job.key <> all(p_except))
   group by queue;
 end $$;
 
--- The same for whole leases, before they are deleted.
+-- The turns of whole leases, before they are deleted.
 create or replace function return_turns_of_leases(p_leases tid[]) returns void
 language plpgsql as $$
 begin
-  perform return_turns(queue, array_agg(pair))
-  from (
-    select lane.queue, entry.key, max(entry.place) as place
-    from lease join lane using (lane)
-    cross join lateral unnest(keys, places) with ordinality as entry(key, place, number)
-    where lease.ctid = any(p_leases) and lease.keys is not null
-    group by lane.queue, entry.key, case when lane.kind = 'fair' then lease.lock_order end,
-             case when lane.kind = 'fair' then entry.number end
-  ) as ended
-  cross join lateral unnest(array[key, place]) as pair
-  group by queue;
+  perform return_turns(queue, keys, places)
+  from lease join lane using (lane)
+  where lease.ctid = any(p_leases) and keys is not null;
 end $$;
 
 -- Turns of jobs that were cancelled, have expired, or were dead and blocked their keys.
 create or replace function return_held_turns(p_turns held_turn[]) returns void
 language plpgsql as $$
 begin
-  perform return_turns(queue, array_agg(pair))
+  perform return_turns(queue, array_agg(key), array_agg(place))
   from unnest(p_turns) as turn join lane using (lane)
-  cross join lateral unnest(array[turn.key, turn.place]) as pair
   group by queue;
 end $$;

@@ -290,8 +290,9 @@ begin
   select coalesce(array_agg(id), '{}'), (select min(run_at) from postponed) into v_dead, v_earliest
   from move where reason is not null;
   perform keep_reachable(v_earliest);
-  perform return_turns(queue, array_agg(pair))
-  from unnest(v_moves) as move cross join lateral unnest(move.returned) as pair
+  perform return_turns(queue, array_agg(returned[1]), array_agg(returned[2]))
+  from unnest(v_moves)
+  where returned is not null
   group by queue;
   return v_dead;
 end $$;
@@ -319,8 +320,7 @@ begin
            -- A snooze, a release and a withdrawal give the attempt back. A reconciled job's look after its last run is one
            -- claim more than the maximum.
            least(failed.attempt - case when failed.outcome in ('snooze', 'release', 'withdraw') then 1 else 0 end,
-                 job.max_attempts) as used,
-           case when line.kind = 'fair' then key_of(line.queue, 'fair', job.fair_key) end as fair_key
+                 job.max_attempts) as used
     from unnest(p_jobs) as failed
     join job on job.id = failed.id
       and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
@@ -345,7 +345,7 @@ begin
                        outcome, reason, message, detail,
                        case when kind = 'ordered' and key is not null and not holds then 0 else seconds end,
                        case when kind = 'ordered' and not holds then place end,
-                       case when kind = 'fair' and reason is null then fair_key when reason is null or holds then key end,
+                       case when reason is null or holds then key end,
                        case when holds then place end, queue,
                        case when key is not null and (kind = 'fair' or is_free and number = 1) then array[key, place] end
                       )::job_move)

@@ -2,16 +2,21 @@
 
 -- Fills a batch from a queue that has keys. Jobs that have just got their turn are taken straight from where they wait: those
 -- of a better priority than all that stands in the lanes at first, the others when the lanes have no more. What the
--- claim has no room for, or may not take, goes into its lane.
+-- claim has no room for goes into its lane.
 create or replace function fill_batch_with_keys(
   p_batch claim_batch, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_run int, p_policy jsonb
 ) returns claim_batch
 language plpgsql as $$
 declare
+  v_wanted     int := p_batch.jobs_left;
   v_dispatched record;
-  v_granted  granted_jobs;
-  v_best     smallint; -- priority in the lanes
+  v_granted    granted_jobs;
+  v_best       smallint; -- priority in the lanes
+  v_in_lanes   int;      -- how many jobs were taken from there
 begin
+  if exists (select from pause where kind = 'queue' and name = p_batch.queue) then
+    return p_batch;
+  end if;
   p_batch.has_keys := lock_keys(p_batch.queue);
   if not p_batch.has_keys then -- other claims of this queue take too long: only jobs without keys
     p_batch := fill_batch(p_batch, p_batch.queue, p_types, p_limits, p_cursor_seqs, p_isolated);
@@ -20,56 +25,83 @@ begin
   end if;
   v_dispatched := dispatch(p_batch, p_types, p_run, p_policy, p_cursor_seqs);
   p_batch := v_dispatched.batch;
-  v_granted := v_dispatched.granted;
-  if v_granted.tids is not null then
-    v_best := (next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true)).priority;
-    p_batch := take_granted(p_batch, v_granted, p_types, p_limits, coalesce(v_best, -1::smallint));
-  end if;
-  if p_batch.jobs_left > 0 and (v_best is not null or v_granted.tids is null) then
+  v_granted := list_others(v_dispatched.granted, p_batch, p_types, p_limits);
+  v_best := (next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true)).priority;
+  p_batch := take_granted(p_batch, v_granted, coalesce(v_best, -1::smallint));
+  v_in_lanes := p_batch.jobs_left;
+  if p_batch.jobs_left > 0 and v_best is not null then
     p_batch := fill_batch(p_batch, p_batch.queue, p_types, p_limits, p_cursor_seqs, p_isolated);
-    if v_granted.tids is not null then
-      p_batch := take_granted(p_batch, v_granted, p_types, p_limits, -1::smallint);
-    end if;
+    v_in_lanes := v_in_lanes - p_batch.jobs_left;
+    p_batch := take_granted(p_batch, v_granted, -1::smallint);
+  else
+    v_in_lanes := 0;
   end if;
-  if v_granted.tids is not null then
-    perform list_granted(v_granted);
+  if v_wanted - p_batch.jobs_left - v_in_lanes < cardinality(v_granted.tids) then
+    perform list_granted(v_granted.tids[1 : v_granted.heads]);
+    p_batch.has_more := true;
   end if;
-  p_batch.has_more := p_batch.has_more or v_dispatched.has_more;
+  p_batch.has_more := p_batch.has_more or v_dispatched.has_more or coalesce(p_batch.turns_returned, false);
   return p_batch;
 end $$;
 
--- Takes jobs that have just got their turn, best priority first, if their priority is above p_above. A follower is taken
--- only with the jobs before it. It leaves out what has to be claimed in another way: jobs of paused and limited types,
--- isolated jobs, and keys in the buckets of other workers.
-create or replace function take_granted(
-  p_batch claim_batch, p_granted granted_jobs, p_types text[], p_limits jsonb, p_above smallint
-) returns claim_batch
+-- Puts into their lanes the jobs that this claim may not take straight: those of types that it did not ask for, of paused and
+-- of limited types, isolated jobs, and keys in the buckets of other workers. Returns the others.
+create or replace function list_others(p_granted granted_jobs, p_batch claim_batch, p_types text[], p_limits jsonb)
+returns granted_jobs
 language plpgsql as $$
 declare
-  v_lane  record;
-  v_jobs  locked_jobs;
+  v_straight int[] := array(
+    select lane from lane
+    where lane = any(array(select distinct unnest(p_granted.lanes)))
+      and type = any(p_types) and group_size = 0 and (p_limits ? type) is not true
+      and not exists (select from breaker where breaker.type = lane.type and step is not null)
+      and not exists (select from pause where pause.kind = 'type' and name = lane.type));
+  v_others   tid[];
+begin
+  if p_granted.lanes <@ v_straight and p_batch.buckets is null then
+    return p_granted;
+  end if;
+  v_others := array(
+    select tid
+    from unnest(p_granted.tids, p_granted.keys, p_granted.lanes) with ordinality as granted(tid, key, lane, number)
+    join lane using (lane)
+    where number <= p_granted.heads
+      and not (lane = any(v_straight)
+               and (kind = 'fair' or p_batch.buckets is null or abs(key % 360) = any(p_batch.buckets)))
+    order by number);
+  perform list_granted(v_others);
+  select array_agg(tid order by number), array_agg(key order by number), array_agg(lane order by number),
+         count(*) filter (where number <= p_granted.heads)
+  into p_granted
+  from unnest(p_granted.tids, p_granted.keys, p_granted.lanes) with ordinality as granted(tid, key, lane, number)
+  where key <> all(array(select unnest(p_granted.keys[array_position(p_granted.tids, other) : array_position(p_granted.tids, other)])
+                         from unnest(v_others) as other));
+  return p_granted;
+end $$;
+
+-- Takes jobs that have just got their turn and were not taken yet, lane by lane and best priority first, if their priority
+-- is above p_above. A follower is taken only with the jobs before it.
+create or replace function take_granted(p_batch claim_batch, p_granted granted_jobs, p_above smallint) returns claim_batch
+language plpgsql as $$
+declare
+  v_lane lane%rowtype;
+  v_jobs locked_jobs;
 begin
   for v_lane in
-    select row(lane.priority, array[lane.lane], array[lane.type], null, null, null, array[lane.kind])::lane_level as level,
-           array_agg(granted.tid order by number, place) as tids
-    from (
-      select *, row_number() over (partition by key, lane order by place) as number
-      from unnest(p_granted.tids, p_granted.keys, p_granted.places, p_granted.lanes)
-        as granted(tid, key, place, lane)
-    ) as granted
-    join lane using (lane)
-    where lane.priority > p_above and lane.type = any(p_types) and lane.group_size = 0
-      and (p_limits ? lane.type) is not true
-      and not exists (select from breaker where breaker.type = lane.type and step is not null)
-      and not exists (select from pause where pause.kind = 'type' and name = lane.type)
-      and (lane.kind = 'fair' or p_batch.buckets is null or abs(granted.key % 360) = any(p_batch.buckets))
-    group by lane.lane
-    order by lane.priority desc, min(granted.place)
+    select * from lane
+    where lane = any(array(select distinct unnest(p_granted.lanes))) and priority > p_above
+    order by priority desc, array_position(p_granted.lanes, lane)
   loop
     exit when p_batch.jobs_left = 0;
-    v_jobs := locked_rows(v_lane.tids, p_batch.jobs_left);
-    continue when v_jobs.ids is null; -- taken before
-    p_batch := take_lane(p_batch, v_lane.level, 1, null, v_jobs);
+    v_jobs := locked_rows(
+      array(select tid from unnest(p_granted.tids, p_granted.lanes) with ordinality as granted(tid, lane, number)
+            where lane = v_lane.lane order by number),
+      p_batch.jobs_left);
+    continue when v_jobs.ids is null;
+    p_batch := take_lane(
+      p_batch,
+      row(v_lane.priority, array[v_lane.lane], array[v_lane.type], null, null, null, array[v_lane.kind])::lane_level,
+      1, null, v_jobs);
     if p_batch.some_expired then
       p_batch.some_expired := false;
       p_batch.has_more := true; -- the next claim finds the expired jobs in their lanes
@@ -94,7 +126,7 @@ begin
     select ready.ctid as tid, id, seq, attempt, abandonments, key, coalesce(ready.place, seq) as place
     from ready
     where ctid = any(p_tids)
-    order by array_position(p_tids, ready.ctid)
+    order by case when cardinality(p_tids) > p_limit then array_position(p_tids, ready.ctid) end
     limit p_limit
   ) as locked;
   return v_jobs;
@@ -125,10 +157,9 @@ begin
       where lane = v_lane and seq >= v_first and seq <= p_last
       order by seq limit p_batch.jobs_left for update skip locked);
   else
-    v_tids := array(
-      select ctid from ready
-      where ctid = any(own_turns(v_lane, v_first, p_last, p_batch.buckets, p_batch.jobs_left))
-      for update skip locked);
+    -- In two steps: in one, Postgres would call the function for each row of the table.
+    v_tids := own_turns(v_lane, v_first, p_last, p_batch.buckets, p_batch.jobs_left);
+    v_tids := array(select ctid from ready where ctid = any(v_tids) for update skip locked);
     if cardinality(v_tids) < p_batch.jobs_left then
       v_tids := v_tids || array(
         select ctid from ready
@@ -168,7 +199,8 @@ language plpgsql as $$
 declare
   v_lane   int := p_level.lanes[n];
   v_blocks boolean := p_level.kinds[n] = 'ordered' and (p_batch.policy).blocks;
-  v_pairs  bigint[];
+  v_keys   bigint[];
+  v_places bigint[];
 begin
   with expired as materialized (
     select id from job
@@ -187,8 +219,8 @@ begin
   booked as (
     insert into ledger (lane, pending, dead, expired) select v_lane, -count(*), count(*), count(*) from removed
   )
-  select array_agg(pair) into v_pairs from removed cross join lateral unnest(array[key, place]) as pair;
+  select array_agg(key), array_agg(place) into v_keys, v_places from removed;
   if not v_blocks then
-    perform return_turns(p_batch.queue, v_pairs);
+    perform return_turns(p_batch.queue, v_keys, v_places);
   end if;
 end $$;

@@ -135,6 +135,7 @@ begin
         perform bury_expired(v_lane, v_locked.ids, p_batch.at);
       elsif p_given.tids is null then
         perform bury_expired_turns(p_batch, p_level, n, v_locked.ids);
+        p_batch.turns_returned := true;
       end if;
       p_batch.some_expired := true;
       return p_batch;

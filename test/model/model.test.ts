@@ -2,16 +2,17 @@
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { describe, test } from "vitest";
-import { advanceCursors, resume } from "../../src/core/sql/index.ts";
+import { advanceCursors, resume, settle } from "../../src/core/sql/index.ts";
 import { createQuickEmpty } from "../support/quick-empty.ts";
-import { useTestDatabase } from "../support/test-database.ts";
+import { type TestDatabase, useTestDatabase } from "../support/test-database.ts";
+import { wrongKeys } from "../support/turns.ts";
 import { claimSome, claims } from "./commands/claim.ts";
 import { type Real, types } from "./commands/command.ts";
 import { closes, enqueues, keyedBatches, opens } from "./commands/produce.ts";
 import { advances, folds, passTime, reapsExpired, reapsLeases, timePasses } from "./commands/reap.ts";
 import { extensions, settles } from "./commands/settle.ts";
 import { cancels, pauses, revisions } from "./commands/tend.ts";
-import { QueueModel } from "./queue-model.ts";
+import { type ModelJob, QueueModel } from "./queue-model.ts";
 
 const runs = Number(process.env.SLUICE_MODEL_RUNS ?? 500);
 /** They run concurrently, each on its own database, as a run often waits for a lane that is not committed yet. */
@@ -60,12 +61,22 @@ async function claimTheRest(model: QueueModel, real: Real): Promise<void> {
   model.paused.clear();
   await db.run(advanceCursors());
   for (const job of model.jobs.values()) job.isLate = false;
-  // The leases run out immediately, so isolated jobs do not wait for each other.
-  while ((await claimSome(model, db, { types, limit: 100, leaseTicks: 0 })) > 0);
+  const policy = { onDead: "pass", concurrency: null } as const;
+  do await completeHeld(model, db);
+  while ((await claimSome(model, db, { types, limit: 100, leaseTicks: 1, run: 3, policy })) > 0);
   deepStrictEqual(
     model.all((job) => job.status === "pending"),
     [],
   );
+  await completeHeld(model, db);
+  deepStrictEqual(await wrongKeys(db.pool), []);
+}
+
+async function completeHeld(model: QueueModel, db: TestDatabase): Promise<void> {
+  const held = model.claims.filter((job) => model.holds(job));
+  if (held.length === 0) return;
+  await db.run(settle(held.map((job) => ({ job, outcome: { kind: "complete", output: null } }))));
+  for (const { id } of held) model.settle(model.jobs.get(id) as ModelJob, { kind: "complete", output: null });
 }
 
 async function endSessions({ sessions }: Real): Promise<void> {

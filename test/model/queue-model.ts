@@ -1,6 +1,7 @@
 // The queue as a Map, which model.test.ts compares with Postgres. Its clock counts ticks of five minutes, and only a test
 // moves it.
 import type { DeadReason, JobStatus, Outcome } from "../../src/core/job.ts";
+import { isFair, isOrdered, KeyRules, type Place } from "./key-rules.ts";
 
 export const tickSeconds = 300;
 const dayTicks = 86_400 / tickSeconds;
@@ -16,11 +17,23 @@ export interface JobRequest {
   /** Null means 30 days, which no run of the model reaches. */
   expiryTicks: number | null;
   maxAttempts: number;
+  key: string | null;
 }
 
 export interface ModelJob {
   id: string;
   type: string;
+  key: string | null;
+  /** In its key. Null while it is delayed. */
+  place: Place | null;
+  /** It holds the turn of its partition key: it runs, or is to run again, or is dead and blocks. */
+  hasTurn: boolean;
+  /** It was claimed while its fair key had a cap. */
+  isCounted: boolean;
+  /** Orders the jobs of a run. */
+  claimedAt: number;
+  /** Orders the jobs that become due in the same tick. */
+  scheduling: number;
   status: JobStatus;
   attempts: number;
   maxAttempts: number;
@@ -47,23 +60,30 @@ export class QueueModel {
   readonly jobs = new Map<string, ModelJob>();
   readonly keys = new Map<string, string>();
   readonly paused = new Set<string>();
-  readonly open: { id: string; request: JobRequest }[][] = [];
+  readonly open: { id: string; request: JobRequest; event: number }[][] = [];
   /** All claims ever made. A stale worker sends those whose lease is lost. */
   readonly claims: { id: string; leaseKey: string }[] = [];
+  readonly keyed = new KeyRules(this);
 
   all(isWanted: (job: ModelJob) => boolean): ModelJob[] {
     return [...this.jobs.values()].filter(isWanted);
   }
 
-  add(id: string, { type, delayTicks, expiryTicks, maxAttempts }: JobRequest, { isLate = false } = {}): void {
+  /** `begun` is the event of its enqueue if it was committed later, and `transaction` that of the first one in it. */
+  add(id: string, request: JobRequest, late?: { begun: number; transaction: number }): void {
+    const { type, key, delayTicks, expiryTicks, maxAttempts } = request;
+    const { from, to, transaction } = this.keyed.newPlace();
+    const place = late ? { from: late.begun, to, transaction: late.transaction } : { from, to, transaction };
     const dueAt = this.now + delayTicks;
     const isListed = delayTicks > 0 || expiryTicks !== null;
     const expiresAt =
       expiryTicks !== null ? this.now + expiryTicks : isListed ? dueAt + defaultExpiryTicks : Infinity;
     const none = { leaseKey: null, reason: null };
-    const times = { dueAt, expiresAt, isListed, isLate, deadline: 0 };
+    const times = { dueAt, expiresAt, isListed, isLate: late !== undefined, deadline: 0 };
     const counts = { attempts: 0, abandonments: 0, failed: 0 };
-    this.jobs.set(id, { id, type, maxAttempts, status: "pending", ...none, ...times, ...counts });
+    const keyed = { key, hasTurn: false, isCounted: false, claimedAt: 0, scheduling: place.from };
+    const inLine = { ...keyed, place: delayTicks > 0 ? null : place };
+    this.jobs.set(id, { id, type, maxAttempts, status: "pending", ...none, ...times, ...counts, ...inLine });
   }
 
   claimable(types: readonly string[]): ModelJob[] {
@@ -79,6 +99,9 @@ export class QueueModel {
   lease(job: ModelJob, { leaseKey, ticks }: { leaseKey: string; ticks: number }): void {
     this.claims.push({ id: job.id, leaseKey });
     job.attempts++;
+    job.claimedAt = this.keyed.nextEvent();
+    job.hasTurn = isOrdered(job);
+    job.isCounted = isFair(job) && this.keyed.policy.concurrency !== null;
     Object.assign(job, { status: "processing", leaseKey, isLate: false, deadline: this.now + ticks });
   }
 
@@ -88,7 +111,8 @@ export class QueueModel {
   }
 
   settle(job: ModelJob, outcome: Outcome, lastReason: DeadReason = "exhausted"): void {
-    if (outcome.kind === "complete") job.status = "completed";
+    if (outcome.kind === "complete") Object.assign(job, { status: "completed", hasTurn: false });
+    else this.#sendBack(this.keyed.restOfRun(job));
     if (outcome.kind === "snooze" || outcome.kind === "release") job.attempts--;
     if (outcome.kind === "retry" || outcome.kind === "bury") job.failed++;
     if (outcome.kind === "bury") this.bury(job, "fatal");
@@ -99,27 +123,38 @@ export class QueueModel {
     }
   }
 
+  /** The rest of a run keeps its places. */
+  #sendBack(jobs: readonly ModelJob[]): void {
+    for (const job of jobs)
+      Object.assign(job, { status: "pending", hasTurn: false, attempts: job.attempts - 1, dueAt: this.now });
+  }
+
   bury(job: ModelJob, reason: DeadReason): void {
-    Object.assign(job, { status: "dead", reason });
+    const hasTurn = isOrdered(job) && this.keyed.policy.onDead === "block" && job.place !== null;
+    Object.assign(job, { status: "dead", reason, hasTurn });
   }
 
   reapLeases(): void {
-    for (const job of this.all(({ status, deadline }) => status === "processing" && deadline <= this.now)) {
+    const hasRunOut = ({ status, deadline }: ModelJob) => status === "processing" && deadline <= this.now;
+    for (const job of this.all((job) => hasRunOut(job) && this.keyed.isFirstOfRun(job))) {
       job.abandonments++;
       this.settle(job, { kind: "retry", message: "", retryInSeconds: backoffSeconds }, "abandoned");
     }
   }
 
-  reapExpired(): void {
+  /** `isLeft` says of a job whether the reaper left it: one that is to block its key may wait until its turn. */
+  reapExpired(isLeft: (job: ModelJob) => boolean): void {
     for (const job of this.all(({ isListed, expiresAt }) => isListed && expiresAt <= this.now)) {
       job.isListed = false;
-      if (job.status === "pending") this.bury(job, "expired");
+      if (job.status === "pending" && !isLeft(job)) this.bury(job, "expired");
     }
   }
 
+  /** A dead job that blocked its key keeps its place, any other one is like a new job. */
   replay(job: ModelJob): void {
     const expiresSoon = job.expiresAt <= this.now + dayTicks;
     if (expiresSoon) Object.assign(job, { expiresAt: this.now + defaultExpiryTicks, isListed: true });
+    if (!job.hasTurn) job.place = this.keyed.newPlace();
     Object.assign(job, { status: "pending", attempts: 0, abandonments: 0, dueAt: this.now, reason: null });
   }
 }

@@ -1,12 +1,13 @@
-// Compares the books with the tables, in one statement and so in one snapshot.
+// Compares the books with the tables, in one statement and so in one snapshot. A job that waits for its key stands under the
+// negative number of its lane.
 import type { Verbs } from "./verbs.ts";
 
 const unbalanced = `
   with rows_of as (
     select lane, 'enqueued' as entry, count(*) as jobs from sluice.job group by lane
-    union all select lane, 'pending', count(*) from sluice.ready group by lane
-    union all select lane, entry, count(*)
-      from sluice.scheduled cross join unnest(array['pending', 'scheduled']) as entry group by lane, entry
+    union all select abs(lane), 'pending', count(*) from sluice.ready where returned is null group by abs(lane)
+    union all select abs(lane), entry, count(*)
+      from sluice.scheduled cross join unnest(array['pending', 'scheduled']) as entry group by abs(lane), entry
     union all select lane, 'leased', sum(cardinality(ids)) from sluice.lease group by lane
     union all select lane, 'completed', sum(cardinality(ids)) from sluice.done group by lane
     union all select lane, status, count(*) from sluice.closed group by lane, status

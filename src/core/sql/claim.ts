@@ -28,7 +28,7 @@ export interface Claim {
   /** Of jobs with a partition key, only those of these buckets. If left out, all. */
   buckets?: readonly number[] | null;
   /** If left out, the defaults. */
-  policy?: KeyPolicy;
+  policy?: Partial<KeyPolicy>;
   /** Counts the worker as alive, if the queue has partition keys. Default false. */
   registers?: boolean;
 }
@@ -188,7 +188,7 @@ function packLeases(types: readonly ClaimableType[], claimSeconds: number): stri
     : null;
 }
 
-function packPolicy(policy: KeyPolicy | undefined): string | null {
+function packPolicy(policy: Partial<KeyPolicy> | undefined): string | null {
   if (!policy) return null;
   const { onDead, concurrency, secondsApart } = policy;
   return JSON.stringify({ on_dead: onDead, concurrency, seconds_apart: secondsApart });

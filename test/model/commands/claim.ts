@@ -3,39 +3,73 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import fc from "fast-check";
 import { claim } from "../../../src/core/sql/index.ts";
 import type { TestDatabase } from "../../support/test-database.ts";
+import { isOrdered, type ModelPolicy } from "../key-rules.ts";
 import { isIsolated, type ModelJob, priorities, type QueueModel, tickSeconds } from "../queue-model.ts";
 import { command, queue, types } from "./command.ts";
+
+export interface Wanted {
+  types: string[];
+  limit: number;
+  leaseTicks: number;
+  run: number;
+  policy: ModelPolicy;
+}
 
 export const claims = fc
   .record({
     types: fc.subarray(types, { minLength: 1 }),
     limit: fc.integer({ min: 1, max: 5 }),
     leaseTicks: fc.integer({ min: 1, max: 3 }),
+    run: fc.constantFrom(1, 2, 3),
+    policy: fc.record({
+      onDead: fc.constantFrom("block", "block", "pass"),
+      concurrency: fc.constantFrom(null, 1, 2),
+    }),
   })
   .map((wanted) =>
     command(`claim ${JSON.stringify(wanted)}`, (model, { db }) => claimSome(model, db, wanted)),
   );
 
-export async function claimSome(
-  model: QueueModel,
-  db: TestDatabase,
-  wanted: { types: string[]; limit: number; leaseTicks: number },
-): Promise<number> {
+export async function claimSome(model: QueueModel, db: TestDatabase, wanted: Wanted): Promise<number> {
+  model.keyed.promote();
+  model.keyed.apply(wanted.policy);
   const claimable = model.claimable(wanted.types);
-  const leaseSeconds = wanted.leaseTicks * tickSeconds;
-  const batch = await db.run(claim({ queue, types: wanted.types, limit: wanted.limit, leaseSeconds }));
+  const certain = claimable.filter((job) => !job.isLate && isCertain(model, job, claimable));
+  const { leaseTicks, ...options } = wanted;
+  const batch = await db.run(claim({ queue, leaseSeconds: leaseTicks * tickSeconds, ...options }));
+  const refused = await findRefused(claimable, model, db);
+  for (const job of refused) {
+    ok(
+      wanted.policy.onDead === "pass" || !isOrdered(job) || model.keyed.isNext(job),
+      "it died before its turn",
+    );
+    model.bury(job, "expired");
+  }
   const claimed = batch.jobs.map((job) => {
     const modelJob = claimable.find(({ id }) => id === job.id);
     ok(modelJob, "a job was claimed that must not be");
     ok(modelJob.expiresAt > model.now, "an expired job was claimed");
+    ok(model.keyed.isNext(modelJob, job.leaseKey), "a job was claimed out of its turn");
     deepStrictEqual([job.attempt, job.abandonments], [modelJob.attempts + 1, modelJob.abandonments]);
-    return { modelJob, leaseKey: job.leaseKey };
+    model.lease(modelJob, { leaseKey: job.leaseKey, ticks: leaseTicks });
+    return modelJob;
   });
-  const refused = await findRefused(claimable, model, db);
-  checkChoice({ claimed: claimed.map(({ modelJob }) => modelJob), refused }, claimable, wanted.limit);
-  for (const { modelJob, leaseKey } of claimed) model.lease(modelJob, { leaseKey, ticks: wanted.leaseTicks });
-  for (const job of refused) model.bury(job, "expired");
+  for (const run of Map.groupBy(claimed.filter(isOrdered), (job) => job.key).values())
+    ok(run.length <= wanted.run, "a longer run than wanted");
+  checkChoice({ claimed, refused }, { claimable, certain }, wanted.limit);
   return claimed.length + refused.length;
+}
+
+/**
+ * A job that the claim must find if it has room: all of its key that are next can be claimed too. For fair keys the number
+ * of free shares is in the number of these jobs.
+ */
+function isCertain({ keyed }: QueueModel, job: ModelJob, claimable: readonly ModelJob[]): boolean {
+  if (job.key === null) return true;
+  const waiting = keyed.ofKey(job.key).filter((other) => other.status === "pending" && other.place !== null);
+  if (isOrdered(job)) return keyed.isCertainlyNext(job);
+  const free = (keyed.policy.concurrency ?? Infinity) - keyed.countedOf(job.key);
+  return waiting.every((other) => claimable.includes(other)) && waiting.indexOf(job) < free;
 }
 
 /** A claim buries the expired jobs that it finds. Only the table shows which ones it found. */
@@ -54,11 +88,10 @@ async function findRefused(claimable: ModelJob[], model: QueueModel, db: TestDat
  */
 function checkChoice(
   { claimed, refused }: { claimed: ModelJob[]; refused: ModelJob[] },
-  claimable: ModelJob[],
+  { claimable, certain }: { claimable: ModelJob[]; certain: ModelJob[] },
   wanted: number,
 ): void {
   const taken = [...claimed, ...refused];
-  const certain = claimable.filter((job) => !job.isLate);
   ok(claimed.length <= wanted, "more than wanted");
   if (claimed.some(isIsolated)) {
     ok(claimed.every(isIsolated), "an isolated job together with others");

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import type { NewJob } from "../../../src/core/job.ts";
 import { enqueue } from "../../../src/core/sql/index.ts";
 import { runOn } from "../gate/gate-sql.ts";
+import { anyKeys, isFair, isOrdered } from "../key-rules.ts";
 import { type JobRequest, priorities, tickSeconds } from "../queue-model.ts";
 import { anyPick, command, types } from "./command.ts";
 
@@ -13,6 +14,7 @@ const anyRequest: fc.Arbitrary<JobRequest> = fc.record({
   delayTicks: fc.constantFrom(0, 0, 0, 1, 2),
   expiryTicks: fc.constantFrom(null, null, null, 1, 3, 300),
   maxAttempts: fc.integer({ min: 1, max: 3 }),
+  key: fc.constantFrom(...anyKeys),
 });
 
 export const enqueues = anyRequest.map((request) =>
@@ -39,6 +41,7 @@ export const keyedBatches = fc
         delayTicks: 0,
         expiryTicks: null,
         maxAttempts: 2,
+        key: null,
       });
       const statement = enqueue(
         batch.map(({ key, type }) => ({ ...newJob(requestOf(type)), idempotencyKey: key })),
@@ -69,7 +72,13 @@ export const opens = fc.array(anyRequest, { minLength: 1, maxLength: 2 }).map((b
       sessions.push(client);
       await client.query("begin");
       const jobs = await runOn(client, enqueue(batch.map(newJob)));
-      model.open.push(jobs.map(({ id }, index) => ({ id, request: batch[index] as JobRequest })));
+      model.open.push(
+        jobs.map(({ id }, index) => ({
+          id,
+          request: batch[index] as JobRequest,
+          event: model.keyed.nextEvent(),
+        })),
+      );
     },
     (model) => model.open.length < maxOpen,
   ),
@@ -85,15 +94,18 @@ export const closes = fc.tuple(anyPick, fc.constantFrom("commit", "commit", "rol
       await client?.query(end);
       client?.release();
       if (end === "commit")
-        for (const { id, request } of jobs ?? []) model.add(id, request, { isLate: true });
+        for (const { id, request, event } of jobs ?? [])
+          model.add(id, request, { begun: event, transaction: jobs?.[0]?.event ?? 0 });
     },
     (model) => model.open.length > 0,
   ),
 );
 
-function newJob({ type, delayTicks, expiryTicks, maxAttempts }: JobRequest): NewJob {
+function newJob({ type, key, delayTicks, expiryTicks, maxAttempts }: JobRequest): NewJob {
   return {
     type,
+    partitionKey: isOrdered({ key }) ? key : null,
+    fairKey: isFair({ key }) ? key : null,
     payload: {},
     priority: priorities[type] ?? null,
     maxAttempts,

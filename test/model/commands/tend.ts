@@ -16,7 +16,7 @@ export const cancels = anyPick.map((pick) =>
       const job = pickJob(model, pick);
       const isPending = job.status === "pending";
       deepStrictEqual((await db.run(cancel(job.id)))?.applied, isPending);
-      if (isPending) job.status = "cancelled";
+      if (isPending) Object.assign(job, { status: "cancelled", hasTurn: false });
     },
     hasJobs,
   ),
@@ -37,7 +37,7 @@ export const revisions = fc
         deepStrictEqual((await db.run(statement))?.applied, wasDead);
         if (!wasDead) return;
         if (verb === "replay") model.replay(job);
-        else job.status = "discarded";
+        else Object.assign(job, { status: "discarded", hasTurn: false });
       },
       hasJobs,
     ),

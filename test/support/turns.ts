@@ -1,0 +1,60 @@
+// Compares what the dispatcher knows of keys with the rows that hold turns, in one statement and so in one snapshot.
+import type pg from "pg";
+
+/**
+ * A turn is held by a row of a claimable lane, by a lease, by a dead job that blocks, or it is on its way back. A run is one
+ * turn, however many jobs it has, and may come back with each of them. A share's turns are as many as its jobs. A negative
+ * place gives no turn back: it only has the dispatcher look at the key.
+ */
+const wrongTurns = `
+  with ordered as (
+    select sluice.key_of_job(lane.queue, job.partition_key, null) as key
+    from sluice.job join sluice.lane using (lane) where job.partition_key is not null
+  ),
+  held as (
+    select key from sluice.ready where lane > 0 and key is not null and place is not null
+    union all select key from sluice.scheduled where lane > 0 and key is not null and place is not null
+    union all select run.key
+      from sluice.lease join sluice.lane using (lane)
+      cross join lateral (select distinct key from unnest(keys) as key where key is not null) as run
+      where lane.kind = 'ordered'
+    union all select entry.key
+      from sluice.lease join sluice.lane using (lane) cross join lateral unnest(keys) as entry(key)
+      where lane.kind = 'fair' and entry.key is not null
+    union all select key from sluice.closed where key is not null
+    union all select min(entry.key)
+      from sluice.ready
+      cross join lateral unnest(returned[1 : cardinality(returned) / 2], returned[cardinality(returned) / 2 + 1 :])
+        with ordinality as entry(key, place, number)
+      where entry.place >= 0
+      group by ready.id, entry.key, case when entry.key not in (select key from ordered) then number end
+  ),
+  counted as (select key, count(*)::int as held from held group by key),
+  known as (select distinct on (key) key, turns from sluice.key_state order by key, version desc)
+  select key::text, coalesce(turns, 0) as known, coalesce(held, 0) as held,
+         key in (select key from ordered) as is_ordered
+  from known full join counted using (key)
+  where coalesce(turns, 0) <> coalesce(held, 0)
+     or (coalesce(turns, 0) not in (0, 1) and key in (select key from ordered))`;
+
+/** Jobs that are in two tables, or twice in one, or in none. */
+const wrongPlaces = `
+  with places as (
+    select id from sluice.ready where returned is null
+    union all select id from sluice.scheduled
+    union all select unnest(ids) from sluice.lease
+    union all select unnest(ids) from sluice.done
+    union all select id from sluice.closed
+  ),
+  counted as (select id, count(*)::int as places from places group by id)
+  select id, coalesce(places, 0) as places
+  from sluice.job full join counted using (id)
+  where job.id is null or places is distinct from 1`;
+
+/** Both in one snapshot. Nothing is wrong if the list is empty. */
+export async function wrongKeys(pool: pg.Pool): Promise<object[]> {
+  const { rows } = await pool.query(`
+    select (select coalesce(json_agg(wrong), '[]') from (${wrongTurns}) as wrong) as turns,
+           (select coalesce(json_agg(wrong), '[]') from (${wrongPlaces}) as wrong) as places`);
+  return [...rows[0].turns, ...rows[0].places];
+}
