@@ -19,6 +19,8 @@ import {
   completeRequest,
   extendRequest,
   extendResponse,
+  extensionsRequest,
+  extensionsResponse,
   failRequest,
   releaseRequest,
   settlementsRequest,
@@ -110,6 +112,14 @@ export const operations = {
     summary: "Extend the lease of a claimed job",
     body: { schema: extendRequest, maxBytes: bodyLimits.pull },
     answers: { 200: extendResponse },
+  },
+  extendJobs: {
+    method: "post",
+    path: "/v1/extensions",
+    summary: "Extend the leases of up to 1,000 claimed jobs, each independently of the others",
+    roles: ["worker"],
+    body: { schema: extensionsRequest, maxBytes: bodyLimits.pull },
+    answers: { 200: extensionsResponse },
   },
   settleJobs: {
     method: "post",

@@ -12,6 +12,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   jobs: { folders: ["core", "queue", "jobs"], packages: ["zod"] },
   sql: { folders: ["core", "jobs", "sql"], packages: ["drizzle-orm", "zod", "@neondatabase/serverless"] },
   client: { folders: ["client", "contract"], packages: [] },
+  puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "edge"],
     packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types"],
@@ -51,11 +52,24 @@ describe.each(Object.keys(allowed))("src/%s", (folder) => {
   });
 });
 
-test("the client imports only types from the contract", () => {
-  for (const file of files.filter((name) => name.startsWith("src/client/"))) {
+test.each(["client", "puller"])("the %s imports only types from the contract", (folder) => {
+  for (const file of files.filter((name) => name.startsWith(`src/${folder}/`))) {
     const text = readFileSync(join(root, file), "utf8");
     expect(text.match(/^import (?!type ).*contract\//gm), file).toBeNull();
   }
+});
+
+test("the puller shares with the Worker only how an attempt ends", () => {
+  const shared = files
+    .filter((file) => file.startsWith("src/puller/"))
+    .flatMap((file) => importsOf(file).map((target) => inTree(file, target)))
+    .filter((target) => /^src\/(core|queue)\//.test(target));
+  expect([...new Set(shared)].toSorted()).toEqual([
+    "src/core/errors.ts",
+    "src/core/job.ts", // types only
+    "src/queue/drain/outcome.ts",
+    "src/queue/drain/storable.ts",
+  ]);
 });
 
 const forStatements = new Set(["./columns.ts", "./schema.ts", "./statement.ts"]);
