@@ -17,6 +17,7 @@ export type ErrorCode =
   | DatabaseErrorCode
   | "rate_limited"
   | "queue_full"
+  | "too_many_workers"
   | "internal";
 
 /** The database cannot do the work now. Each code calls for another reaction. */
@@ -67,6 +68,11 @@ export class RetryableError extends Error {
 /** Thrown by a handler: no later attempt can succeed. The job is dead at once. */
 export class FatalError extends Error {
   override readonly name = "FatalError";
+}
+
+/** Why a handler's signal is aborted: another worker may have the job, and nothing that this handler does now counts. */
+export class LeaseLostError extends Error {
+  override readonly name = "LeaseLostError";
 }
 
 /** Thrown by a handler: run the job later. No attempt is used. */

@@ -1,5 +1,6 @@
 // snapshot: the state of all queues in one row. It matches the books and the tables.
 import { beforeEach, describe, expect, test } from "vitest";
+import type { NewJob } from "../../src/core/job.ts";
 import type { Group, Snapshot } from "../../src/core/snapshot.ts";
 import {
   books,
@@ -12,6 +13,7 @@ import {
   recentMinutes,
   recordEnqueueErrors,
   recordRound,
+  registerPuller,
   replay,
   snapshot,
 } from "../../src/core/sql/index.ts";
@@ -128,6 +130,68 @@ describe("the oldest due job", () => {
   });
 });
 
+describe("the oldest due job with a key", () => {
+  const enqueueOld = async (fields: Partial<NewJob>, days: number) =>
+    await makeOlder(queue, await queue.enqueueOne(fields), days);
+  const oldestDays = async () => Math.round(((await oldestDue()) ?? 0) / 86_400);
+  const keyed = { partitionKey: "customer 7" };
+
+  test("shows while nobody drains its queue", async () => {
+    await enqueueOld(keyed, 2);
+    expect(await oldestDays()).toBe(2);
+  });
+
+  test("shows in a queue that is drained again and again, if nobody asks for its type", async () => {
+    await enqueueOld(keyed, 2);
+    await queue.claim({ types: ["other"] });
+    expect(await oldestDays()).toBe(2);
+  });
+
+  test("shows while it waits behind a running job of its key", async () => {
+    await enqueueOld(keyed, 3);
+    await enqueueOld(keyed, 2);
+    await queue.enqueueOne(keyed);
+    expect(await queue.claim()).toHaveLength(1);
+    expect(await oldestDays()).toBe(2);
+  });
+
+  test("shows while the turn of its key waits for a dispatcher", async () => {
+    await enqueueOld(keyed, 3);
+    await enqueueOld(keyed, 2);
+    await queue.settle(await queue.claim(), complete);
+    expect(await oldestDays()).toBe(2);
+  });
+
+  test("shows for a fair key, capped or not", async () => {
+    for (const days of [5, 4, 3]) await enqueueOld({ fairKey: "tenant 1" }, days);
+    await queue.claimOne();
+    expect(await oldestDays()).toBe(4);
+    await queue.claim({ limit: 1, policy: { concurrency: 1 } });
+    expect(await oldestDays()).toBe(4);
+    await queue.claim({ limit: 1, policy: { concurrency: 2 } });
+    expect(await oldestDays()).toBe(3);
+  });
+
+  test("does not show behind a retry, nor behind a dead job, which is a blocked key", async () => {
+    await enqueueOld(keyed, 3);
+    await enqueueOld(keyed, 2);
+    await queue.settle(await queue.claim(), { kind: "retry", message: "", retryInSeconds: 60 });
+    await queue.claim(); // it reads that the turn is out
+    expect(await oldestDays()).toBe(0);
+    await queue.query("update sluice.scheduled set run_at = now()");
+    await queue.settle(await queue.claim(), { kind: "bury", message: "" });
+    await queue.claim();
+    expect(await oldestDays()).toBe(0);
+    expect(await db.run(snapshot())).toMatchObject({ blockedKeys: [{ keys: 1 }] });
+  });
+
+  test("is of no other group: the lane of returned turns is none", async () => {
+    await queue.enqueueOne(keyed);
+    await queue.settle(await queue.claim(), complete);
+    expect((await look()).groups.map(({ queue: name, type }) => [name, type])).toEqual([["default", "echo"]]);
+  });
+});
+
 test("the recent minutes count what happened in the last hour, folded or not", async () => {
   const minute = (ago: number) => new Date((Math.floor(Date.now() / 60_000) - ago) * 60_000);
   const [longAgo, first, second] = [minute(62), minute(20), minute(15)];
@@ -216,6 +280,13 @@ test("a worker with live leases counts once, and a lease that ran out is overdue
   const { liveWorkers, expiredLeaseSeconds } = await look();
   expect(liveWorkers).toBe(2);
   expect(expiredLeaseSeconds).toBeCloseTo(30, 0);
+});
+
+test("a registered worker counts, and once if it holds leases too", async () => {
+  await queue.enqueue({}, {});
+  for (const worker of ["a", "b"]) await queue.claimOne({ worker });
+  for (const worker of ["b", "c"]) await db.run(registerPuller(worker, ["default"]));
+  expect((await look()).liveWorkers).toBe(3);
 });
 
 test("it has the open breakers and the health of each table, with all partitions under the table's name", async () => {

@@ -1,6 +1,7 @@
 // Every statement that Sluice runs, by name.
 export { auditTestNotice, changeAlarms, readAlarms, silenceAlarm } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
+export { listBlockedKeys } from "./blocked-keys.ts";
 export { books, depths } from "./books.ts";
 export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "./breaker.ts";
 export { cancel } from "./cancel.ts";
@@ -33,3 +34,4 @@ export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
 export { snapshot } from "./snapshot.ts";
+export { liveWorkers, registerPuller, removeWorker } from "./workers.ts";
