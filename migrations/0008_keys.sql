@@ -53,6 +53,7 @@ create type key_proposal as (
   place     bigint,      -- the last place that was worked, as the turns that came back say
   first_seq bigint,      -- the first of its rows that were just read or are late
   start     bigint,      -- waiting rows were looked for after this
+  head_seq  bigint,      -- the first of its waiting rows; null: not looked for
   tid       tid,         -- of the row that is next; null: none gets a turn now
   seq       bigint,
   lane      int,

@@ -6,5 +6,6 @@ export { type Crons, type SluiceOptions, type SluiceWorker, sluice } from "./edg
 export { defineJob, definePulledJob, type JobDefinition, type JobOptions } from "./jobs/define.ts";
 export { type BatchAnswer, defineBatchJob } from "./jobs/define-batch.ts";
 export { definePushedJob, type PushedJobOptions } from "./jobs/define-pushed.ts";
+export { defineQueue, type QueueDefinition, type QueueOptions } from "./jobs/define-queue.ts";
 export { defineReconciledJob, type Observation } from "./jobs/define-reconciled.ts";
 export type { HandlerContext } from "./queue/ports.ts";

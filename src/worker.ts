@@ -1,8 +1,15 @@
-// The deployable Worker: the example jobs, and nothing else. Put your own in their place.
-import { sluice } from "./index.ts";
+// The deployable Worker: the example jobs and queues, and nothing else. Put your own in their place.
+import { defineQueue, sluice } from "./index.ts";
 import { echo } from "./jobs/examples/echo.ts";
 import { fatal } from "./jobs/examples/fatal.ts";
 import { flaky } from "./jobs/examples/flaky.ts";
 import { sleep } from "./jobs/examples/sleep.ts";
 
-export default sluice({ jobs: [echo, sleep, flaky, fatal] });
+export default sluice({
+  jobs: [echo, sleep, flaky, fatal],
+  queues: [
+    defineQueue("ordered"),
+    defineQueue("ordered_pass", { partitions: { onDead: "pass" } }),
+    defineQueue("fair", { shares: { concurrency: 4 } }),
+  ],
+});

@@ -144,7 +144,7 @@ begin
     return;
   end if;
   with returned as materialized (
-    select entry.key, count(*) filter (where entry.place >= 0) as turns, max(abs(entry.place)) as place, min(number) as number,
+    select entry.key, count(*) filter (where entry.place >= 0) as turns, max(greatest(entry.place, 0)) as place, min(number) as number,
            array_agg(entry.place) as places
     from unnest(p_keys, p_places) with ordinality as entry(key, place, number)
     group by entry.key
@@ -273,7 +273,7 @@ begin
       (select of_key.seq from of_key where is_free order by of_key.seq offset 4 * p_wanted - 1 limit 1)) as seq
   )
   select array_agg(row(key, state, coalesce(turns, 0), coalesce(low, 0), late, coalesce(waits, false),
-                       coalesce(listed, false), next_at, 0, 0, of_key.seq, of_key.seq - 1, case when is_free then tid end,
+                       coalesce(listed, false), next_at, 0, 0, of_key.seq, of_key.seq - 1, null, case when is_free then tid end,
                        of_key.seq, lane, kind, of_key.seq, coalesce(has_more, false), false)::key_proposal)
            filter (where is_free or not waits or of_key.seq <= p_highest),
          coalesce(cut.seq, (select max(waiting.seq) from waiting)),
@@ -355,9 +355,10 @@ begin
   end if;
   return v_proposals || array(
     select read
-    from (select distinct on (read.key) read from unnest(p_read) as read
-          where p_is_whole or read.kind = 'fair'
-          order by read.key, read.seq) as first
+    from (select distinct on ((read).key) read
+          from (select read, row_number() over () as number from unnest(p_read) as read) as in_order
+          where p_is_whole or (read).kind = 'fair'
+          order by (read).key, number) as first
     where not exists (select from unnest(v_others) as other where other = (read).key));
 end $$;
 
@@ -385,7 +386,7 @@ begin
   candidate as materialized (
     select key, sum(returned)::int as returned, coalesce(max(place), 0) as place, min(first_seq) as first_seq, min(n) as n
     from (
-      select key, (place >= 0)::int as returned, abs(place) as place, null::bigint as first_seq, n
+      select key, (place >= 0)::int as returned, greatest(place, 0) as place, null::bigint as first_seq, n
       from unnest(p_returned, p_places) with ordinality as entry(key, place, n)
       union all
       select key, 0, null, seq, null from unnest(p_keys, p_first_seqs) as read(key, seq)
@@ -403,7 +404,7 @@ begin
       from key_state where key_state.key = candidate.key order by version desc limit 1
     ) as state on true
   )
-  select array_agg(row(known.key, state, turns, low, late, waits, listed, next_at, returned, place, first_seq, start,
+  select array_agg(row(known.key, state, turns, low, late, waits, listed, next_at, returned, place, first_seq, start, head.seq,
                        case when greatest(turns - returned, 0) < max_turns(next.kind, p_policy)
                              and (next.seq <= greatest(next.read_seq, first_seq) or has_read_row(known.key, next.seq, p_cursor))
                              and (next.kind = 'ordered'
@@ -497,7 +498,7 @@ begin
       ) as next
       where head.run > 1
     )
-    select array_agg(row(key, null, null, null, null, null, null, null, null, null, null, null, tid, seq, lane, null, number,
+    select array_agg(row(key, null, null, null, null, null, null, null, null, null, null, null, null, tid, seq, lane, null, number,
                          null, null)::key_proposal
                      order by number, rank)
     from (select * from next where fits order by number, rank limit v_room) as chosen
@@ -549,7 +550,8 @@ begin
 end $$;
 
 -- Writes the keys that stand at something else now. `low` is the last place that was given out. While the turn goes from one
--- job to the next it is not written: the turn that comes back has the place. `late` stays while the turn
+-- job to the next it is not written: the turn that comes back has the place. A fair key's jobs are given out in any order, so its
+-- `low` lies before the first that waits. `late` stays while the turn
 -- is out, because the row waits behind it; whoever gets the turn next starts from there. `waits` is true if rows were read that
 -- got no turn, and for a key with followers: they may be put back.
 create or replace function write_key_states(p_proposals key_proposal[], p_stuck bigint[], p_followed bigint[]) returns void
@@ -558,7 +560,8 @@ begin
   with judged as (
     select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
            turns_out + stuck > 0 or (granted > 0 and (has_more or key = any(p_followed))) as new_waits,
-           case when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
+           case when kind = 'fair' then coalesce(head_seq - 1, low)
+                when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
            case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,
            case when granted > 0 then kind = 'fair'
                 when returned > 0 and listed then has_listed_job(key) else listed end as new_listed

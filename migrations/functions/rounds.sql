@@ -19,7 +19,9 @@ as $$
 $$;
 
 -- Counts the due jobs of these types in each queue, up to p_cap for each lane. That is enough to decide how many drains
--- to start. Paused lanes count nothing, and neither do types whose open breaker has just let a probe through.
+-- to start. Paused lanes count nothing, and neither do types whose open breaker has just let a probe through. Of jobs with keys
+-- it counts those that the dispatcher has not read yet, those that have a turn, the newest of fair keys, and one for turns
+-- that came back. Jobs that wait behind others of their partition key need no drain.
 create or replace function backlog(p_types text[], p_cap int) returns table (queue text, due bigint)
 language sql stable
 security definer
@@ -29,7 +31,7 @@ set jit = off
 as $$
   with promoted_soon as (
     select lane, count(*) as jobs
-    from (select lane from scheduled
+    from (select abs(lane) as lane from scheduled
           -- If the clock has stepped back, a cursor may lie ahead of it. Then all rows are read.
           where run_at >= coalesce((select case when at <= clock_timestamp() then scheduled_cursor end
                                     from cursors order by id desc limit 1), '-infinity')
@@ -39,19 +41,32 @@ as $$
   )
   select lanes.queue, sum(waiting.jobs + coalesce(promoted_soon.jobs, 0))::bigint
   from (
-    select lane, queue, coalesce(low, 0) as low
+    select lane, queue, kind, coalesce(low, 0) as low,
+           (select coalesce(seqs[array_position(lanes, lane.lane)], 0)
+            from key_cursor where key_cursor.queue = lane.queue order by version desc limit 1) as read_seq,
+           (select lane from lane as returns where returns.queue = lane.queue and returns.kind = 'returns' limit 1) as returns
     from lane
     left join unnest((select cursor_seqs from cursors order by id desc limit 1)) with ordinality as cursor(low, lane) using (lane)
     where type = any(p_types)
-      and type <> all(array(select name from pause where kind = 'type'))
-      and queue <> all(array(select name from pause where kind = 'queue'))
+      and type <> all(array(select name from pause where pause.kind = 'type'))
+      and queue <> all(array(select name from pause where pause.kind = 'queue'))
       and type <> all(array(
         select type from breaker where closed_at is null and not is_probe_due(probed_at, clock_timestamp())))
     offset 0
   ) as lanes
   cross join lateral (
     select count(*) as jobs
-    from (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap) as ahead
+    from (
+      (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap)
+      union all
+      (select from ready
+       where ready.lane = -lanes.lane and lanes.kind = 'ordered' and seq > coalesce(lanes.read_seq, 0)
+       order by seq limit p_cap)
+      union all
+      (select from ready where ready.lane = -lanes.lane and lanes.kind = 'fair' order by seq desc limit p_cap)
+      union all
+      (select from ready where ready.lane = lanes.returns and lanes.kind <> 'plain' order by seq desc limit 1)
+    ) as ahead
   ) as waiting
   left join promoted_soon using (lane)
   group by lanes.queue

@@ -54,21 +54,21 @@ end $$;
 
 -- A claim took these jobs of fair keys. Followers have no turn yet, so it is counted. The next dispatch looks at the keys
 -- again, behind all other keys. Returns whether more of their jobs may wait.
-create or replace function note_shares_taken(p_policy key_policy, p_keys bigint[], p_places bigint[]) returns boolean
+create or replace function note_shares_taken(p_policy key_policy, p_keys bigint[]) returns boolean
 language plpgsql as $$
 declare
   v_keys  bigint[];
   v_waits boolean;
 begin
   with taken as materialized (
-    select key, count(*) as jobs, max(place) as place,
+    select key, count(*) as jobs,
            (select ctid from key_state where key_state.key = entry.key order by version desc limit 1) as state
-    from unnest(p_keys, p_places) as entry(key, place)
+    from unnest(p_keys) as entry(key)
     group by key
   ),
   counted as (
     update key_state
-    set turns = turns + jobs - 1, low = greatest(low, place), listed = false,
+    set turns = turns + jobs - 1, listed = false,
         next_at = clock_timestamp() + make_interval(secs => p_policy.seconds_apart)
     from taken
     where key_state.ctid = taken.state

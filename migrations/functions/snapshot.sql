@@ -20,6 +20,13 @@ language sql immutable
 return p_times[width_bucket(p_age, p_ages) + 1];
 
 -- Since when the oldest due jobs of each lane have been waiting.
+--
+-- Jobs with a key wait under the negative number of their lane. Dead rows lie between them, because keys are worked on at
+-- different speeds, so there is no cursor to their oldest one. Three bounded looks stand for it:
+--   the oldest turn that nobody has claimed, under the positive number, as for a plain lane. It waits since it was given out;
+--   the oldest row that no dispatcher has read: a queue that nobody drains shows here;
+--   the jobs that are next in some keys whose turn is out (waiting_behind_turns): a key whose backlog is too long shows here.
+-- Jobs behind a retry are left out, and so are those behind a dead job, which show as a blocked key.
 create or replace function waiting_since() returns table (lane int, since timestamptz)
 language sql stable
 set search_path from current
@@ -34,30 +41,88 @@ as $$
     from lane
     -- Not `cursor_seqs[lane]`: that would decompress the whole array for each lane.
     left join unnest((select cursor_seqs from newest_cursors)) with ordinality as cursor(low, lane) using (lane)
+    where kind <> 'returns'
+    union all
+    select -lane.lane, coalesce(read.seq + 1, 0)
+    from lane
+    left join lateral (
+      select lanes, seqs from key_cursor where key_cursor.queue = lane.queue order by version desc limit 1
+    ) as newest on true
+    left join lateral unnest(newest.lanes, newest.seqs) as read(lane, seq) on read.lane = lane.lane
+    where kind in ('ordered', 'fair')
     offset 0 -- a fence: without it the cursor is no value to seek by
+  ),
+  oldest as (
+    select oldest.id, oldest.lane, oldest.age
+    from starts
+    cross join lateral (
+      select id, ready.lane, age(ready.xmin)::bigint as age from ready
+      where ready.lane = starts.lane and seq >= starts.low
+      order by seq limit 1
+    ) as oldest
+    union all
+    select behind.id, behind.lane, behind.age from waiting_behind_turns() as behind
   )
   -- A job waits from its creation or its scheduled time on. A job that came back by a retry, a snooze or a replay waits
   -- for less: it became ready after the last watch round before the transaction that inserted its row.
-  select starts.lane,
+  select abs(oldest.lane),
          greatest(case when coalesce(job.scheduled_at, time_of_id(oldest.id)) <= now() -- else the clock stepped back
                        then coalesce(job.scheduled_at, time_of_id(oldest.id)) end,
                   time_of_age(oldest.age, ages, times))
-  from starts
-  cross join lateral (
-    select id, age(ready.xmin)::bigint as age from ready
-    where ready.lane = starts.lane and seq >= starts.low
-    order by seq limit 1
-  ) as oldest
+  from oldest
   cross join lateral (select scheduled_at from job where job.id = oldest.id offset 0) as job
   cross join dated_ids()
   union all
   -- These are due, and no claim has promoted them yet. A stopped drain shows here, among those that are due the longest.
-  select lane, run_at
+  select abs(lane), run_at
   from (
     select scheduled.lane, run_at from scheduled
     where run_at >= coalesce((select scheduled_cursor from newest_cursors), '-infinity') and run_at <= now()
     order by run_at limit 1000
   ) as due
+$$;
+
+-- The jobs that are next in keys whose turn is out: under a lease, the ten oldest places of each lane; or on its way back to
+-- a dispatcher, ten keys of the row that has waited the longest. Jobs of a key are taken in the order of their places, so
+-- each look passes the dead rows of one run at most.
+create or replace function waiting_behind_turns() returns table (id uuid, lane int, age bigint)
+language sql stable
+set search_path from current
+as $$
+  with leased as (
+    select entry.key, max(entry.place) as place,
+           row_number() over (partition by lease.lane order by min(entry.place)) as number
+    from lease cross join lateral unnest(keys, places) as entry(key, place)
+    where deadline > now() and keys is not null
+    group by lease.lane, entry.key
+  ),
+  turn as (
+    select key, place from leased where number <= 10
+    union all
+    select came_back.key, came_back.place
+    from lane as line
+    cross join lateral (
+      select returned from ready
+      where ready.lane = line.lane
+        and seq >= coalesce((select cursor_seqs[line.lane] from cursors order by cursors.id desc limit 1), 0)
+      order by seq limit 1
+    ) as longest
+    cross join lateral (
+      select returned[n] as key, max(abs(returned[cardinality(returned) / 2 + n])) as place -- keys, and then their places
+      from generate_series(1, cardinality(returned) / 2) as n
+      group by 1
+      order by 2
+      limit 10
+    ) as came_back
+    where line.kind = 'returns'
+  )
+  select next.id, next.lane, next.age
+  from turn
+  cross join lateral (
+    select ready.id, ready.lane, age(ready.xmin)::bigint as age from ready
+    where ready.key = turn.key and ready.seq > turn.place and ready.lane < 0
+    order by ready.seq limit 1
+  ) as next
 $$;
 
 -- The books of each group, and the sums of the windows: both read the ledger, which is scanned once for the two.
@@ -90,7 +155,7 @@ as $$
     from lane
     left join booked using (lane)
     left join (select lane, min(since) as since from waiting_since() group by lane) as oldest using (lane)
-    where kind <> 'returns'
+    where kind <> 'returns' -- it holds no jobs
     group by queue, type, priority
     order by queue, type, priority
   ),
@@ -201,7 +266,7 @@ create or replace function snapshot(
   p_windows int[] default '{}',
   out at timestamptz, out groups json, out minutes json, out rounds json, out running_since timestamptz,
   out open_breakers json, out live_workers int, out expired_lease_seconds float8, out oldest_transaction json,
-  out tables json, out claim_ms float8, out enqueue_errors json, out impossible_states json
+  out tables json, out claim_ms float8, out enqueue_errors json, out impossible_states json, out blocked_keys json
 )
 language sql stable
 security definer
@@ -235,6 +300,7 @@ as $$
     (select json_build_object('count', count(*), 'example',
               (select to_json(first)
                from (select kind, id, what from impossible_state order by seen_at, kind, id limit 1) as first))
-     from impossible_state)
+     from impossible_state),
+    blocked_queues()
   from books_and_windows(p_windows) as books
 $$;

@@ -230,7 +230,7 @@ begin
     || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,
            p_locked.abandonments, p_jobs, p_locked.keys, p_locked.places, p_level.kinds[n])::taken_jobs;
   if p_level.kinds[n] = 'fair' then
-    p_batch.turns_returned := note_shares_taken(p_batch.policy, p_locked.keys, p_locked.places) or p_batch.turns_returned;
+    p_batch.turns_returned := note_shares_taken(p_batch.policy, p_locked.keys) or p_batch.turns_returned;
   end if;
   return p_batch;
 end $$;

@@ -74,6 +74,33 @@ export const queuesResponse = z.object({ queues: z.array(queueResponse) });
 export const pausedQueueResponse = z.object({ queue: z.string(), paused: z.boolean() });
 export type PausedQueueResponse = z.output<typeof pausedQueueResponse>;
 
+export const partitionQuery = z.strictObject({
+  blocked: z.literal("true", "must be true: only blocked partitions can be listed"),
+  ...page,
+});
+/** Partition keys that stand still, because a job of theirs is dead. The longest blocked come first. */
+export const partitionPage = z.object({
+  partitions: z.array(
+    z.object({
+      partition_key: z.string(),
+      /** Its place on the ring of workers. */
+      bucket: z.int().min(0).max(359),
+      since: time,
+      /** The dead job that blocks the key, until it is replayed or discarded. */
+      job_id: z.uuid(),
+      type: z.string(),
+      dead_reason: z.enum(deadReasons),
+      /** The message of its last failed attempt. */
+      error: z.string().nullable(),
+      /** The due jobs that wait behind it, counted up to 1,000. */
+      waiting: z.int(),
+      waiting_is_more: z.boolean(),
+    }),
+  ),
+  next_cursor: z.string().nullable(),
+});
+export type PartitionPage = z.output<typeof partitionPage>;
+
 export const keyRequest = z
   .strictObject({
     name: plainText.max(100),
@@ -138,6 +165,18 @@ export const statsResponse = z.object({
   ),
   oldest_due_seconds: z.number(),
   expired_lease_seconds: z.number(),
+  /** The queues with partition keys that stand still behind a dead job. */
+  blocked_partitions: z.array(
+    z.object({
+      queue: z.string(),
+      /** At most 10,000 are counted for each type and priority. */
+      partitions: z.int(),
+      /** Since when the longest one is blocked. */
+      since: time,
+      /** The dead job that blocks it. */
+      job_id: z.uuid(),
+    }),
+  ),
   /** The last rounds of each kind, newest first. */
   rounds: z.array(
     z.object({

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { deadReasons, jobStatuses } from "../core/job.ts";
 import { type JobOptions, jobLimits } from "../core/job-options.ts";
+import { waitingKinds } from "../core/policy/waiting-for.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
 
 export const name = z.string().regex(jobLimits.namePattern, jobLimits.nameRule);
@@ -28,11 +29,16 @@ export const enqueueRequest = z
     expires_at: requestDate.nullable().default(null),
     idempotency_key: key.nullable().default(null),
     partition_key: key.nullable().default(null),
+    fair_key: key.nullable().default(null),
     tags: limitedList(tag, { max: jobLimits.maxTags }).default([]),
   })
   .refine((job) => !(job.delay_seconds && job.scheduled_at), {
     path: ["scheduled_at"],
     message: "must not be set together with delay_seconds",
+  })
+  .refine((job) => job.partition_key === null || job.fair_key === null, {
+    path: ["fair_key"],
+    message: "must not be given together with partition_key",
   });
 export type EnqueueRequest = z.output<typeof enqueueRequest>;
 export type { JobOptions };
@@ -62,6 +68,15 @@ export const jobError = z.object({
   causes: z.array(z.object({ message: z.string(), stack: z.string().nullable() })).optional(),
 });
 
+/** Why a pending job does not run. If several reasons hold: time, key, pause, breaker, limit, turn, the first of these. */
+export const waitingFor = z.object({
+  kind: z.enum(waitingKinds),
+  /** A sentence for people. */
+  detail: z.string(),
+  /** For `key`: the jobs of its partition key that come first. */
+  job_ids: z.array(z.uuid()),
+});
+
 export const jobResponse = z.object({
   job_id: z.uuid(),
   type: z.string(),
@@ -80,9 +95,14 @@ export const jobResponse = z.object({
   errors: z.array(jobError),
   dead_reason: z.enum(deadReasons).nullable(),
   partition_key: z.string().nullable(),
+  /** A stable hash of the partition key: 0 to 359. */
+  partition_bucket: z.int().nullable(),
+  fair_key: z.string().nullable(),
   tags: z.array(z.string()),
   idempotency_key: z.string().nullable(),
   output: json,
+  /** Only in the answer to GET /v1/jobs/:id. Null if the job is not pending. */
+  waiting_for: waitingFor.nullable().optional(),
 });
 export type JobResponse = z.output<typeof jobResponse>;
 

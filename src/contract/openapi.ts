@@ -91,6 +91,7 @@ function describeParameters({ path, query, headers = {} }: Operation): object[] 
   const inQuery = Object.entries(query?.shape ?? {}).map(([name, schema]) => ({
     name,
     in: "query",
+    ...(schema.safeParse(undefined).success ? {} : { required: true }),
     schema: toSchema(schema, "input"),
   }));
   const inHeaders = Object.entries(headers).map(([name, description]) => ({

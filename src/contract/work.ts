@@ -32,6 +32,7 @@ export const claimResponse = z.object({
       created_at: time,
       traceparent: z.string().nullable(),
       partition_key: z.string().nullable(),
+      fair_key: z.string().nullable(),
       tags: z.array(z.string()),
       errors: z.array(jobError),
     }),

@@ -69,6 +69,11 @@ export class FatalError extends Error {
   override readonly name = "FatalError";
 }
 
+/** Why a handler's signal is aborted: another worker may have the job, and nothing that this handler does now counts. */
+export class LeaseLostError extends Error {
+  override readonly name = "LeaseLostError";
+}
+
 /** Thrown by a handler: run the job later. No attempt is used. */
 export class Snooze extends Error {
   override readonly name = "Snooze";

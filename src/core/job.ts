@@ -54,6 +54,9 @@ export interface Job {
   errors: JobError[];
   deadReason: DeadReason | null;
   partitionKey: string | null;
+  /** A stable hash of the partition key: 0 to 359. */
+  partitionBucket: number | null;
+  fairKey: string | null;
   tags: string[];
   idempotencyKey: string | null;
   traceparent: string | null;
@@ -83,8 +86,10 @@ export interface ClaimedJob extends LeaseRef {
   createdAt: Date;
   partitionKey: string | null;
   fairKey: string | null;
-  /** Jobs of one claim with the same key are a run: work on them one after the other. Null: no such order. */
+  /** The same for all jobs of one run. Null if the job has no partition key. A bigint as text. */
   runKey: string | null;
+  /** The next job of its key can start only when this one, or its run, has been settled. */
+  holdsTurn: boolean;
   traceparent: string | null;
   tags: string[];
   errors: JobError[];

@@ -34,6 +34,8 @@ export interface Snapshot {
   enqueueErrors: readonly { minute: Date; errors: number }[];
   /** Wrong rows that the inspection of the reap rounds found and that nobody has repaired yet. */
   impossibleStates: ImpossibleStates;
+  /** One for each queue that ever had a partition key. */
+  blockedKeys: readonly BlockedQueue[];
 }
 
 /** How long jobs waited and were processed, up to the last fold of the ledger. */
@@ -133,6 +135,17 @@ export interface ImpossibleState {
   id: string;
   /** What is wrong, such as "is in ready and lease at once". */
   what: string;
+}
+
+/** The partition keys of a queue that stand still, because a job of theirs is dead. */
+export interface BlockedQueue {
+  queue: string;
+  /** At most 10,000 are counted for each type and priority. */
+  keys: number;
+  /** When the dead job died that has blocked its key for the longest time. Null if no key is blocked. */
+  since: Date | null;
+  /** That job. */
+  jobId: string | null;
 }
 
 export interface TableHealth {

@@ -2,7 +2,7 @@
 // wait for the cron. A nudge that is lost costs only time: the cron finds the job.
 import { describeError } from "../core/database-errors.ts";
 import { claimingEnd, type DrainBudget, nudgeBudget, type Plan } from "../core/policy/drain-budget.ts";
-import type { DrainOptions } from "../queue/drain/drain.ts";
+import type { DrainOptions } from "../queue/drain/drain-state.ts";
 import type { Ports } from "../queue/ports.ts";
 import { drainAndRecord } from "../queue/rounds.ts";
 import type { IsolateState } from "./isolate-state.ts";

@@ -1,7 +1,8 @@
-// sluice({ jobs }) makes the Worker: its fetch and scheduled handlers. It creates the ports for each invocation.
+// sluice({ jobs, queues }) makes the Worker: its fetch and scheduled handlers. It creates the ports for each invocation.
 import { defaultFanOut } from "../core/policy/fan-out.ts";
 import { canaryJob } from "../jobs/canary.ts";
 import type { JobDefinition } from "../jobs/define.ts";
+import type { QueueDefinition } from "../jobs/define-queue.ts";
 import { createRegistry } from "../jobs/registry.ts";
 import { withHeartbeat } from "../queue/heartbeat.ts";
 import type { Clock } from "../queue/ports.ts";
@@ -23,6 +24,8 @@ import { createSender } from "./webhook-sender.ts";
 
 export interface SluiceOptions {
   jobs: readonly JobDefinition[];
+  /** Only queues whose keys need other rules than the defaults. */
+  queues?: readonly QueueDefinition[];
   crons?: Partial<Crons>;
 }
 
@@ -57,8 +60,8 @@ export interface SluiceWorker {
   ): Promise<void>;
 }
 
-export function sluice({ jobs, crons }: SluiceOptions): SluiceWorker {
-  const registry = createRegistry([...jobs, canaryJob]);
+export function sluice({ jobs, queues, crons }: SluiceOptions): SluiceWorker {
+  const registry = createRegistry([...jobs, canaryJob], queues);
   const { drain: drainCron, reap: reapCron, watch: watchCron } = { ...defaultCrons, ...crons };
   const rounds = new Map<string, { kind: keyof Crons; run: Round }>([
     [drainCron, { kind: "drain", run: drainQueues }],

@@ -1,16 +1,35 @@
-// The job types of one deployment, by name.
+// The job types of one deployment, by name, and what it says about its queues.
+import { defaultQueuePolicy } from "../core/key-policy.ts";
 import type { Registry } from "../queue/ports.ts";
 import type { JobDefinition } from "./define.ts";
+import type { QueueDefinition } from "./define-queue.ts";
 
 export interface JobRegistry extends Registry {
   find(type: string): JobDefinition | undefined;
 }
 
-export function createRegistry(jobs: readonly JobDefinition[]): JobRegistry {
+export function createRegistry(
+  jobs: readonly JobDefinition[],
+  queues: readonly QueueDefinition[] = [],
+): JobRegistry {
   const byType = new Map(jobs.map((job) => [job.type, job]));
-  if (byType.size < jobs.length) {
-    const twice = jobs.find((job, index) => jobs.findIndex((other) => other.type === job.type) !== index);
-    throw new TypeError(`job type "${twice?.type}" is defined twice`);
-  }
-  return { find: (type) => byType.get(type), all: () => jobs };
+  const policies = new Map(queues.map(({ queue, policy }) => [queue, policy]));
+  refuseTwice(
+    "job type",
+    jobs.map(({ type }) => type),
+  );
+  refuseTwice(
+    "queue",
+    queues.map(({ queue }) => queue),
+  );
+  return {
+    find: (type) => byType.get(type),
+    all: () => jobs,
+    policyOf: (queue) => policies.get(queue) ?? defaultQueuePolicy,
+  };
+}
+
+function refuseTwice(what: string, names: readonly string[]): void {
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new TypeError(`${what} "${twice}" is defined twice`);
 }

@@ -4,6 +4,7 @@ import { jobLimits } from "../core/job-options.ts";
 import { type Backoff, defaultBackoff } from "../core/policy/backoff.ts";
 import type { JobType } from "../queue/ports.ts";
 import { faultsOf } from "./faults.ts";
+import { type Rate, rateSchema } from "./rate.ts";
 
 export interface TypeOptions {
   /** The queue of its jobs, unless the producer names another. Default "default". */
@@ -19,12 +20,11 @@ export interface TypeOptions {
   /** How many jobs of this type run at one time, across all drains and pullers. */
   concurrency?: number;
   /** How many jobs of this type start in a period, across all drains and pullers. */
-  rate?: { limit: number; per: "second" | "minute" | "hour" | number };
+  rate?: Rate;
   /** How many requests the handler sends for one job. A drain counts them against the platform's limit. Default 0. */
   subrequests?: number;
 }
 
-const periodSeconds = { second: 1, minute: 60, hour: 3600 } as const;
 const positive = z.number().positive().max(31_536_000);
 const name = z.string().regex(jobLimits.namePattern, jobLimits.nameRule);
 
@@ -39,9 +39,7 @@ const schema = z.object({
   timeoutSeconds: positive.max(13 * 60).default(300),
   leaseSeconds: z.number().min(60).max(3600).default(300),
   concurrency: z.int().min(1).optional(),
-  rate: z
-    .object({ limit: z.int().min(1), per: z.union([z.enum(["second", "minute", "hour"]), positive]) })
-    .optional(),
+  rate: rateSchema.optional(),
   subrequests: z.int().min(0).default(0),
 });
 
@@ -57,13 +55,9 @@ export function parseTypeOptions(type: string, options: TypeOptions): Omit<JobTy
     backoff: { ...defaultBackoff, ...definedOnly(backoff) },
     limits: {
       ...(concurrency ? { concurrency } : {}),
-      ...(rate ? { rate: { limit: rate.limit, perSeconds: secondsOf(rate.per) } } : {}),
+      ...(rate ? { rate } : {}),
     },
   };
-}
-
-function secondsOf(per: keyof typeof periodSeconds | number): number {
-  return typeof per === "number" ? per : periodSeconds[per];
 }
 
 function definedOnly(backoff: { [key in keyof Backoff]?: number | undefined }): Partial<Backoff> {

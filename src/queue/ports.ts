@@ -1,6 +1,7 @@
 // The ports: everything that src/queue needs from outside. The code in src/queue and Sluice's own kinds of jobs use the
 // database, the clock and the network only through them. A user's handler is free to do anything.
 import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
+import type { QueuePolicy } from "../core/key-policy.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
 
@@ -115,6 +116,8 @@ export interface JobType {
 export interface Registry {
   find(type: string): JobType | undefined;
   all(): readonly JobType[];
+  /** Of a queue that the deployment does not define: the defaults. */
+  policyOf(queue: string): QueuePolicy;
 }
 
 export interface Ports {

@@ -5,7 +5,8 @@ import { cronBudget, drainsThatFit, type Plan, shareOf } from "../core/policy/dr
 import { drainsOfRound, type FanOut, maxInvocations } from "../core/policy/fan-out.ts";
 import type { RoundKind } from "../core/snapshot.ts";
 import { backlog, recordRound } from "../core/sql/index.ts";
-import { type DrainOptions, type DrainReport, drainQueue } from "./drain/drain.ts";
+import { type DrainReport, drainQueue } from "./drain/drain.ts";
+import type { DrainOptions } from "./drain/drain-state.ts";
 import type { Ports } from "./ports.ts";
 
 /** Drains one queue in an invocation of its own. */

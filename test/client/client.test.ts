@@ -46,7 +46,7 @@ const keysSent = () => api.requests.map(({ body }) => (body as EnqueueRequest).i
 describe("the client sends", () => {
   test("a job by its definition, with the key, and every option under its name in the API", async () => {
     const scheduledAt = new Date("2030-01-01T00:00:00Z");
-    const options: Required<Omit<EnqueueOptions, "delaySeconds">> = {
+    const options: Required<Omit<EnqueueOptions, "delaySeconds" | "fairKey">> = {
       queue: "mail",
       priority: 9,
       maxAttempts: 3,
@@ -79,12 +79,13 @@ describe("the client sends", () => {
     expect(enqueueRequest.parse(request?.body)).toMatchObject({ max_attempts: 3 });
   });
 
-  test("a job by its type's name, with an idempotency key and nothing else", async () => {
-    await client.enqueue("anything", { some_field: { aKey: 1 } }, { delaySeconds: 5 });
+  test("a job by its type's name, with the given options, an idempotency key and nothing else", async () => {
+    await client.enqueue("anything", { some_field: { aKey: 1 } }, { delaySeconds: 5, fairKey: "t1" });
     expect(api.requests[0]?.body).toEqual({
       type: "anything",
       payload: { some_field: { aKey: 1 } },
       delay_seconds: 5,
+      fair_key: "t1",
       idempotency_key: expect.stringMatching(/^[0-9a-f-]{36}$/),
     });
   });

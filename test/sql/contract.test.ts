@@ -125,6 +125,7 @@ test("every answer has its declared type while jobs pass through every state", a
     statements.recordEnqueueErrors(2),
     statements.openBreaker("echo"),
     statements.enqueue([fullJob, { ...fullJob, idempotencyKey: null, delaySeconds: 60, scheduledAt: null }]),
+    statements.enqueue([{ ...fullJob, idempotencyKey: null, partitionKey: null, fairKey: "f" }]),
     statements.snapshot({ windows: [5, 30] }),
     statements.durations({ pairs: 10 }),
     statements.recentMinutes({ pairs: 10 }),

@@ -76,7 +76,7 @@ describe("a batch", () => {
       expect(other.scheduledAt).toEqual(two.scheduledAt);
       expect(secondsBetween(one.createdAt, one.expiresAt)).toBe(30 * daySeconds);
     }
-    const claimed = await queue.claim({ queue: "heavy" });
+    const claimed = await queue.claim({ queue: "heavy", run: 10 });
     expect(claimed.map((job) => job.id)).toEqual([...alike, ...mixed.slice(0, 2)].map((job) => job.id));
     expect(await queue.count("ledger where enqueued = 2")).toBe(2);
   });
@@ -107,6 +107,8 @@ describe("a job", () => {
     expect(await queue.find(id)).toEqual({
       ...fields,
       id,
+      partitionBucket: expect.any(Number),
+      fairKey: null,
       status: "pending",
       attempts: 0,
       createdAt: expect.any(Date),
@@ -126,6 +128,8 @@ describe("a job", () => {
       maxAttempts: 5,
       tags: [],
       partitionKey: null,
+      partitionBucket: null,
+      fairKey: null,
     });
     expect(job.scheduledAt).toEqual(job.createdAt);
     expect(Math.abs(secondsFromNow(job.createdAt))).toBeLessThan(60);
@@ -210,6 +214,8 @@ describe("an invalid job is refused, and none of its batch is written", () => {
     ["idempotency_key", "of 256 characters", { idempotencyKey: "k".repeat(256) }],
     ["partition_key", "empty", { partitionKey: "" }],
     ["partition_key", "of 256 characters", { partitionKey: "k".repeat(256) }],
+    ["fair_key", "empty", { fairKey: "" }],
+    ["fair_key", "beside a partition key", { partitionKey: "p", fairKey: "f" }],
     ["tags", "with an empty one", { tags: ["a", ""] }],
     ["tags", "with one of 64 characters", { tags: ["t".repeat(64)] }],
     ["tags", "with a null", { tags: nullTag }],

@@ -28,11 +28,12 @@ const samples: { [Name in keyof Required<JobOptions>]: NonNullable<JobOptions[Na
   expiresAt: inSeconds(7200),
   idempotencyKey: "key",
   partitionKey: "partition",
+  fairKey: "share",
   traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
   tags: ["b", "a"],
 };
 /** Options that belong to one job, so enqueue_many does not take them. */
-const ofOneJob = ["idempotencyKey", "partitionKey"];
+const ofOneJob = ["idempotencyKey"];
 /** A header, so it is not in the body. */
 const inHeader = ["traceparent"];
 /** GET shows the resulting time instead. */
@@ -100,7 +101,8 @@ describe("the TypeScript list of options equals", () => {
 
 describe("an option is stored and shown", () => {
   const shown = (option: string) => !notShown.includes(option);
-  const together = optionList.filter(({ name }) => name !== "delaySeconds");
+  /** Without those that exclude another one. */
+  const together = optionList.filter(({ name }) => name !== "delaySeconds" && name !== "fairKey");
 
   async function show(id: string | undefined): Promise<Record<string, unknown>> {
     const job = await queue.find(id ?? "");
@@ -163,11 +165,13 @@ describe("the HTTP API and the database have the same limit for", () => {
     ["the fewest attempts", { maxAttempts: 1 }, { maxAttempts: 0 }],
     ["the most attempts", { maxAttempts: jobLimits.maxAttempts }, { maxAttempts: jobLimits.maxAttempts + 1 }],
     ["delays", { delaySeconds: jobLimits.maxDelaySeconds }, { delaySeconds: jobLimits.maxDelaySeconds + 1 }],
-    ...(["idempotencyKey", "partitionKey"] as const).map((name): [string, JobOptions, JobOptions] => [
-      name,
-      { [name]: "k".repeat(jobLimits.maxKeyLength) },
-      { [name]: "k".repeat(jobLimits.maxKeyLength + 1) },
-    ]),
+    ...(["idempotencyKey", "partitionKey", "fairKey"] as const).map(
+      (name): [string, JobOptions, JobOptions] => [
+        name,
+        { [name]: "k".repeat(jobLimits.maxKeyLength) },
+        { [name]: "k".repeat(jobLimits.maxKeyLength + 1) },
+      ],
+    ),
     ["the number of tags", { tags: tags(jobLimits.maxTags) }, { tags: tags(jobLimits.maxTags + 1) }],
     [
       "the length of a tag",

@@ -2,7 +2,16 @@
 // rows, however many there are. The tests count buffers rather than time, as they are the same on every machine.
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { churn, claimBatch, costOfClaim, enqueueBatch, holdSnapshot, mostBuffers } from "../support/churn.ts";
+import {
+  type ClaimedRow,
+  churn,
+  claimBatch,
+  costOfClaim,
+  enqueueBatch,
+  heldOf,
+  holdSnapshot,
+  mostBuffers,
+} from "../support/churn.ts";
 import { measure, measureOften } from "../support/explain.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
@@ -55,6 +64,28 @@ test("the reaper finds expired leases without reading thousands of dead ones", a
   await client.query("update sluice.lease set deadline = now() - interval '1 second'");
   const { rows } = await client.query("select returned, buried from sluice.reap_leases(100)");
   expect(rows).toEqual([{ returned: 100, buried: 0 }]);
+}, 180_000);
+
+test("why a job waits, and since when the oldest one does, is found without reading 10,000 dead rows of its key", async () => {
+  const snapshot = "select * from sluice.snapshot()";
+  await client.query(
+    "select sluice.enqueue_jobs((select jsonb_agg(jsonb_build_object('type', 'mail', 'partition_key', 'hot')) from generate_series(1, 10100)))",
+  );
+  const before = await measureOften(3, () => measure(client, snapshot));
+  for (let run = 0; run < 10; run++) {
+    const text = "select sluice.claim('default', array['mail'], 1000, 600, p_run => 1000) as claimed";
+    const { ids, keys } = heldOf((await client.query<ClaimedRow>(text)).rows);
+    expect(ids).toHaveLength(1000);
+    await client.query("select sluice.settle($1, $2)", [ids, keys]);
+  }
+  const { rows } = await client.query(
+    "select max(id::text) as last from sluice.ready where place is null and key is not null",
+  );
+  const why = () => measure(client, "select sluice.waiting_for($1)", [rows[0].last]);
+  expect(await bytesAfterVacuum("ready")).toBeGreaterThan(10_000 * 50);
+  expect((await measureOften(5, why)).buffers).toBeLessThanOrEqual(80);
+  const after = await measureOften(5, () => measure(client, snapshot));
+  expect(after.buffers - before.buffers).toBeLessThanOrEqual(80);
 }, 180_000);
 
 /** The size of a table after a vacuum. It shows that the old snapshot keeps the dead rows. */

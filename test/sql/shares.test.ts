@@ -45,7 +45,7 @@ describe("without a cap", () => {
   test("keys take turns when a claim takes one job at a time", async () => {
     await jobs.put(numbered("a", 1, 20));
     await jobs.put(numbered("b", 1, 20));
-    const order = [];
+    const order: string[] = [];
     for (let n = 0; n < 20; n++) order.push(nameOf(await verbs.claimOne()));
     const [a, b] = ["a", "b"].map((key) => ofKey(key, order.join(" ")).split(" "));
     expect([a, b]).toEqual([

@@ -1,5 +1,6 @@
 // snapshot: the state of all queues in one row. It matches the books and the tables.
 import { beforeEach, describe, expect, test } from "vitest";
+import type { NewJob } from "../../src/core/job.ts";
 import type { Group, Snapshot } from "../../src/core/snapshot.ts";
 import {
   books,
@@ -125,6 +126,68 @@ describe("the oldest due job", () => {
       [1, 3],
       [9, 1],
     ]);
+  });
+});
+
+describe("the oldest due job with a key", () => {
+  const enqueueOld = async (fields: Partial<NewJob>, days: number) =>
+    await makeOlder(queue, await queue.enqueueOne(fields), days);
+  const oldestDays = async () => Math.round(((await oldestDue()) ?? 0) / 86_400);
+  const keyed = { partitionKey: "customer 7" };
+
+  test("shows while nobody drains its queue", async () => {
+    await enqueueOld(keyed, 2);
+    expect(await oldestDays()).toBe(2);
+  });
+
+  test("shows in a queue that is drained again and again, if nobody asks for its type", async () => {
+    await enqueueOld(keyed, 2);
+    await queue.claim({ types: ["other"] });
+    expect(await oldestDays()).toBe(2);
+  });
+
+  test("shows while it waits behind a running job of its key", async () => {
+    await enqueueOld(keyed, 3);
+    await enqueueOld(keyed, 2);
+    await queue.enqueueOne(keyed);
+    expect(await queue.claim()).toHaveLength(1);
+    expect(await oldestDays()).toBe(2);
+  });
+
+  test("shows while the turn of its key waits for a dispatcher", async () => {
+    await enqueueOld(keyed, 3);
+    await enqueueOld(keyed, 2);
+    await queue.settle(await queue.claim(), complete);
+    expect(await oldestDays()).toBe(2);
+  });
+
+  test("shows for a fair key, capped or not", async () => {
+    for (const days of [5, 4, 3]) await enqueueOld({ fairKey: "tenant 1" }, days);
+    await queue.claimOne();
+    expect(await oldestDays()).toBe(4);
+    await queue.claim({ limit: 1, policy: { concurrency: 1 } });
+    expect(await oldestDays()).toBe(4);
+    await queue.claim({ limit: 1, policy: { concurrency: 2 } });
+    expect(await oldestDays()).toBe(3);
+  });
+
+  test("does not show behind a retry, nor behind a dead job, which is a blocked key", async () => {
+    await enqueueOld(keyed, 3);
+    await enqueueOld(keyed, 2);
+    await queue.settle(await queue.claim(), { kind: "retry", message: "", retryInSeconds: 60 });
+    await queue.claim(); // it reads that the turn is out
+    expect(await oldestDays()).toBe(0);
+    await queue.query("update sluice.scheduled set run_at = now()");
+    await queue.settle(await queue.claim(), { kind: "bury", message: "" });
+    await queue.claim();
+    expect(await oldestDays()).toBe(0);
+    expect(await db.run(snapshot())).toMatchObject({ blockedKeys: [{ keys: 1 }] });
+  });
+
+  test("is of no other group: the lane of returned turns is none", async () => {
+    await queue.enqueueOne(keyed);
+    await queue.settle(await queue.claim(), complete);
+    expect((await look()).groups.map(({ queue: name, type }) => [name, type])).toEqual([["default", "echo"]]);
   });
 });
 

@@ -52,11 +52,29 @@ const job = z.strictObject({
   errors: z.array(error),
   deadReason: z.enum(deadReasons).nullable(),
   partitionKey: text.nullable(),
+  partitionBucket: z.int().min(0).max(359).nullable(),
+  fairKey: text.nullable(),
   tags: z.array(text),
   idempotencyKey: text.nullable(),
   traceparent: text.nullable(),
   output: z.json(),
 });
+const at = z.iso.datetime({ offset: true });
+const limit = { kind: z.literal("limit") };
+const waitingFor = z.union([
+  z.strictObject({ kind: z.literal("time"), at, attempt: count }),
+  z.strictObject({
+    ...{ kind: z.literal("key"), holder: z.enum(["dead", "scheduled", "leased", "ready", "waiting"]) },
+    ...{ jobIds: z.array(id), at: z.exactOptional(at), attempt: z.exactOptional(count) },
+  }),
+  z.strictObject({ kind: z.literal("pause"), paused: z.enum(["queue", "type"]), since: at }),
+  z.strictObject({ kind: z.literal("breaker"), state: z.enum(["open", "closing"]), since: at }),
+  z.strictObject({ ...limit, limited: z.literal("concurrency"), max: count }),
+  z.strictObject({ ...limit, limited: z.literal("rate"), max: count, seconds }),
+  z.strictObject({ ...limit, limited: z.literal("share_concurrency"), max: count, fairKey: text }),
+  z.strictObject({ ...limit, limited: z.literal("share_rate"), at, fairKey: text }),
+  z.strictObject({ kind: z.literal("turn"), isIsolated: flag }),
+]);
 const changedJob = z.strictObject({ applied: flag, job, leaseExpiresAt: time.nullable() }).nullable();
 const claimedJob = z.strictObject({
   id,
@@ -70,6 +88,9 @@ const claimedJob = z.strictObject({
   priority: z.int(),
   createdAt: time,
   partitionKey: text.nullable(),
+  fairKey: text.nullable(),
+  runKey: text.nullable(),
+  holdsTurn: flag,
   traceparent: text.nullable(),
   tags: z.array(text),
   errors: z.array(error),
@@ -158,6 +179,9 @@ const snapshot = z.strictObject({
     count,
     example: z.strictObject({ kind: z.enum(["job", "lease", "done"]), id, what: text }).nullable(),
   }),
+  blockedKeys: z.array(
+    z.strictObject({ queue: text, keys: count, since: time.nullable(), jobId: id.nullable() }),
+  ),
 });
 const bucket = z.strictObject({
   ...{
@@ -180,7 +204,12 @@ export const answers = {
   cancel: changedJob,
   changeAlarms: z.array(z.strictObject(alarmKey)),
   checkReach: count,
-  claim: z.strictObject({ jobs: z.array(claimedJob), hasMore: flag, settled: z.array(settled) }),
+  claim: z.strictObject({
+    jobs: z.array(claimedJob),
+    hasMore: flag,
+    settled: z.array(settled),
+    workers: z.array(text).nullable(),
+  }),
   claimDeliveries: z.array(z.strictObject({ id: text, target: text, notice: z.json(), tries: count })),
   closeBreakerByProbe: flag,
   completeOne: flag,
@@ -196,7 +225,7 @@ export const answers = {
   enqueueOne: id,
   extend: z.array(z.strictObject({ id, leaseExpiresAt: time })),
   extendOne: changedJob,
-  findJob: job.or(nothing),
+  findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
   findKey: key.or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
   foldLedger: count,
@@ -205,6 +234,13 @@ export const answers = {
   listAudit: z.array(
     z.strictObject({
       ...{ id: text, at: time, actor: text, action: text, target: text, before: z.json(), after: z.json() },
+    }),
+  ),
+  listBlockedKeys: z.array(
+    z.strictObject({
+      ...{ partitionKey: text, bucket: count, since: time, jobId: id, type: text },
+      ...{ deadReason: z.enum(deadReasons), error: text.nullable(), waiting: count, waitingIsMore: flag },
+      position: z.strictObject({ sinceMicros: text, jobId: id }),
     }),
   ),
   listBreakers: z.array(z.strictObject({ type: text, openedAt: time })),

@@ -35,8 +35,8 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
-    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb",
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, waiting_for jsonb",
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
@@ -46,18 +46,21 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   knowsQueue: "known boolean",
   listAudit:
     "id bigint, at double precision, actor text, action text, target text, before jsonb, " + "after jsonb",
+  listBlockedKeys:
+    "partition_key text, bucket integer, since double precision, since_micros bigint, job_id uuid, " +
+    "type text, dead_reason text, error text, waiting integer, waiting_is_more boolean",
   listBreakers: "type text, opened_at double precision",
   listDeadLetters:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
-    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb",
   listJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
-    "expires_at double precision, dead_reason text, partition_key text, tags text[], " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb",
   listKeys:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
@@ -95,5 +98,5 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "at double precision, groups json, minutes json, rounds json, running_since double precision, " +
     "open_breakers json, live_workers integer, expired_lease_seconds double precision, " +
     "oldest_transaction json, tables json, claim_ms double precision, enqueue_errors json, " +
-    "impossible_states json",
+    "impossible_states json, blocked_keys json",
 };

@@ -25,6 +25,10 @@ export const fullSnapshot = snapshotOf({
     { minute: at, errors: 2 },
     { minute: at, errors: 3 },
   ],
+  blockedKeys: [
+    { queue: "default", keys: 3, since: minutesAgo(20), jobId: "8" },
+    { queue: "heavy", keys: 0, since: null, jobId: null },
+  ],
   impossibleStates: { count: 2, example: { kind: "job", id: "7", what: "is in ready and lease at once" } },
 });
 

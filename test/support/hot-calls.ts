@@ -27,6 +27,7 @@ const discard = "select sluice.discard('ann', $1)";
 const settleOne = "select sluice.settle_one($1, $2)";
 const extendOne = "select sluice.extend_one($1, $2, 600)";
 const find = "select * from sluice.find_job($1)";
+const waitingFor = 'select sluice.waiting_for($1, \'{"mail": {"concurrency": 1000}}\')';
 const reap = (limit: number) => compile(reapLeases({ limit }));
 const list = "select * from sluice.list_jobs($1, $2, $3, $4, $5, 100)";
 
@@ -76,6 +77,7 @@ export const hotCalls: readonly HotCall[] = [
     "job_pkey",
     "lease_by_deadline",
   ]),
+  of("why does a job wait", waitingFor, (c) => idOf(c, "ready"), 60, ["ready_by_id", "lane_pkey"]),
   of("reap leases, none ran out", reap(100).text, () => reap(100).values, 40, ["lease_by_deadline"]),
   of("reap 100 jobs of leases", reap(1).text, ranOut, 1_400, ["lease_by_deadline", "job_pkey"]),
   of("reap expired, none is", "select sluice.reap_expired(1000)", () => [], 60, [

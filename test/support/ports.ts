@@ -3,6 +3,7 @@ import type { DrainBudget } from "../../src/core/policy/drain-budget.ts";
 import { findJob } from "../../src/core/sql/index.ts";
 import { systemClock } from "../../src/edge/system-clock.ts";
 import type { JobDefinition } from "../../src/jobs/define.ts";
+import type { QueueDefinition } from "../../src/jobs/define-queue.ts";
 import { createRegistry } from "../../src/jobs/registry.ts";
 import type { Database, Ports } from "../../src/queue/ports.ts";
 
@@ -26,7 +27,11 @@ export const roomyBudget: DrainBudget = {
   maxBatch: 100,
 };
 
-export function createTestPorts(db: Database, jobs: readonly JobDefinition[]): TestPorts {
+export function createTestPorts(
+  db: Database,
+  jobs: readonly JobDefinition[],
+  queues: readonly QueueDefinition[] = [],
+): TestPorts {
   const events: LoggedEvent[] = [];
   const logAt = (level: LoggedEvent["level"]) => (event: string, fields?: Record<string, unknown>) => {
     events.push({ level, event, fields });
@@ -37,7 +42,7 @@ export function createTestPorts(db: Database, jobs: readonly JobDefinition[]): T
     random: () => 0.5,
     log: { info: logAt("info"), warn: logAt("warn"), error: logAt("error") },
     sender: { send: () => Promise.reject(new Error("this test sends nothing")) },
-    registry: createRegistry(jobs),
+    registry: createRegistry(jobs, queues),
     env: {},
     events,
   };

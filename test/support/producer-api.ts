@@ -114,6 +114,8 @@ function enqueue({ jobs }: ProducerApi, request: EnqueueBody) {
     errors: [],
     dead_reason: null,
     partition_key: request.partition_key ?? null,
+    partition_bucket: request.partition_key ? 0 : null,
+    fair_key: request.fair_key ?? null,
     tags: (request.tags ?? []) as string[],
     idempotency_key: request.idempotency_key ?? null,
     output: null,

@@ -25,6 +25,7 @@ export function snapshotOf(fields: Partial<Snapshot> = {}): Snapshot {
     claimMs: null,
     enqueueErrors: [],
     impossibleStates: { count: 0, example: null },
+    blockedKeys: [],
     ...fields,
   };
 }

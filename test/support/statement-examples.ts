@@ -20,7 +20,7 @@ export const fullJob: NewJob = {
   traceparent: "t",
   tags: ["x"],
 };
-const { idempotencyKey: _key, partitionKey: _partition, ...manyOptions } = fullJob;
+const { idempotencyKey: _key, ...manyOptions } = fullJob;
 
 const answer = { target: "ops", urlHash: "h", status: 200, error: null, retryInSeconds: 1.5 };
 
@@ -72,6 +72,10 @@ export const examples = {
       limit: 1,
       leaseSeconds: 60,
       maxBytes: 1,
+      run: 10,
+      buckets: [0, 359],
+      policy: { onDead: "pass", concurrency: 4, secondsApart: 0.5 },
+      registers: true,
     }),
   ],
   claimDeliveries: [
@@ -94,12 +98,19 @@ export const examples = {
   enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
   extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
   extendOne: [statements.extendOne(held, { seconds: 1.5 })],
-  findJob: [statements.findJob(id)],
+  findJob: [
+    statements.findJob(id),
+    statements.findJob(id, { types: [{ type: "a", limits: { concurrency: 1 } }] }),
+  ],
   findStates: [statements.findStates([id]), statements.findStates([])],
   findKey: [statements.findKey("ab".repeat(32))],
   foldLedger: [statements.foldLedger({ limit: 1 })],
   knowsQueue: [statements.knowsQueue("q")],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
+  listBlockedKeys: [
+    statements.listBlockedKeys("q", { limit: 1 }),
+    statements.listBlockedKeys("q", { after: { sinceMicros: "1", jobId: id }, limit: 1 }),
+  ],
   listBreakers: [statements.listBreakers()],
   listDeadLetters: [
     statements.listDeadLetters({ limit: 1 }),

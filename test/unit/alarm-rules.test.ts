@@ -97,6 +97,18 @@ describe("by default", () => {
       ["breaker_open */mail"],
     ],
     [
+      "a partition key is blocked for too long",
+      {
+        seen: {
+          blockedKeys: [
+            { queue: "default", keys: 1, since: minutesAgo(14), jobId: "7" },
+            { queue: "orders", keys: 2, since: minutesAgo(16), jobId: "8" },
+          ],
+        },
+      },
+      ["partition_blocked orders/*"],
+    ],
+    [
       "a transaction is open for too long",
       { seen: { oldestTransaction: { seconds: 1801, source: "slot" } } },
       ["oldest_transaction */*"],
@@ -288,6 +300,16 @@ describe("the summary of", () => {
       "breaker_open",
       { seen: { openBreakers: [{ type: "mail", openedAt: minutesAgo(2) }] } },
       "type mail: most attempts failed, so its circuit breaker is open for 120 s",
+    ],
+    [
+      "partition_blocked",
+      { seen: { blockedKeys: [{ queue: "orders", keys: 2, since: minutesAgo(20), jobId: "7" }] } },
+      "queue orders: 2 partition keys are blocked, the longest for 1200 s by the dead job 7; the limit is 900 s",
+    ],
+    [
+      "partition_blocked",
+      { seen: { blockedKeys: [{ queue: "orders", keys: 0, since: null, jobId: null }] } },
+      "queue orders: no partition key is blocked; the limit is 900 s",
     ],
     [
       "target_failing",

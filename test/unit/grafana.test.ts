@@ -78,6 +78,9 @@ const byDefault: Partial<Record<AlarmName, Record<string, (rule: AlarmRule) => s
   },
   dead_letters: { SluiceDeadLetters: ({ threshold }) => `sluice_dead_jobs > ${threshold}` },
   breaker_open: { SluiceBreakerOpen: ({ threshold }) => `sluice_breaker_open > ${threshold}` },
+  partition_blocked: {
+    SluicePartitionBlocked: ({ threshold }) => `sluice_blocked_partition_age_seconds > ${threshold}`,
+  },
   oldest_transaction: {
     SluiceOldestTransaction: ({ threshold }) => `sluice_oldest_transaction_age_seconds > ${threshold}`,
   },

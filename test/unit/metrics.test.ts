@@ -5,7 +5,7 @@ import { toText } from "../../src/core/metrics/prometheus-text.ts";
 import type { Durations, Snapshot } from "../../src/core/snapshot.ts";
 import { fullSnapshot as full, fullDurations } from "../support/full-snapshot.ts";
 import { parseMetrics } from "../support/prometheus-lint.ts";
-import { groupOf, snapshotOf } from "../support/snapshots.ts";
+import { at, groupOf, snapshotOf } from "../support/snapshots.ts";
 
 const read = (snapshot: Snapshot, durations = fullDurations) =>
   parseMetrics(toText(metricsOf(snapshot, durations)));
@@ -74,6 +74,17 @@ describe("the metrics page", () => {
     expect(valuesOf(full, "sluice_recent_enqueue_errors")).toEqual([["", 5]]);
   });
 
+  test("shows the blocked partition keys of each queue, and how long the first one stands still", () => {
+    expect(valuesOf(full, "sluice_blocked_partitions")).toEqual([
+      ["default", 3],
+      ["heavy", 0],
+    ]);
+    expect(valuesOf(full, "sluice_blocked_partition_age_seconds")).toEqual([
+      ["default", 1200],
+      ["heavy", 0],
+    ]);
+  });
+
   test("has cumulative histograms", () => {
     expect(valuesOf(full, "sluice_job_waiting_seconds_bucket")).toEqual([
       ["default echo 1", 4],
@@ -105,6 +116,14 @@ describe("labels", () => {
     expect(samplesOf(crowded, "sluice_job_waiting_seconds_count", { buckets, bounds: [1] })).toHaveLength(
       maxPairs + 1,
     );
+  });
+
+  test("of blocked partition keys name the queues with the most jobs, and one sum has the rest", () => {
+    const groups = crowd.map((group, n) => ({ ...group, queue: `queue-${n}` }));
+    const blockedKeys = groups.map(({ queue }) => ({ queue, keys: 2, since: at, jobId: "7" }));
+    const samples = samplesOf(snapshotOf({ groups, blockedKeys }), "sluice_blocked_partitions");
+    expect(samples).toHaveLength(maxPairs + 1);
+    expect(samples.find(({ labels }) => labels.queue === "other")?.value).toBe(2 * (3 * maxPairs - maxPairs));
   });
 
   test("with quotes, backslashes and line breaks are escaped", () => {

@@ -6,6 +6,7 @@ import {
   deadLetterPage,
   type JobTypeResponse,
   jobTypesResponse,
+  partitionPage,
   pausedQueueResponse,
   pausedTypeResponse,
   queuesResponse,
@@ -316,6 +317,76 @@ describe("queues", () => {
     expect(await refusal(await send("POST /v1/admin/queues/No%20Queue/pause"))).toMatchObject({
       status: 404,
     });
+  });
+});
+
+describe("the list of blocked partitions", () => {
+  test.each([
+    ["", "blocked"],
+    ["?blocked=false", "blocked"],
+    ["?blocked=true&limit=0", "limit"],
+    ["?blocked=true&cursor=bm8", "cursor"],
+    [`?blocked=true&cursor=${btoa(`1/${unknownId.replace("-", "_")}`)}`, "cursor"],
+  ])("the list query %s is a 400 that names the parameter", async (filter, path) => {
+    const response = await send(`GET /v1/admin/queues/default/partitions${filter}`);
+    expect(await refusal(response)).toEqual({ status: 400, paths: [path] });
+  });
+
+  test("of a queue that does not exist are a 404, and of one without partition keys there are none", async () => {
+    const list = (queue: string) => `GET /v1/admin/queues/${queue}/partitions?blocked=true`;
+    expect(await refusal(await send(list("nobody")))).toMatchObject({ status: 404 });
+    expect(await ask(list("default"), partitionPage)).toEqual({ partitions: [], next_cursor: null });
+  });
+});
+
+describe("the blocked partitions of a queue", () => {
+  const bury = async (partition_key: string) => {
+    const id = await deployment.enqueue({ type: "order", partition_key, payload: { passes: false } });
+    await deployment.quiet();
+    return id;
+  };
+
+  test("are listed with their dead jobs, and the pages have no gap and no overlap", async () => {
+    const ids = [await bury("a"), await bury("b"), await bury("c")];
+    const waiting = await deployment.enqueue({
+      ...{ type: "order", partition_key: "a", payload: { passes: true } },
+    });
+    await deployment.quiet();
+    const path = "GET /v1/admin/queues/default/partitions?blocked=true&limit=2";
+    const first = await ask(path, partitionPage);
+    const second = await ask(`${path}&cursor=${first.next_cursor}`, partitionPage);
+    const partitions = [...first.partitions, ...second.partitions];
+    expect(partitions.map(({ job_id }) => job_id)).toEqual(ids);
+    expect(second.next_cursor).toBeNull();
+    expect(partitions[0]).toMatchObject({
+      ...{ partition_key: "a", type: "order", dead_reason: "fatal", error: "not this one" },
+      ...{ waiting: 1, waiting_is_more: false, since: expect.any(String) },
+    });
+    expect((await look(waiting)).waiting_for).toEqual({
+      kind: "key",
+      detail: expect.stringMatching(
+        /^Job \S+ of the partition key "a" has been dead since .* UTC\. It blocks the key until it is replayed or discarded\.$/,
+      ),
+      job_ids: [ids[0]],
+    });
+    const { blocked_partitions } = await ask("GET /v1/stats", statsResponse);
+    expect(blocked_partitions).toMatchObject([{ queue: "default", partitions: 3, job_id: ids[0] }]);
+    expect(await (await send("GET /metrics")).text()).toContain(
+      'sluice_blocked_partitions{queue="default"} 3\n',
+    );
+  });
+
+  test("lose a key whose dead job is discarded, and the jobs behind it run", async () => {
+    const id = await bury("a");
+    const waiting = await deployment.enqueue({
+      ...{ type: "order", partition_key: "a", payload: { passes: true } },
+    });
+    await send(`POST /v1/admin/dlq/${id}/discard`);
+    await send("POST /v1/admin/queues/default/resume"); // it starts a drain
+    await deployment.quiet();
+    expect(await look(waiting)).toMatchObject({ status: "completed", waiting_for: null });
+    const path = "GET /v1/admin/queues/default/partitions?blocked=true";
+    expect((await ask(path, partitionPage)).partitions).toEqual([]);
   });
 });
 

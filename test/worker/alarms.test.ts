@@ -12,6 +12,8 @@ const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const any = z.object({});
 const deployment = useDeployment([
   definePulledJob("remote", { payload: any }),
+  // Its time-out fits into a drain that an enqueue starts.
+  defineJob("brief", { payload: any, timeoutSeconds: 10, run: () => Promise.reject(new FatalError("down")) }),
   defineJob("broken", { payload: any, run: () => Promise.reject(new FatalError("down")) }),
 ]);
 const { call, enqueueMany, fire, query } = deployment;
@@ -234,6 +236,31 @@ test("breaker_open fires with the type's name, and resolves when the breaker clo
   await rounds.beat();
   expect(await noticeTitles()).toEqual(["firing breaker_open */broken", "resolved breaker_open */broken"]);
   expect((await notices())[1]?.data.summary).toMatch(/^over\. Last seen: type broken: most attempts failed/);
+});
+
+test("partition_blocked fires when a key stands still for too long, and resolves when its dead job is discarded", async () => {
+  const rounds = deployWith({ dead_letters: { enabled: false } });
+  await rounds.settledIn();
+  const id = await deployment.enqueue({ type: "brief", partition_key: "customer 7" });
+  await deployment.quiet();
+  await rounds.beat();
+  expect(await noticeTitles()).toEqual([]);
+  await query("update sluice.closed set closed_at = closed_at - interval '16 minutes'");
+  await rounds.beat();
+  expect(await noticeTitles()).toEqual(["firing partition_blocked default/*"]);
+  expect((await notices())[0]?.data).toMatchObject({
+    severity: "warning",
+    threshold: 900,
+    link: "/v1/admin/queues/default/partitions?blocked=true",
+    summary: expect.stringContaining("1 partition key is blocked, the longest for"),
+  });
+  expect((await notices())[0]?.data.summary).toContain(`by the dead job ${id}`);
+  await call(`/v1/admin/dlq/${id}/discard`, { method: "POST" });
+  await rounds.beat();
+  expect(await noticeTitles()).toEqual([
+    "firing partition_blocked default/*",
+    "resolved partition_blocked default/*",
+  ]);
 });
 
 test("books_unbalanced fires when the books do not balance", async () => {

@@ -153,6 +153,8 @@ describe("a request is refused, changes nothing and is told why, with", () => {
       400,
       "scheduled_at",
     ],
+    ["both keys", { type: "echo", partition_key: "a", fair_key: "b" }, 400, "fair_key"],
+    ["an empty fair key", { type: "echo", fair_key: "" }, 400, "fair_key"],
     ["a type that is not registered", { type: "nobody" }, 403, undefined],
     ["a payload past its limit", { type: "echo", payload: { a: "x".repeat(65_536) } }, 413, undefined],
     ["a body past its limit", { type: "echo", payload: { a: "x".repeat(100_000) } }, 413, undefined],

@@ -136,6 +136,7 @@ describe("each operation is allowed for its roles and for no other", () => {
     listQueues: ["GET /v1/admin/queues", readers],
     pauseQueue: ["POST /v1/admin/queues/default/pause", admins],
     resumeQueue: ["POST /v1/admin/queues/default/resume", admins],
+    listPartitions: ["GET /v1/admin/queues/default/partitions?blocked=true", readers],
     listKeys: ["GET /v1/admin/keys", readers],
     addKey: ["POST /v1/admin/keys", admins, { name: "x", role: "viewer" }],
     revokeKey: [`DELETE /v1/admin/keys/${unknownId}`, admins],

@@ -45,7 +45,7 @@ const names = [
   "scheduled_at",
   "expires_at",
 ];
-const rest = ["idempotency_key", "partition_key", "tags", "unknown"];
+const rest = ["idempotency_key", "partition_key", "fair_key", "tags", "unknown"];
 const anyText = fc.string({ unit: "grapheme", minLength: 1, maxLength: 60 });
 const sane = fc.record(
   {

@@ -46,6 +46,12 @@ describe("a batch", () => {
   test.each([
     ["a bad field", [note(1), note(2), note(3), note(4, { priority: 10 })], 400, "jobs.3.priority"],
     ["an invalid payload", [note(1), { type: "note", payload: { n: "x" } }], 400, "jobs.1.payload.n"],
+    [
+      "a job that has both keys",
+      [note(1), note(2, { partition_key: "a", fair_key: "b" })],
+      400,
+      "jobs.1.fair_key",
+    ],
     ["a type that is not registered", [note(1), { type: "nobody" }], 403, undefined],
     ["no job", [], 400, "jobs"],
     ["101 jobs", Array.from({ length: 101 }, (_, n) => note(n)), 400, "jobs"],

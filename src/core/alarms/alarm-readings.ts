@@ -1,7 +1,7 @@
 // The reading of each alarm: the value that it takes from a snapshot, for the queue and the type that it is about.
 import { overdueAfterSeconds } from "../policy/health.ts";
 import type { Scope } from "../policy/scope.ts";
-import type { Group, ImpossibleStates, Minute, RecentRound, Snapshot } from "../snapshot.ts";
+import type { BlockedQueue, Group, ImpossibleStates, Minute, RecentRound, Snapshot } from "../snapshot.ts";
 import type { AlarmName, AlarmRule, TargetHealth } from "./alarm.ts";
 import { type Reading, tooHigh, tooLow } from "./reading.ts";
 
@@ -11,6 +11,8 @@ export interface AlarmInput {
   /** The groups of the snapshot that are within a scope. */
   groups(scope: Scope): readonly Group[];
   minutes(scope: Scope): readonly Minute[];
+  /** The blocked partition keys of each queue. */
+  blocked: ReadonlyMap<string, BlockedQueue>;
 }
 
 type Read = (input: AlarmInput, rule: AlarmRule) => Reading;
@@ -76,6 +78,17 @@ export const readings: Record<AlarmName, Read> = {
     const summary = `${describeScope(rule)}: most attempts failed, so its circuit breaker is open${since}`;
     const reading = tooHigh(seconds, rule.threshold, { summary, unit: "s" });
     return { ...reading, isBad: seconds >= rule.threshold, isClear: false };
+  },
+
+  partition_blocked({ snapshot: { at }, blocked }, rule) {
+    const { keys = 0, since = null, jobId = null } = blocked.get(rule.queue ?? "") ?? {};
+    const seconds = secondsBetween(since ?? at, at);
+    const count = keys === 1 ? "1 partition key is blocked" : `${keys} partition keys are blocked`;
+    const what =
+      keys === 0
+        ? "no partition key is blocked"
+        : `${count}, the longest for ${seconds} s by the dead job ${jobId}`;
+    return tooHigh(seconds, rule.threshold, { summary: `${describeScope(rule)}: ${what}`, unit: "s" });
   },
 
   oldest_transaction({ snapshot: { oldestTransaction: oldest } }, rule) {

@@ -8,8 +8,9 @@ export function observe(
   source: Pick<AlarmInput, "snapshot" | "targets">,
   rules: readonly AlarmRule[],
 ): Observation[] {
-  const { at, runningSince, groups, minutes } = source.snapshot;
-  const input: AlarmInput = { ...source, groups: within(groups), minutes: within(minutes) };
+  const { at, runningSince, groups, minutes, blockedKeys } = source.snapshot;
+  const blocked = new Map(blockedKeys.map((entry) => [entry.queue, entry]));
+  const input: AlarmInput = { ...source, groups: within(groups), minutes: within(minutes), blocked };
   return rules
     .filter((rule) => rule.isEnabled && isActive(rule.activeHours, at) && isPastGrace(rule, at, runningSince))
     .flatMap((rule) =>
@@ -38,6 +39,7 @@ const subjects = {
   job_expired: "queue and type",
   dead_letters: "queue and type",
   breaker_open: "type",
+  partition_blocked: "queue with partition keys",
   oldest_transaction: "deployment",
   round_overdue: "deployment",
   enqueue_errors: "deployment",
@@ -56,6 +58,10 @@ function listSubjects(rule: AlarmRule, { snapshot, groups }: AlarmInput): AlarmK
       return [{ alarm, queue: null, jobType: null }];
     case "queue":
       return distinct(inScope.map((group) => ({ alarm, queue: group.queue, jobType })));
+    case "queue with partition keys":
+      return snapshot.blockedKeys
+        .filter((blocked) => queue === null || queue === blocked.queue)
+        .map((blocked) => ({ alarm, queue: blocked.queue, jobType: null }));
     case "queue and type":
       return distinct(inScope.map((group) => ({ alarm, queue: group.queue, jobType: group.type })));
     case "type":

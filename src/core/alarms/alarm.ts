@@ -9,6 +9,7 @@ export const alarmNames = [
   "job_expired",
   "dead_letters",
   "breaker_open",
+  "partition_blocked",
   "oldest_transaction",
   "round_overdue",
   "enqueue_errors",

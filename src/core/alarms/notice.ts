@@ -81,6 +81,8 @@ function detailsPath({ alarm, queue, jobType }: Subject): string {
     case "queue_growing":
     case "oldest_pending_high":
       return `/v1/jobs?${query({ status: "pending", queue, type: jobType })}`;
+    case "partition_blocked":
+      return `/v1/admin/queues/${queue}/partitions?blocked=true`;
     case "breaker_open":
       return "/v1/admin/job-types";
     case "target_failing":

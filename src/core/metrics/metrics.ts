@@ -16,6 +16,7 @@ export function metricsOf(snapshot: Snapshot, durations: Durations): Family[] {
     ...durationFamilies(durations, bounded),
     ...bookFamilies(groups, snapshot),
     ...waitingFamilies(snapshot),
+    ...blockedFamilies(snapshot, groups),
     ...workFamilies(snapshot, groups),
     ...databaseFamilies(snapshot),
   ];
@@ -143,6 +144,34 @@ function waitingFamilies({ groups, expiredLeaseSeconds }: Snapshot): Family[] {
       "How long the lease that ran out first waits for the reaper; 0: none does.",
       expiredLeaseSeconds,
     ),
+  ];
+}
+
+/** A queue that has no series of its own counts as "other". */
+function blockedFamilies({ at, blockedKeys }: Snapshot, groups: readonly Group[]): Family[] {
+  const shown = new Set(groups.map(({ queue }) => queue));
+  const byQueue = new Map<string, { keys: number; seconds: number }>();
+  for (const { queue, keys, since } of blockedKeys) {
+    const label = shown.has(queue) ? queue : other.queue;
+    const sum = byQueue.get(label) ?? { keys: 0, seconds: 0 };
+    const seconds = Math.max(sum.seconds, since ? secondsBetween(since, at) : 0);
+    byQueue.set(label, { keys: sum.keys + keys, seconds });
+  }
+  const samplesOf = (field: "keys" | "seconds"): Sample[] =>
+    [...byQueue].map(([queue, sum]) => ({ labels: { queue }, value: sum[field] }));
+  return [
+    {
+      name: "sluice_blocked_partitions",
+      help: "Partition keys that stand still behind a dead job.",
+      type: "gauge",
+      samples: samplesOf("keys"),
+    },
+    {
+      name: "sluice_blocked_partition_age_seconds",
+      help: "How long the partition key that was blocked first has stood still; 0: none does.",
+      type: "gauge",
+      samples: samplesOf("seconds"),
+    },
   ];
 }
 

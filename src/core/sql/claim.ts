@@ -1,12 +1,12 @@
 // claim: takes a batch of due jobs under leases, and says whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
 import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
+import { defaultQueuePolicy, type KeyPolicy } from "../key-policy.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
+import { type LimitedType, packLimits } from "../type-limits.ts";
 import { one, type Statement } from "./statement.ts";
 
-export interface ClaimableType {
-  type: string;
-  limits?: { concurrency?: number; rate?: { limit: number; perSeconds: number } };
+export interface ClaimableType extends LimitedType {
   /** Only if it differs from that of the claim. */
   leaseSeconds?: number;
 }
@@ -24,18 +24,12 @@ export interface Claim {
   takeIsolated?: boolean;
   /** The most consecutive jobs of one partition key. Default 1. */
   run?: number;
-  /** Only these buckets' jobs with a partition key; null: all. */
+  /** Of jobs with a partition key, only those of these buckets. If left out, all. */
   buckets?: readonly number[] | null;
-  /** What the deployment says about the queue's keys. */
-  policy?: KeyPolicy;
-}
-
-export interface KeyPolicy {
-  onDead?: "block" | "pass";
-  /** Of one fair key. Null: no cap. */
-  concurrency?: number | null;
-  /** Between two starts of one fair key. Null: no rate. */
-  secondsApart?: number | null;
+  /** What the deployment says about the queue's keys. If left out, what is stored stays. */
+  policy?: Partial<KeyPolicy>;
+  /** Counts the worker as alive, if the queue has partition keys. Default false. */
+  registers?: boolean;
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -46,11 +40,13 @@ export interface Claimed {
   hasMore: boolean;
   /** The results of the settlements that were sent with the claim. */
   settled: Settled[];
+  /** The live workers of the queue, if it has partition keys and the claim registers. */
+  workers: string[] | null;
 }
 
 /** The outcomes of earlier jobs can be sent with a claim: they are settled before it, in the same round trip. */
 export function claim(
-  { queue, limit, leaseSeconds, worker, maxBytes, takeIsolated = true, run = 1, ...rest }: Claim,
+  { queue, limit, leaseSeconds, worker, maxBytes, takeIsolated = true, ...rest }: Claim,
   settlements: readonly Settlement[] = [],
 ): Statement<Claimed> {
   const types = rest.types.map((type) => (typeof type === "string" ? { type } : type));
@@ -73,9 +69,10 @@ export function claim(
         ${sql.param(packed?.keys ?? null)}::uuid[],
         ${packed?.outcomes ?? null}::jsonb,
         ${takeIsolated}::boolean,
-        ${run}::int,
-        ${rest.buckets ? sql.param(rest.buckets) : null}::int[],
-        ${packPolicy(rest.policy)}::jsonb
+        ${rest.run ?? 1}::int,
+        ${sql.param(rest.buckets ?? null)}::int[],
+        ${packPolicy(rest.policy)}::jsonb,
+        ${rest.registers ?? false}::boolean
       ) as claimed`,
     decode: one(({ claimed }) => {
       const answer = claimed as Answer;
@@ -83,6 +80,7 @@ export function claim(
         jobs: toClaimedJobs(answer),
         hasMore: answer.has_more,
         settled: packed?.read(answer.settled ?? []) ?? [],
+        workers: answer.workers ?? null,
       };
     }),
   };
@@ -96,6 +94,7 @@ interface Answer {
   is_trial: boolean;
   has_more: boolean;
   leases: Lease[] | null;
+  workers?: string[] | null;
 }
 interface Lease {
   type: string;
@@ -106,72 +105,62 @@ interface Lease {
   /** Null if no job was abandoned before. */
   abandonments: number[] | null;
   seqs: number[];
-  /** Keys of which the jobs hold turns: the same key means one run. Null if no job holds one. */
-  keys: (string | null)[] | null;
-  jobs: [
-    id: string,
-    payload: Payload,
-    maxAttempts: number,
-    partitionKey: string | null,
-    traceparent: string | null,
-    tags: string[] | null,
-    errors: JobError[] | null,
-    fairKey: string | null,
-  ][];
+  /** What the jobs of this lane have: no key, a partition key or a fair key. */
+  kind: "plain" | "ordered" | "fair";
+  /** The keys of the turns that the jobs hold. Null if they hold none. */
+  keys: string[] | null;
+  jobs: JobRow[];
 }
+type JobRow = [
+  id: string,
+  payload: Payload,
+  maxAttempts: number,
+  partitionKey: string | null,
+  traceparent: string | null,
+  tags: string[] | null,
+  errors: JobError[] | null,
+  fairKey: string | null,
+];
 
-function toClaimedJobs({ key, is_probe: isProbe, is_trial: isTrial, leases }: Answer): ClaimedJob[] {
-  const jobsWithSeq = (leases ?? []).flatMap((lease) => {
+/** Jobs of one partition key are of one lease, so they stay in the order of their key. */
+function toClaimedJobs(answer: Answer): ClaimedJob[] {
+  const jobsWithSeq = (answer.leases ?? []).flatMap((lease) => {
     const leaseExpiresAt = new Date(lease.expires_ms);
-    return lease.jobs.map(
-      ([id, payload, maxAttempts, partitionKey, traceparent, tags, errors, fairKey], index) => ({
-        seq: lease.seqs[index] ?? 0,
-        job: {
-          id,
-          leaseKey: key,
-          type: lease.type,
-          payload,
-          attempt: lease.attempts?.[index] ?? 1,
-          maxAttempts,
-          abandonments: lease.abandonments?.[index] ?? 0,
-          leaseExpiresAt,
-          priority: lease.priority,
-          createdAt: timeOfId(id),
-          partitionKey,
-          fairKey,
-          runKey: partitionKey === null ? null : (lease.keys?.[index] ?? null),
-          traceparent,
-          tags: tags ?? [],
-          errors: errors ?? [],
-          isProbe,
-          isTrial,
-        },
-      }),
-    );
+    return lease.jobs.map((row, index) => ({
+      seq: lease.seqs[index] ?? 0,
+      job: toClaimedJob(answer, { lease, leaseExpiresAt, row, index }),
+    }));
   });
   jobsWithSeq.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
   return jobsWithSeq.map(({ job }) => job);
 }
 
-function packPolicy(policy: KeyPolicy | undefined): string | null {
-  if (!policy) return null;
-  const { onDead = "block", concurrency = null, secondsApart = null } = policy;
-  return JSON.stringify({ on_dead: onDead, concurrency, seconds_apart: secondsApart });
-}
-
-/** Only the types with limits. Null if there are none: then the claim does not read limits at all. */
-function packLimits(types: readonly ClaimableType[]): string | null {
-  const limited = types.flatMap(({ type, limits }) =>
-    limits?.concurrency || limits?.rate
-      ? [
-          [
-            type,
-            { concurrency: limits.concurrency, rate: limits.rate?.limit, seconds: limits.rate?.perSeconds },
-          ] as const,
-        ]
-      : [],
-  );
-  return limited.length > 0 ? JSON.stringify(Object.fromEntries(limited)) : null;
+function toClaimedJob(
+  { key, is_probe: isProbe, is_trial: isTrial }: Answer,
+  { lease, leaseExpiresAt, row, index }: { lease: Lease; leaseExpiresAt: Date; row: JobRow; index: number },
+): ClaimedJob {
+  const [id, payload, maxAttempts, partitionKey, traceparent, tags, errors, fairKey] = row;
+  return {
+    id,
+    leaseKey: key,
+    type: lease.type,
+    payload,
+    attempt: lease.attempts?.[index] ?? 1,
+    maxAttempts,
+    abandonments: lease.abandonments?.[index] ?? 0,
+    leaseExpiresAt,
+    priority: lease.priority,
+    createdAt: timeOfId(id),
+    partitionKey,
+    fairKey,
+    runKey: lease.kind === "ordered" ? (lease.keys?.[index] ?? null) : null,
+    holdsTurn: lease.keys !== null,
+    traceparent,
+    tags: tags ?? [],
+    errors: errors ?? [],
+    isProbe,
+    isTrial,
+  };
 }
 
 function packLeases(types: readonly ClaimableType[], claimSeconds: number): string | null {
@@ -181,4 +170,10 @@ function packLeases(types: readonly ClaimableType[], claimSeconds: number): stri
   return others.length > 0
     ? JSON.stringify(Object.fromEntries(others.map((type) => [type.type, type.leaseSeconds])))
     : null;
+}
+
+function packPolicy(policy: Partial<KeyPolicy> | undefined): string | null {
+  if (!policy) return null;
+  const { onDead, concurrency, secondsApart } = { ...defaultQueuePolicy, ...policy };
+  return JSON.stringify({ on_dead: onDead, concurrency, seconds_apart: secondsApart });
 }

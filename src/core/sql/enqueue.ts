@@ -68,7 +68,7 @@ export function enqueueOne({ type, payload, ...options }: NewJob): Statement<str
 }
 
 /** The options that many jobs can share. */
-export type SharedOptions = Omit<JobOptions, "idempotencyKey" | "partitionKey">;
+export type SharedOptions = Omit<JobOptions, "idempotencyKey">;
 
 /** For an app. Answers the ids in the order of the payloads. */
 export function enqueueMany(

@@ -1,6 +1,7 @@
 // Every statement that Sluice runs, by name.
 export { auditTestNotice, changeAlarms, readAlarms, silenceAlarm } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
+export { listBlockedKeys } from "./blocked-keys.ts";
 export { books, depths } from "./books.ts";
 export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "./breaker.ts";
 export { cancel } from "./cancel.ts";

@@ -1,7 +1,9 @@
-// find job, find states, list jobs, list dead letters. See migrations/functions/jobs.sql and list.sql.
+// find job, find states, list jobs, list dead letters. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
 import { sql } from "drizzle-orm";
 import type { DeadReason, Job, JobStatus } from "../job.ts";
 import { decodeJob, jobColumns } from "../job-row.ts";
+import type { WaitingReason } from "../policy/waiting-for.ts";
+import { type LimitedType, packLimits } from "../type-limits.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import type { jobs } from "./schema.ts";
 import { many, optional, type Statement } from "./statement.ts";
@@ -20,16 +22,33 @@ export interface JobFilter {
 const columns = listColumns(jobColumns);
 const { errors: _, ...columnsButErrors } = jobColumns;
 
-/** Includes the stacks and causes of its errors. */
-export function findJob(id: string): Statement<Job | undefined> {
+export interface FoundJob extends Job {
+  /** Null if the job is not pending. */
+  waitingFor: WaitingReason | null;
+}
+
+/** Includes the stacks and causes of its errors, and why it waits. `types` are those of the deployment. */
+export function findJob(
+  id: string,
+  { types = [] }: { types?: readonly LimitedType[] } = {},
+): Statement<FoundJob | undefined> {
   return {
     name: "find job",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${listColumns(columnsButErrors)}, ${schema}.errors_of(id, true) as errors
+      select ${listColumns(columnsButErrors)}, ${schema}.errors_of(id, true) as errors,
+             case when status = 'pending' then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for
       from ${schema}.find_job(${id}::uuid)`,
-    decode: optional(decodeJob),
+    decode: optional((row) => ({ ...decodeJob(row), waitingFor: decodeReason(row.waiting_for) })),
   };
+}
+
+function decodeReason(json: unknown): WaitingReason | null {
+  if (json === null) return null;
+  const { job_ids, fair_key, is_isolated, ...rest } = json as Record<string, unknown>;
+  const renamed = { jobIds: job_ids, fairKey: fair_key, isIsolated: is_isolated };
+  const present = Object.entries(renamed).filter(([, value]) => value !== undefined);
+  return { ...rest, ...Object.fromEntries(present) } as WaitingReason;
 }
 
 /** Newest first. */

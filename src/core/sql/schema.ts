@@ -54,6 +54,8 @@ export const jobs = pgTable("jobs", {
   expiresAt: time("expires_at").notNull(),
   deadReason: text("dead_reason", { enum: deadReasons }),
   partitionKey: text("partition_key"),
+  partitionBucket: integer("partition_bucket"),
+  fairKey: text("fair_key"),
   tags: text("tags").array(),
   idempotencyKey: text("idempotency_key"),
   traceparent: text("traceparent"),

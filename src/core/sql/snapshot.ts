@@ -1,6 +1,7 @@
 // snapshot: the state of all queues. See migrations/functions/snapshot.sql.
 import { sql } from "drizzle-orm";
 import type {
+  BlockedQueue,
   Group,
   ImpossibleStates,
   LastRound,
@@ -20,7 +21,7 @@ export function snapshot({ windows = [] }: { windows?: readonly number[] } = {})
     isRepeatable: true,
     build: (schema) => sql`
       select ${time("at")}, groups, minutes, rounds, ${time("running_since")}, open_breakers, live_workers, expired_lease_seconds,
-             oldest_transaction, tables, claim_ms, enqueue_errors, impossible_states
+             oldest_transaction, tables, claim_ms, enqueue_errors, impossible_states, blocked_keys
       from ${schema}.snapshot(${sql.param(windows)}::int[])`,
     decode: one(decodeSnapshot),
   };
@@ -69,6 +70,12 @@ function decodeSnapshot(row: Row): Snapshot {
     claimMs: row.claim_ms === null ? null : Number(row.claim_ms),
     enqueueErrors: toRows<Snapshot["enqueueErrors"][number]>(row.enqueue_errors).map(withMinute),
     impossibleStates: row.impossible_states as ImpossibleStates,
+    blockedKeys: toRows<BlockedQueue>(row.blocked_keys).map(({ queue, keys, since, job_id: jobId }) => ({
+      queue,
+      keys,
+      since: since === null ? null : new Date(since),
+      jobId,
+    })),
   };
 }
 

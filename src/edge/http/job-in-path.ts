@@ -2,17 +2,18 @@
 import type { Context } from "hono";
 import * as z from "zod";
 import { SluiceError } from "../../core/errors.ts";
-import type { Job } from "../../core/job.ts";
 import type { ChangedJob } from "../../core/job-row.ts";
 import { findJob } from "../../core/sql/index.ts";
+import type { FoundJob } from "../../core/sql/jobs.ts";
 import type { Statement } from "../../core/sql/statement.ts";
 import type { AppEnv } from "./app-env.ts";
 import { mayUse } from "./guards/auth.ts";
 
 /** A job of a type that the caller's key may not use counts as not found. */
-export async function findJobInPath(context: Context<AppEnv>): Promise<Job> {
+export async function findJobInPath(context: Context<AppEnv>): Promise<FoundJob> {
   const id = parseJobId(context);
-  const job = await context.env.ports.db.run(findJob(id));
+  const { db, registry } = context.env.ports;
+  const job = await db.run(findJob(id, { types: registry.all() }));
   if (!job || !mayUse(context, job.type)) throw noSuchJob(id);
   return job;
 }

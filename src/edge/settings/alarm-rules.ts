@@ -55,6 +55,7 @@ const fieldsByAlarm = {
   job_expired: { ...scopeFields, ...windowField, ...aboveField },
   dead_letters: { ...scopeFields, ...aboveField },
   breaker_open: { job_type: name.optional(), ...aboveField },
+  partition_blocked: { queue: name.optional(), ...aboveField },
   oldest_transaction: aboveField,
   round_overdue: aboveField,
   enqueue_errors: { ...windowField, ...aboveField },

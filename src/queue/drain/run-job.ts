@@ -7,14 +7,18 @@ import { outcomeOf } from "./outcome.ts";
 import { withStorableOutput } from "./storable.ts";
 
 /** A handler that runs, for a single job or for a batch that shares one signal and one time-out. */
-export interface Run {
-  readonly jobs: readonly ClaimedJob[];
+export interface HandlerCall {
   /** One for each job, in order. Never rejects. */
   readonly outcomes: Promise<readonly Outcome[]>;
   abort(reason: Error): void;
 }
 
-export function startRun(ports: Ports, type: JobType, jobs: readonly ClaimedJob[], hardEndMs: number): Run {
+export function callHandler(
+  ports: Ports,
+  type: JobType,
+  jobs: readonly ClaimedJob[],
+  hardEndMs: number,
+): HandlerCall {
   const abortion = new AbortController();
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => {}); // nobody may be waiting any more
@@ -33,7 +37,7 @@ export function startRun(ports: Ports, type: JobType, jobs: readonly ClaimedJob[
     .catch((error) => jobs.map(() => outcomeOf(error)))
     .then((outcomes) => outcomes.map(withStorableOutput))
     .finally(timer.stop);
-  return { jobs, outcomes, abort };
+  return { outcomes, abort };
 }
 
 /** Starts the type's time-out, and starts it anew when the handler asks. It never reaches past the hard end. */

@@ -1,79 +1,110 @@
-// The jobs of one drain whose handlers run: starts them, collects their outcomes, and lets the drain wait for them.
-import type { ClaimedJob } from "../../core/job.ts";
+// The jobs of one drain whose handlers run, and those that wait behind them in their runs. Starts handlers, collects their
+// outcomes, and lets the drain wait for them.
+import { LeaseLostError } from "../../core/errors.ts";
+import type { ClaimedJob, Outcome } from "../../core/job.ts";
 import type { JobType, Ports } from "../ports.ts";
-import type { EndedAttempt } from "../settle.ts";
-import { type Run, startRun } from "./run-job.ts";
-
-/** Another worker has the lease: nothing that the handler does from now on counts. */
-export class LeaseLostError extends Error {
-  override readonly name = "LeaseLostError";
-}
-
-/** A job whose attempt has ended and is not settled yet. */
-export interface EndedJob extends EndedAttempt {
-  job: ClaimedJob;
-}
+import { type EndedJob, type JobRun, releaseRun, runsOf, toRun } from "./job-runs.ts";
+import { callHandler, type HandlerCall } from "./run-job.ts";
 
 export interface RunningJobs {
-  size(): number;
-  jobs(): ClaimedJob[];
-  start(type: JobType, jobs: readonly ClaimedJob[]): void;
-  endedCount(): number;
-  /** What has ended since the last call. */
-  takeEnded(): EndedJob[];
-  /** Until another job has ended, all have, or the time is over. */
-  waitForAny(ms: number): Promise<void>;
-  /** Until all jobs have ended or the time is over. */
-  waitForAll(ms: number): Promise<void>;
-  /** Stops the handlers of these jobs. */
-  abort(ids: ReadonlySet<string>): void;
+  readonly ports: Ports;
+  /** The end of the invocation. */
+  readonly endMs: number;
+  /** Whether a handler of this type has the time to run now. */
+  readonly canStart: (type: JobType) => boolean;
+  readonly series: Set<CallSeries>;
+  readonly ended: EndedJob[];
+  readonly lostIds: Set<string>;
+  wake(): void;
 }
 
-export function createRunningJobs(ports: Ports, { endMs }: { endMs: number }): RunningJobs {
-  const runs = new Set<Run>();
-  const ended: EndedJob[] = [];
-  let wake = () => {};
+/** Calls of one handler, one after another. Each call takes the first job of every run, so a single type has one run here. */
+interface CallSeries {
+  readonly type: JobType;
+  runs: readonly JobRun[];
+  call: HandlerCall | null;
+}
 
-  async function start(type: JobType, jobs: readonly ClaimedJob[]): Promise<void> {
-    const run = startRun(ports, type, jobs, endMs);
-    runs.add(run);
-    const outcomes = await run.outcomes;
-    runs.delete(run);
-    for (const [index, job] of jobs.entries())
-      ended.push({ job, outcome: outcomes[index] ?? { kind: "release" } });
-    wake();
+export function createRunningJobs(
+  ports: Ports,
+  options: Pick<RunningJobs, "endMs" | "canStart">,
+): RunningJobs {
+  return { ports, ...options, series: new Set(), ended: [], lostIds: new Set(), wake() {} };
+}
+
+/** Those that wait in their runs too, because this drain holds them under leases. */
+export function listJobs({ series }: RunningJobs): ClaimedJob[] {
+  return [...series].flatMap(({ runs }) => runs.flatMap(({ first, rest }) => [first, ...rest]));
+}
+
+export function startJobs(running: RunningJobs, type: JobType, jobs: readonly ClaimedJob[]): void {
+  const runs = runsOf(jobs);
+  if (type.work.kind === "batch") workThrough(running, type, runs);
+  else for (const run of runs) workThrough(running, type, [run]);
+}
+
+/** Never rejects. Runs that no longer fit into the drain's time go back to the queue. */
+async function workThrough(running: RunningJobs, type: JobType, runs: readonly JobRun[]): Promise<void> {
+  const { ports, endMs } = running;
+  const series: CallSeries = { type, runs, call: null };
+  running.series.add(series);
+  while (series.runs.length > 0 && running.canStart(type)) {
+    const jobs = series.runs.map(({ first }) => first);
+    series.call = callHandler(ports, type, jobs, endMs);
+    const outcomes = await series.call.outcomes;
+    series.runs = series.runs.flatMap((run, index) => endFirst(running, run, outcomes[index]));
+    running.wake();
   }
+  running.series.delete(series);
+  running.ended.push(...series.runs.map(releaseRun));
+}
 
-  async function wait(ms: number, isEnough: () => boolean): Promise<void> {
-    const untilMs = ports.clock.nowMs() + ms;
-    while (runs.size > 0 && !isEnough() && ports.clock.nowMs() < untilMs) {
-      const woken = Promise.withResolvers<void>();
-      wake = woken.resolve;
-      const cancel = ports.clock.setTimer(untilMs - ports.clock.nowMs(), wake);
-      await woken.promise;
-      cancel();
-    }
+/** Answers with the rest of the run, if it goes on. */
+function endFirst(
+  { ended, lostIds }: RunningJobs,
+  { first, rest }: JobRun,
+  outcome: Outcome = { kind: "release" },
+): JobRun[] {
+  const isLost = rest[0] !== undefined && lostIds.has(rest[0].id);
+  const goesOn = outcome.kind === "complete" && !isLost;
+  ended.push({ job: first, outcome, rest: goesOn ? [] : rest });
+  return goesOn ? toRun(rest) : [];
+}
+
+/** What has ended since the last call. */
+export function takeEnded({ ended }: RunningJobs): EndedJob[] {
+  return ended.splice(0);
+}
+
+/** Until another job has ended, all have, or the time is over. */
+export function waitForAny(running: RunningJobs, ms: number): Promise<void> {
+  const before = running.ended.length;
+  return wait(running, ms, () => running.ended.length > before);
+}
+
+/** Until all jobs have ended or the time is over. */
+export function waitForAll(running: RunningJobs, ms: number): Promise<void> {
+  return wait(running, ms, () => false);
+}
+
+async function wait(running: RunningJobs, ms: number, isEnough: () => boolean): Promise<void> {
+  const { clock } = running.ports;
+  const untilMs = clock.nowMs() + ms;
+  while (running.series.size > 0 && !isEnough() && clock.nowMs() < untilMs) {
+    const woken = Promise.withResolvers<void>();
+    running.wake = woken.resolve;
+    const cancel = clock.setTimer(untilMs - clock.nowMs(), woken.resolve);
+    await woken.promise;
+    cancel();
   }
+}
 
-  return {
-    size: () => [...runs].reduce((sum, run) => sum + run.jobs.length, 0),
-    jobs: () => [...runs].flatMap((run) => run.jobs),
-    start(type, jobs) {
-      if (type.work.kind === "batch") start(type, jobs);
-      else for (const job of jobs) start(type, [job]);
-    },
-    endedCount: () => ended.length,
-    takeEnded: () => ended.splice(0),
-    waitForAny(ms) {
-      const before = ended.length;
-      return wait(ms, () => ended.length > before);
-    },
-    waitForAll: (ms) => wait(ms, () => false),
-    abort(ids) {
-      for (const run of runs) {
-        // A batch goes on for the jobs whose leases it still has.
-        if (run.jobs.every((job) => ids.has(job.id))) run.abort(new LeaseLostError("the lease is lost"));
-      }
-    },
-  };
+/** Stops the handlers of these jobs, and does not start those that wait. */
+export function abortJobs({ series, lostIds }: RunningJobs, jobs: readonly ClaimedJob[]): void {
+  for (const { id } of jobs) lostIds.add(id);
+  for (const { runs, call } of series) {
+    // A batch goes on for the jobs whose leases it still has.
+    if (runs.every(({ first }) => lostIds.has(first.id)))
+      call?.abort(new LeaseLostError("the lease is lost"));
+  }
 }

@@ -3,7 +3,7 @@ import type { Outcome } from "../../core/job.ts";
 import { countedAttempt, isFailure } from "../../core/policy/attempt-end.ts";
 import type { Settled } from "../../core/settlements.ts";
 import type { Ports } from "../ports.ts";
-import type { EndedJob } from "./running-jobs.ts";
+import type { EndedJob } from "./job-runs.ts";
 
 export interface SettledCounts {
   completed: number;
@@ -21,7 +21,7 @@ const counterOf = {
   release: "released",
 } as const satisfies Record<Outcome["kind"], keyof SettledCounts>;
 
-/** `settled` has the answers in the order of the jobs. A job without an answer is lost. */
+/** `settled` has the answers in the order of the jobs. A job without an answer is lost. The rest of a run goes with its job. */
 export function countSettled(
   ports: Ports,
   { queue, counts }: { queue: string; counts: SettledCounts },
@@ -30,8 +30,11 @@ export function countSettled(
   const lost: string[] = [];
   for (const [index, ended] of jobs.entries()) {
     const status = settled[index]?.status ?? null;
-    if (status === null) lost.push(ended.job.id);
-    else counts[counterOf[ended.outcome.kind]]++;
+    if (status === null) lost.push(...[ended.job, ...ended.rest].map(({ id }) => id));
+    else {
+      counts[counterOf[ended.outcome.kind]]++;
+      counts.released += ended.rest.length;
+    }
     logFailure(ports, queue, { ...ended, status });
   }
   counts.lost += lost.length;

@@ -2,10 +2,11 @@
 // settle is safe to repeat: what did not get through waits for the next turn. A batch that the database refuses is settled
 // by halves, so that one bad outcome does not hold up the others.
 import { SluiceError } from "../../core/errors.ts";
+import type { ClaimedJob } from "../../core/job.ts";
 import type { Settled } from "../../core/settlements.ts";
 import type { Ports } from "../ports.ts";
 import { type JudgedTypes, settleAttempts } from "../settle.ts";
-import type { EndedJob } from "./running-jobs.ts";
+import { type EndedJob, releaseRun, toRun } from "./job-runs.ts";
 import { countSettled, type SettledCounts } from "./settle-report.ts";
 import { storableText, textOf } from "./storable.ts";
 
@@ -25,6 +26,8 @@ export interface UnsettledJobs {
   readonly endMs: number;
   readonly counts: SettledCounts;
   readonly judgedAtMs: JudgedTypes;
+  /** Runs with a job that could not be settled. It will run again, so nothing behind it may be settled. */
+  readonly brokenRuns: Set<string>;
   jobs: EndedJob[];
   failuresInARow: number;
   refusalsInARow: number;
@@ -41,10 +44,26 @@ export function createUnsettledJobs(
     endMs,
     counts,
     judgedAtMs: new Map(),
+    brokenRuns: new Set(),
     jobs: [],
     failuresInARow: 0,
     refusalsInARow: 0,
   };
+}
+
+export function addEnded(unsettled: UnsettledJobs, ended: readonly EndedJob[]): void {
+  const lost = ended.filter(({ job }) => isInBrokenRun(unsettled, job));
+  if (lost.length > 0) countSettled(unsettled.ports, unsettled, { jobs: lost, settled: [] });
+  unsettled.jobs.push(...ended.filter((one) => !lost.includes(one)));
+}
+
+export function isInBrokenRun({ brokenRuns }: UnsettledJobs, job: ClaimedJob): boolean {
+  return job.runKey !== null && brokenRuns.has(idOfRun(job));
+}
+
+/** A later claim of the same key has another lease. */
+function idOfRun({ leaseKey, runKey }: ClaimedJob): string {
+  return `${leaseKey} ${runKey}`;
 }
 
 /**
@@ -62,8 +81,20 @@ export function markSettled(
   batch: readonly EndedJob[],
   settled: readonly Settled[],
 ): void {
-  countSettled(unsettled.ports, unsettled, { jobs: batch, settled });
-  unsettled.jobs = unsettled.jobs.slice(batch.length);
+  const refused = new Set(batch.filter((ended, index) => wasRefused(ended, settled[index])));
+  const counted = batch.map((ended) => (refused.has(ended) ? { ...ended, rest: [] } : ended));
+  countSettled(unsettled.ports, unsettled, { jobs: counted, settled });
+  for (const { job } of batch.slice(settled.length)) unsettled.brokenRuns.add(idOfRun(job));
+  const rests = [...refused].flatMap(({ rest }) => toRun(rest)).map(releaseRun);
+  unsettled.jobs = [...unsettled.jobs.slice(batch.length), ...rests];
+}
+
+/**
+ * The lease no longer holds this job. It still holds the rest of the run if the handler completed its job in a transaction
+ * of its own and then failed, so the rest is released. If a release is refused, the lease has lost the rest too.
+ */
+function wasRefused({ outcome }: EndedJob, answer: Settled | undefined): boolean {
+  return answer?.applied === false && outcome.kind !== "release";
 }
 
 /** Answers false if a settle failed. The remaining jobs are settled in a later turn. */

@@ -3,7 +3,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type pg from "pg";
 import type { Settlement } from "../../../src/core/job.ts";
-import type { KeyPolicy } from "../../../src/core/sql/claim.ts";
+import type { KeyPolicy } from "../../../src/core/key-policy.ts";
 import { createRandom, type SeededRandom } from "../../support/seeded-random.ts";
 import { type Actor, actors } from "./actors.ts";
 import { createClaimer } from "./claimer.ts";

@@ -1,6 +1,19 @@
 // A job as the API shows it.
 import type { JobResponse } from "../../../contract/jobs.ts";
 import type { Job } from "../../../core/job.ts";
+import { describeWaiting } from "../../../core/policy/waiting-for.ts";
+import type { FoundJob } from "../../../core/sql/jobs.ts";
+import type { JobType } from "../../../queue/ports.ts";
+
+/** With why it waits. `definition` is that of its type, if this deployment has it. */
+export function toFoundJobResponse(job: FoundJob, definition: JobType | undefined): JobResponse {
+  const takenBy = definition ? (definition.work.kind === "pulled" ? "puller" : "drain") : null;
+  const waiting = job.waitingFor && describeWaiting({ ...job, takenBy }, job.waitingFor);
+  return {
+    ...toJobResponse(job),
+    waiting_for: waiting && { kind: waiting.kind, detail: waiting.detail, job_ids: waiting.jobIds },
+  };
+}
 
 export function toJobResponse(job: Job): JobResponse {
   return {
@@ -21,6 +34,8 @@ export function toJobResponse(job: Job): JobResponse {
     errors: job.errors,
     dead_reason: job.deadReason,
     partition_key: job.partitionKey,
+    partition_bucket: job.partitionBucket,
+    fair_key: job.fairKey,
     tags: job.tags,
     idempotency_key: job.idempotencyKey,
     output: job.output,

@@ -10,7 +10,7 @@ import * as sql from "../../../core/sql/index.ts";
 import { type Enqueued, enqueueAll } from "../../../queue/enqueue.ts";
 import type { AppEnv } from "../app-env.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
-import { toJobResponse } from "../codec/job-response.ts";
+import { toFoundJobResponse, toJobResponse } from "../codec/job-response.ts";
 import { refuseBadPayload } from "../codec/payload.ts";
 import { checkMayEnqueue, checkMayUse, refuseOwnType } from "../guards/auth.ts";
 import { checkDepth } from "../guards/depth-limit.ts";
@@ -49,8 +49,10 @@ export const listJobs: Handlers["listJobs"] = async (context, { query }) => {
   return context.json(body);
 };
 
-export const getJob: Handlers["getJob"] = async (context) =>
-  context.json(toJobResponse(await findJobInPath(context)));
+export const getJob: Handlers["getJob"] = async (context) => {
+  const job = await findJobInPath(context);
+  return context.json(toFoundJobResponse(job, context.env.ports.registry.find(job.type)));
+};
 
 export const cancelJob: Handlers["cancelJob"] = async (context) => {
   const { types } = context.get("caller");

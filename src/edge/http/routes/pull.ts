@@ -35,6 +35,8 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
       limit: request.limit,
       leaseSeconds: request.lease_seconds,
       worker: request.worker_id,
+      run: 1,
+      policy: ports.registry.policyOf(request.queue),
     }),
   );
   const body: ClaimResponse = {
@@ -56,6 +58,7 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
       created_at: job.createdAt.toISOString(),
       traceparent: job.traceparent,
       partition_key: job.partitionKey,
+      fair_key: job.fairKey,
       tags: job.tags,
       errors: job.errors,
     })),

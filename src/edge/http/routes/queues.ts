@@ -1,13 +1,16 @@
-// Routes for queues: list, pause, resume. A queue exists if a registered type names it, if it ever had a job, or if it is
-// paused.
+// Routes for queues: list, pause, resume, list the blocked partition keys of one. A queue exists if a registered type names
+// it, if it ever had a job, or if it is paused.
 import type { Context } from "hono";
-import type { PausedQueueResponse, QueueResponse } from "../../../contract/admin.ts";
+import * as z from "zod";
+import type { PartitionPage, PausedQueueResponse, QueueResponse } from "../../../contract/admin.ts";
 import { name } from "../../../contract/jobs.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import { books, knowsQueue, listPauses, pause, resume } from "../../../core/sql/index.ts";
+import type { BlockedKey } from "../../../core/sql/blocked-keys.ts";
+import { books, knowsQueue, listBlockedKeys, listPauses, pause, resume } from "../../../core/sql/index.ts";
 import type { AppEnv } from "../app-env.ts";
 import { findPause, sumBooks } from "../codec/books-response.ts";
+import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const listQueues: Handlers["listQueues"] = async (context) => {
@@ -45,6 +48,37 @@ export const resumeQueue: Handlers["resumeQueue"] = async (context) => {
   context.env.nudge(queue);
   return context.json({ queue, paused: false } satisfies PausedQueueResponse);
 };
+
+export const listPartitions: Handlers["listPartitions"] = async (context, { query: { cursor, limit } }) => {
+  const after = cursor === undefined ? undefined : decodeCursor(cursor, partitionCursor);
+  const queue = await findQueueInPath(context);
+  const keys = await context.env.ports.db.run(listBlockedKeys(queue, { after, limit }));
+  const last = keys.length === limit ? keys.at(-1)?.position : undefined;
+  const body: PartitionPage = {
+    partitions: keys.map(toPartitionResponse),
+    next_cursor: last ? encodeCursor(`${last.sinceMicros}/${last.jobId}`) : null,
+  };
+  return context.json(body);
+};
+
+const partitionCursor = z
+  .string()
+  .transform((text) => ({ sinceMicros: text.split("/")[0], jobId: text.split("/")[1] }))
+  .pipe(z.object({ sinceMicros: z.string().regex(/^\d{1,17}$/), jobId: z.uuid() }));
+
+function toPartitionResponse(blocked: BlockedKey): PartitionPage["partitions"][number] {
+  return {
+    partition_key: blocked.partitionKey,
+    bucket: blocked.bucket,
+    since: blocked.since.toISOString(),
+    job_id: blocked.jobId,
+    type: blocked.type,
+    dead_reason: blocked.deadReason,
+    error: blocked.error,
+    waiting: blocked.waiting,
+    waiting_is_more: blocked.waitingIsMore,
+  };
+}
 
 async function findQueueInPath(context: Context<AppEnv>): Promise<string> {
   const { ports } = context.env;

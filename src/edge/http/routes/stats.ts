@@ -1,7 +1,7 @@
 // GET /v1/stats: counters, the last hour minute by minute, and the latest rounds.
 import type { StatsResponse } from "../../../contract/admin.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
-import type { Group, Minute, RecentRound } from "../../../core/snapshot.ts";
+import type { BlockedQueue, Group, Minute, RecentRound } from "../../../core/snapshot.ts";
 import { recentMinutes, snapshot } from "../../../core/sql/index.ts";
 import { sumBooks } from "../codec/books-response.ts";
 import type { Handlers } from "../operation-routes.ts";
@@ -24,10 +24,16 @@ export const getStats: Handlers["getStats"] = async (context) => {
     minutes: minutes.map(toMinuteResponse),
     oldest_due_seconds: groups.reduce((oldest, group) => Math.max(oldest, group.oldestDueSeconds ?? 0), 0),
     expired_lease_seconds: expiredLeaseSeconds,
+    blocked_partitions: current.blockedKeys.flatMap(toBlockedResponse),
     rounds: recentRounds.map(toRoundResponse),
   };
   return context.json(body);
 };
+
+/** Leaves out a queue without blocked keys. */
+function toBlockedResponse({ queue, keys, since, jobId }: BlockedQueue): StatsResponse["blocked_partitions"] {
+  return since && jobId ? [{ queue, partitions: keys, since: since.toISOString(), job_id: jobId }] : [];
+}
 
 /** Adds up all priorities. */
 function byQueueAndType(groups: readonly Group[]): StatsResponse["books"] {

@@ -1,0 +1,72 @@
+// What a drain keeps from one step to the next.
+import { type DrainBudget, type DrainEnd, fitsBeforeEnd, type Pace } from "../../core/policy/drain-budget.ts";
+import type { JobType, Ports } from "../ports.ts";
+import type { LeaseUpkeep } from "./extend-leases.ts";
+import { createRunningJobs, type RunningJobs } from "./running-jobs.ts";
+import { createUnsettledJobs, type UnsettledJobs } from "./unsettled-jobs.ts";
+
+export interface DrainOptions {
+  queue: string;
+  budget: DrainBudget;
+  worker?: string;
+  /** Drains that share one budget count on the same object. */
+  spent?: { subrequests: number };
+  /** Called when the drain claims no more, or claims nothing while its present jobs run. It is called repeatedly. */
+  onClaimed?(): void;
+}
+
+export interface Drain extends DrainOptions {
+  /** Each statement is counted. */
+  readonly ports: Ports;
+  readonly spent: { subrequests: number };
+  readonly startedMs: number;
+  readonly running: RunningJobs;
+  readonly unsettled: UnsettledJobs;
+  readonly leases: LeaseUpkeep;
+  readonly claims: { count: number; ms: number; jobs: number };
+  /** Why the drain claims no more. Null if it may still claim. */
+  end: DrainEnd | null;
+  lastBatch: Pace | null;
+  /** Only a type on trial has more jobs. It gives out the next ones when those that run have ended. */
+  isWaitingForTrial: boolean;
+  /**
+   * Null if others may have more jobs. Otherwise only the keys of this drain's jobs can have more, and this is the number
+   * of turns that it held when it last claimed.
+   */
+  turnsHeld: number | null;
+  /** When the shares of jobs that this drain took may start their next ones, by the rate of the queue. Null: no rate. */
+  nextStartMs: number | null;
+}
+
+export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
+  const { queue, budget, spent = { subrequests: 0 } } = options;
+  const ports = countStatements(uncounted, spent);
+  const startedMs = ports.clock.nowMs();
+  const endMs = startedMs + budget.hardEndMs;
+  const canStart = ({ timeoutSeconds }: JobType) =>
+    fitsBeforeEnd(budget, { elapsedMs: ports.clock.nowMs() - startedMs, timeoutSeconds });
+  const running = createRunningJobs(ports, { endMs, canStart });
+  return {
+    ...options,
+    ports,
+    spent,
+    startedMs,
+    running,
+    unsettled: createUnsettledJobs(ports, { queue, endMs }),
+    leases: { ports, queue, running, extendAtMs: Number.POSITIVE_INFINITY },
+    claims: { count: 0, ms: 0, jobs: 0 },
+    end: null,
+    lastBatch: null,
+    isWaitingForTrial: false,
+    turnsHeld: null,
+    nextStartMs: null,
+  };
+}
+
+function countStatements(ports: Ports, spent: { subrequests: number }): Ports {
+  const run: Ports["db"]["run"] = (statement) => {
+    spent.subrequests++;
+    return ports.db.run(statement);
+  };
+  return { ...ports, db: { run } };
+}

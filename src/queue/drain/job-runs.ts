@@ -1,0 +1,36 @@
+// The runs of a claimed batch. A run is the jobs of one partition key that a claim took together. They run one after
+// another, in order. If one of them does not complete, the rest is not started: the settle of that one sends the rest back
+// to the queue. A job without a partition key is a run of its own.
+import type { ClaimedJob } from "../../core/job.ts";
+import type { EndedAttempt } from "../settle.ts";
+
+export interface JobRun {
+  readonly first: ClaimedJob;
+  readonly rest: readonly ClaimedJob[];
+}
+
+/** A job whose attempt has ended and is not settled yet. */
+export interface EndedJob extends EndedAttempt {
+  job: ClaimedJob;
+  /** The jobs of its run that were not started and go back with it. */
+  rest: readonly ClaimedJob[];
+}
+
+/** The jobs of a run are of one type, and come in order. */
+export function runsOf(jobs: readonly ClaimedJob[]): JobRun[] {
+  return [...Map.groupBy(jobs, (job) => job.runKey ?? job.id).values()].flatMap(toRun);
+}
+
+/** None if there are no jobs. */
+export function toRun([first, ...rest]: readonly ClaimedJob[]): JobRun[] {
+  return first ? [{ first, rest }] : [];
+}
+
+export function releaseRun({ first, rest }: JobRun): EndedJob {
+  return { job: first, outcome: { kind: "release" }, rest };
+}
+
+/** Each run holds one turn, and so does each job of a share with a limit. */
+export function countTurns(jobs: readonly ClaimedJob[]): number {
+  return new Set(jobs.filter((job) => job.holdsTurn).map((job) => job.runKey ?? job.id)).size;
+}
