@@ -17,7 +17,7 @@ export default defineConfig({
       {
         test: {
           name: "postgres",
-          include: ["test/{sql,queue,model,faults,client,cli,bench,upgrade}/**/*.test.ts"],
+          include: ["test/{sql,queue,model,faults,client,puller,cli,bench,simulate,upgrade}/**/*.test.ts"],
           exclude: ["**/*.long.test.ts", "**/node_modules/**"],
           isolate: false,
           testTimeout: 120_000,

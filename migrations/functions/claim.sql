@@ -23,6 +23,12 @@
 --                keys: [text, …] | null,
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
+-- A batch to fill. The only place that knows the order of claim_batch's fields. Inlined.
+create or replace function new_batch(p_limit int, p_max_bytes bigint) returns claim_batch
+language sql volatile
+return row(clock_timestamp(), p_limit, p_max_bytes, false, null, false, false, null, null, null, false, null, null, false,
+           null)::claim_batch;
+
 create or replace function claim(
   p_queue           text,
   p_types           text[], -- what the caller can run
@@ -66,18 +72,12 @@ begin
     v_settled := settle(p_settle_ids, p_settle_keys, p_settle_outcomes);
   end if;
 
-  v_batch.at := clock_timestamp();
-  v_batch.jobs_left := p_limit;
-  v_batch.bytes_left := p_max_bytes;
-  v_batch.has_more := false;
-  v_batch.some_expired := false;
-  v_batch.is_probe := false;
+  v_batch := new_batch(p_limit, p_max_bytes);
   if exists (select from scheduled where run_at >= v_cursors.scheduled_cursor and run_at <= v_batch.at) then
     perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
-  v_batch.queue := p_queue;
-  v_batch.has_keys := exists (select from lane where queue = p_queue and kind <> 'plain');
-  if v_batch.has_keys then
+  if exists (select from lane where queue = p_queue and kind <> 'plain') then
+    v_batch.queue := p_queue;
     v_batch.buckets := p_buckets;
     v_batch := fill_batch_with_keys(v_batch, p_types, p_limits, v_cursors.cursor_seqs, p_isolated, p_run, p_policy);
   else
@@ -88,17 +88,14 @@ begin
     v_key := new_lease_key(); -- after all rows were locked: see lease-key.sql
     v_claims := nextval('claim_count'); -- counts this claim; `perform` would cost a statement
     v_leases := write_leases(v_batch, v_key, p_lease_seconds, p_leases, p_worker, p_registers);
-    if p_limits is not null then
-      perform count_claimed(p_limits, v_key);
-    end if;
-    if v_batch.trial_type is not null then
-      perform note_trial(v_batch.trial_type, v_key, v_batch.taken[1].ids[1]);
+    if p_limits is not null or v_batch.trial_type is not null then
+      perform note_limited(v_batch, p_limits, v_key);
     end if;
   end if;
+  v_workers := case when p_registers and v_batch.queue is not null then join_ring(v_batch, p_worker) end;
   return json_build_object(
-    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe,
-    'is_trial', v_batch.trial_type is not null, 'has_more', v_batch.has_more, 'workers', v_workers,
-    'leases', v_leases);
+    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null,
+    'has_more', v_batch.has_more, 'workers', v_workers, 'leases', v_leases);
 end $$;
 
 -- The cursors to read from. They are advanced by the claims that make them lag, once in about 400 claimed jobs, and by

@@ -33,11 +33,8 @@ begin
     v_trace := traceparent_of(p_job.traceparent);
   end if;
   v_lane := lane_of(coalesce(p_job.queue, 'default'), p_job.type, coalesce(p_job.priority, 5::smallint), p_kind => v_kind);
-  v_line := v_lane;
-  if v_kind <> 'plain' then
-    v_key := key_of_job(coalesce(p_job.queue, 'default'), p_job.partition_key, p_job.fair_key);
-    v_line := -v_lane;
-  end if;
+  v_line := case when v_kind = 'plain' then v_lane else -v_lane end;
+  v_key := key_of_job(coalesce(p_job.queue, 'default'), p_job.partition_key, p_job.fair_key);
 
   if v_jobs = 1 and payload_fault_of(p_payloads->0) is null then
     -- The same as below: rows of values start in half the time.

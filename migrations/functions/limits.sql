@@ -56,6 +56,18 @@ begin
       where entry.at > p_now - make_interval(secs => (p_limit ->> 'seconds')::float8))));
 end $$;
 
+-- Writes down what a claim took: for the limits of its types, and for the breaker of a type on trial.
+create or replace function note_limited(p_batch claim_batch, p_limits jsonb, p_lease_key uuid) returns void
+language plpgsql as $$
+begin
+  if p_limits is not null then
+    perform count_claimed(p_limits, p_lease_key);
+  end if;
+  if p_batch.trial_type is not null then
+    perform note_trial(p_batch.trial_type, p_lease_key, p_batch.taken[1].ids[1]);
+  end if;
+end $$;
+
 -- Writes down what a claim took of the limited types, for the next claim to count. Leases that are gone and starts that are
 -- past their window drop out.
 create or replace function count_claimed(p_limits jsonb, p_lease_key uuid) returns void

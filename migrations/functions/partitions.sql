@@ -213,6 +213,7 @@ begin
     select minute, lane from tally
     where minute > '-infinity' and minute < now() - interval '25 hours'
     order by minute limit p_limit);
+  perform prune_workers(p_limit);
   return v_keys + forget_jobs(v_closed || v_done) + prune_dropped_day(p_limit);
 end $$;
 

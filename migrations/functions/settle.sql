@@ -30,18 +30,22 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_jobs   settled_job[];
-  v_failed settled_job[];
-  v_dead   uuid[] := '{}';
+  v_request record;
+  v_jobs    settled_job[];
+  v_failed  settled_job[];
+  v_dead    uuid[] := '{}';
 begin
   if p_outcomes is null and complete_whole_leases(p_ids, p_keys) then
     return array_fill('completed'::text, array[cardinality(p_ids)]);
   end if;
 
-  v_jobs := remove_from_leases(p_ids, p_keys, p_outcomes);
+  perform lock_leases(p_keys);
   if p_outcomes is null then
+    v_jobs := remove_from_leases(p_ids, p_keys, null);
     perform complete_jobs(v_jobs);
   else
+    v_request := with_rest_of_runs(p_ids, p_keys, p_outcomes);
+    v_jobs := remove_from_leases(v_request.ids, v_request.keys, v_request.outcomes);
     v_failed := array(select job from unnest(v_jobs) as job where job.outcome <> 'complete');
     perform complete_jobs(array(select job from unnest(v_jobs) as job where job.outcome = 'complete'), v_failed);
     v_dead := fail_jobs(v_failed);
@@ -96,8 +100,8 @@ begin
   return true;
 end $$;
 
--- Takes the jobs out of their leases and returns those that were still in them, each with its outcome, and with them the
--- rest of a run of which one did not complete. Leases that become empty are deleted, the others keep the rest of their jobs.
+-- Takes the jobs out of their leases and returns those that were still in them, each with its outcome. Leases that become
+-- empty are deleted, the others keep the rest of their jobs.
 --
 -- One statement deletes and updates rows of the same table by their ctid. That is right only because lock_leases ran
 -- before it as a statement of its own: nobody else can change these rows any more, and under READ COMMITTED each
@@ -107,7 +111,6 @@ language plpgsql as $$
 declare
   v_jobs settled_job[];
 begin
-  perform lock_leases(p_keys);
   with request as materialized (
     select *
     from rows from (
@@ -130,22 +133,6 @@ begin
     from leased join request on request.id = leased.id and request.key = leased.key
     order by leased.id, leased.key, request.request_index
   ),
-  stopped as materialized ( -- runs in which a job did not complete, from that job on
-    select tid, turn_key, min(turn_place) as turn_place
-    from matched
-    where turn_key is not null and outcome <> 'complete'
-      and exists (select from lane where lane.lane = matched.lane and kind = 'ordered')
-    group by tid, turn_key
-  ),
-  unmatched as materialized (
-    select leased.*,
-           exists (select from stopped
-                   where stopped.tid = leased.tid and stopped.turn_key = leased.turn_key
-                     and stopped.turn_place < leased.turn_place) as is_withdrawn
-    from leased
-    where tid = any(array(select tid from matched))
-      and not exists (select from matched where matched.id = leased.id and matched.key = leased.key)
-  ),
   remaining as materialized (
     select tid,
            array_agg(id order by place) as ids,
@@ -153,8 +140,9 @@ begin
            case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments,
            case when count(turn_key) > 0 then array_agg(turn_key order by place) end as keys,
            case when count(turn_key) > 0 then array_agg(turn_place order by place) end as places
-    from unmatched
-    where not is_withdrawn
+    from leased
+    where tid = any(array(select tid from matched))
+      and not exists (select from matched where matched.id = leased.id and matched.key = leased.key)
     group by tid
   ),
   emptied as (
@@ -167,26 +155,51 @@ begin
         keys = remaining.keys, places = remaining.places
     from remaining
     where lease.ctid = remaining.tid
-  ),
-  removed as (
-    select id, lane, attempt, abandonments, started_at, tid, turn_key, turn_place, outcome, output, message, detail, seconds,
-           uses, request_index
-    from matched
-    union all
-    select id, lane, attempt, abandonments, started_at, tid, turn_key, turn_place, 'withdraw', null, null, null, 0, null, null
-    from unmatched where is_withdrawn
   )
   select array_agg(row(id, lane, coalesce(attempt, 1) + attempts_beyond_claim(outcome, uses), coalesce(abandonments, 0),
                        started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
-                       case when outcome = 'release' then 0 else coalesce(seconds, 0) end,
-                       request_index, turn_key, turn_place,
-                       turn_key is null or not exists (
-                         select from unmatched
-                         where unmatched.tid = removed.tid and unmatched.turn_key = removed.turn_key and not is_withdrawn)
+                       case when outcome = 'release' then 0 else coalesce(seconds, 0) end, request_index, turn_key, turn_place,
+                       not exists (select from remaining where remaining.tid = matched.tid and turn_key = any(remaining.keys))
                       )::settled_job order by id)
   into v_jobs
-  from removed;
+  from matched;
   return v_jobs;
+end $$;
+
+-- The request, and in it the rest of each run of which a job does not complete, with the outcome "withdraw". Called while
+-- the leases are locked.
+create or replace function with_rest_of_runs(
+  p_ids uuid[], p_keys uuid[], p_outcomes jsonb, out ids uuid[], out keys uuid[], out outcomes jsonb
+)
+language plpgsql as $$
+begin
+  ids := p_ids;
+  keys := p_keys;
+  outcomes := p_outcomes;
+  if not exists (select from lease where key = any(p_keys) and lease.keys is not null) then
+    return;
+  end if;
+  with leased as materialized (
+    select lease.ctid as tid, lease.key, entry.*
+    from lease join lane using (lane)
+    cross join lateral unnest(lease.ids, lease.keys, lease.places) as entry(id, turn_key, turn_place)
+    where lease.key = any(p_keys) and lease.keys is not null and lane.kind = 'ordered'
+  ),
+  stopped as (
+    select leased.tid, turn_key, min(turn_place) as turn_place
+    from rows from (unnest(p_ids), unnest(p_keys), jsonb_to_recordset(p_outcomes) as (outcome text))
+      as request(id, key, outcome)
+    join leased using (id, key)
+    where request.outcome <> 'complete'
+    group by leased.tid, turn_key
+  )
+  select p_ids || array_agg(leased.id), p_keys || array_agg(leased.key),
+         p_outcomes || coalesce(jsonb_agg(jsonb_build_object('outcome', 'withdraw')), '[]')
+  into ids, keys, outcomes
+  from stopped join leased using (tid, turn_key)
+  where leased.turn_place > stopped.turn_place
+    and not exists (select from unnest(p_ids, p_keys) as request(id, key)
+                    where request.id = leased.id and request.key = leased.key);
 end $$;
 
 -- What an outcome adds to the number of the attempt that the claim began. fail_jobs gives one attempt back for a snooze, a
@@ -240,121 +253,6 @@ begin
   )
   insert into ledger (lane, leased, completed, processing_seconds)
   select lane, -count(*), count(*), date_part('epoch', now() - started_at) from unnest(p_jobs) group by lane, started_at;
-end $$;
-
--- Applies every outcome but completion: the job goes back to `ready` or `scheduled`, or is closed for good. Returns the
--- ids of the jobs that are dead now.
-create or replace function fail_jobs(p_jobs settled_job[], p_last_reason text default 'exhausted') returns uuid[]
-language plpgsql as $$
-declare
-  v_dead     uuid[];
-  v_earliest timestamptz; -- run_at
-  v_moves    job_move[];
-begin
-  if cardinality(p_jobs) = 0 then
-    return '{}';
-  end if;
-  v_moves := judge_jobs(p_jobs, p_last_reason);
-  with move as materialized (
-    select * from unnest(v_moves)
-  ),
-  buried as (
-    insert into closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments, key, place)
-    select id, 'dead', reason, now(), started_at, abs(lane), attempt, abandonments, key, place
-    from move where reason is not null
-  ),
-  postponed as (
-    insert into scheduled (run_at, id, lane, attempt, abandonments, key, place)
-    select clock_timestamp() + make_interval(secs => seconds), id, lane, attempt, abandonments, key, place
-    from move where reason is null and seconds > 0
-    returning run_at
-  ),
-  readied as (
-    insert into ready (seq, id, lane, attempt, abandonments, key, place)
-    select coalesce(seq, nextval('ready_seq')), id, lane, attempt, abandonments, key, place
-    from move where reason is null and seconds <= 0
-  ),
-  remembered as (
-    insert into failed_attempt (id, attempt, started_at, failed_at, message, detail)
-    select id, attempt, started_at, now(), coalesce(message, ''), detail
-    from move where outcome in ('retry', 'bury')
-  ),
-  booked as (
-    insert into ledger (lane, leased, pending, scheduled, failed, dead)
-    select abs(lane), -count(*), nullif(count(*) filter (where reason is null), 0),
-           nullif(count(*) filter (where reason is null and seconds > 0), 0),
-           nullif(count(*) filter (where outcome in ('retry', 'bury')), 0),
-           nullif(count(*) filter (where reason is not null), 0)
-    from move group by abs(lane)
-  )
-  select coalesce(array_agg(id), '{}'), (select min(run_at) from postponed) into v_dead, v_earliest
-  from move where reason is not null;
-  perform keep_reachable(v_earliest);
-  perform return_turns(queue, array_agg(returned[1]), array_agg(returned[2]))
-  from unnest(v_moves)
-  where returned is not null
-  group by queue;
-  return v_dead;
-end $$;
-
--- Where each job that did not complete goes, and which turns go back.
---   no key            to its lane, with its delay
---   ordered           the first of the key that runs again keeps the turn, and so does the first that dies where dead jobs
---                     block; all others wait again, each at the place that it had
---   fair              it waits again like a new job, after its delay, and its turn goes back
--- A job of a run of which earlier ones are still leased (not is_last) cannot keep the turn. If it would be dead and block the
--- key, it waits instead and runs once more at its place: the key must not be blocked before its turn, and not pass it either.
-create or replace function judge_jobs(p_jobs settled_job[], p_last_reason text) returns job_move[]
-language plpgsql as $$
-declare
-  v_ids   uuid[] := array(select id from unnest(p_jobs) order by 1);
-  v_moves job_move[];
-begin
-  with line as materialized (
-    select lane, queue, kind, kind = 'ordered' and (key_policy_of(queue)).blocks as blocks
-    from lane where lane = any(array(select distinct lane from unnest(p_jobs)))
-  ),
-  judged as materialized (
-    select failed.*, line.queue, line.kind, line.blocks,
-           case when line.blocks and not failed.is_last then null
-                when failed.outcome = 'bury' then 'fatal'
-                when failed.outcome = 'retry' and failed.attempt >= job.max_attempts then p_last_reason
-           end as reason,
-           -- A snooze, a release and a withdrawal give the attempt back. A reconciled job's look after its last run is one
-           -- claim more than the maximum.
-           least(failed.attempt - case when failed.outcome in ('snooze', 'release', 'withdraw') then 1 else 0 end,
-                 job.max_attempts - (line.blocks and not failed.is_last)::int) as used
-    from unnest(p_jobs) as failed
-    join job on job.id = failed.id
-      and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
-    join line on line.lane = failed.lane
-  ),
-  holder as materialized (
-    select distinct on (key) key, id
-    from judged
-    where kind = 'ordered' and is_last and outcome <> 'withdraw'
-      and (reason is null or blocks)
-    order by key, place
-  ),
-  placed as (
-    select *, row_number() over (partition by key, is_free order by place) as number -- its turn goes back once
-    from (
-      select judged.*, holder.id is not null as holds,
-             is_last and outcome <> 'withdraw' and judged.key <> all(array(select holder.key from holder)) as is_free
-      from judged left join holder using (id)
-    ) as held
-  )
-  select array_agg(row(id, case when kind = 'plain' or holds then lane else -lane end, used, abandonments, started_at,
-                       outcome, reason, message, detail,
-                       case when kind = 'ordered' and key is not null and not holds then 0 else seconds end,
-                       case when kind = 'ordered' and not holds then place end,
-                       case when reason is null or holds then key end,
-                       case when holds then place end, queue,
-                       case when kind = 'fair' then array[key, 0]
-                            when key is not null and is_free and number = 1 then array[key, place] end)::job_move)
-  into v_moves
-  from placed;
-  return v_moves;
 end $$;
 
 -- Completes a job in the handler's own transaction, so that both are committed or neither. False: the lease is lost, and

@@ -283,7 +283,8 @@ as $$
     (select ended_at from round order by id limit 1),
     (select coalesce(json_agg(json_build_object('type', type, 'opened_at', opened_at)), '[]')
      from breaker where closed_at is null),
-    (select count(distinct worker)::int from lease where deadline > now()),
+    (select count(distinct worker)::int
+     from (select worker from lease where deadline > now() union all select worker_id from live_workers()) as live),
     coalesce(extract(epoch from now() - (
       select deadline from lease where deadline < now() order by deadline limit 1)), 0),
     oldest_transaction(),

@@ -14,6 +14,10 @@ begin
   p_batch := take_alone(p_batch, p_level, v_shared.oldest_seqs[1], p_queue, p_limits);
   if p_batch.taken is null and v_shared.lanes is not null then
     p_batch := take_oldest(p_batch, v_shared);
+    if p_batch.taken is null and p_batch.buckets is not null and not p_batch.some_expired then
+      -- All of the older jobs belong to other workers of the ring, so they hold nothing up.
+      return take_alone(p_batch, p_level, null, p_queue, p_limits);
+    end if;
     p_batch.has_more := p_batch.has_more or p_batch.taken is not null; -- the jobs that must be claimed alone are left
   end if;
   return p_batch;

@@ -174,10 +174,9 @@ begin
       where lane = v_lane and seq >= v_first and seq <= p_last
       order by seq limit p_batch.jobs_left for update skip locked);
   else
-    v_tids := array(
-      select ctid from ready
-      where ctid = any(own_turns(v_lane, v_first, p_last, p_batch.buckets, p_batch.jobs_left))
-      for update skip locked);
+    -- In two steps: in one, Postgres would call the function for each row of the table.
+    v_tids := own_turns(v_lane, v_first, p_last, p_batch.buckets, p_batch.jobs_left);
+    v_tids := array(select ctid from ready where ctid = any(v_tids) for update skip locked);
     if cardinality(v_tids) < p_batch.jobs_left then
       v_tids := v_tids || array(
         select ctid from ready

@@ -10,11 +10,14 @@ export class SluiceRequestError extends Error {
   readonly status: number;
   /** The problem document. For an answer that is not from Sluice, its status and the start of its text. */
   readonly problem: Problem;
+  /** How long the server asks to wait before the next try. 0 if it did not say. */
+  readonly retryAfterMs: number;
 
-  constructor(problem: Problem, options?: ErrorOptions) {
+  constructor(problem: Problem, options: ErrorOptions & { retryAfterMs?: number } = {}) {
     super(`${problem.title}: ${problem.detail}`, options);
     this.status = problem.status;
     this.problem = problem;
+    this.retryAfterMs = options.retryAfterMs ?? 0;
   }
 }
 

@@ -17,6 +17,11 @@ interface SendOptions {
   body?: object;
   /** Overrides the client's own value. */
   timeoutMs?: number | undefined;
+  tryTimeoutMs?: number;
+  /** If false, the first answer is final. Default true. */
+  isRetried?: boolean;
+  /** Ends the request and its retries. */
+  signal?: AbortSignal | undefined;
 }
 
 export type Send = <Answer>(method: string, path: string, options?: SendOptions) => Promise<Answer>;
@@ -28,15 +33,18 @@ const keptTextLength = 200;
 
 export function createSend(settings: SendSettings): Send {
   const { key, fetch: ownFetch, timeoutMs: ownTimeoutMs = 10_000 } = settings;
-  const { tryTimeoutMs = ownTimeoutMs / 2 } = settings;
+  const { tryTimeoutMs: ownTryTimeoutMs = ownTimeoutMs / 2 } = settings;
   const base = settings.url.replace(/\/+$/, "");
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
 
-  return async function send<Answer>(
-    method: string,
-    path: string,
-    { body, timeoutMs = ownTimeoutMs }: SendOptions = {},
-  ) {
+  return async function send<Answer>(method: string, path: string, options: SendOptions = {}) {
+    const {
+      body,
+      timeoutMs = ownTimeoutMs,
+      tryTimeoutMs = ownTryTimeoutMs,
+      isRetried = true,
+      signal,
+    } = options;
     const deadline = Date.now() + timeoutMs;
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
     for (let failures = 0; ; failures++) {
@@ -44,44 +52,65 @@ export function createSend(settings: SendSettings): Send {
       // Called as a plain function, not as a method: workerd and browsers refuse another `this`.
       const outcome = await once<Answer>(ownFetch ?? fetch, base + path, {
         ...init,
-        signal: AbortSignal.timeout(Math.ceil(tryMs)),
+        timeoutMs: tryMs,
+        signal,
       });
-      if (!(outcome instanceof Failure)) return outcome;
+      if (!(outcome instanceof SluiceRequestError)) return outcome;
       const backoffMs = Math.min(firstBackoffMs * 2 ** failures, maxBackoffMs);
       const waitMs = outcome.retryAfterMs + Math.random() * backoffMs;
-      if (!passing.includes(outcome.error.status) || Date.now() + waitMs >= deadline) throw outcome.error;
-      await sleep(waitMs);
+      const isLast = !isRetried || signal?.aborted || Date.now() + waitMs >= deadline;
+      if (isLast || !passing.includes(outcome.status)) throw outcome;
+      await sleep(waitMs, signal);
     }
   };
 }
 
-export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+/** Ends early when the signal is aborted. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    if (signal?.aborted) end();
+    else signal?.addEventListener("abort", end);
+  });
 }
 
-class Failure {
-  readonly error: SluiceRequestError;
-  readonly retryAfterMs: number;
-
-  constructor(error: SluiceRequestError, retryAfter?: string | null) {
-    this.error = error;
-    this.retryAfterMs = msOf(retryAfter);
-  }
+interface TryOptions extends Omit<RequestInit, "signal"> {
+  timeoutMs: number;
+  signal: AbortSignal | undefined;
 }
 
-/** Reads the whole body, so that the time-out covers it and a truncated answer counts as no answer. */
-async function once<Answer>(send: Fetch, url: string, init: RequestInit): Promise<Answer | Failure> {
+/**
+ * Reads the whole body, so that the time-out covers it and a truncated answer counts as no answer. Its timer and its
+ * listener end with it: those of AbortSignal.timeout() and AbortSignal.any() would stay in a process that runs for long.
+ */
+async function once<Answer>(
+  send: Fetch,
+  url: string,
+  { timeoutMs, signal, ...init }: TryOptions,
+): Promise<Answer | SluiceRequestError> {
+  const abortion = new AbortController();
+  const abort = () => abortion.abort(signal?.reason);
+  const timedOut = () => abortion.abort(new DOMException("The request timed out", "TimeoutError"));
+  const timer = setTimeout(timedOut, timeoutMs);
+  signal?.addEventListener("abort", abort);
+  if (signal?.aborted) abort();
   try {
-    const response = await send(url, init);
+    const response = await send(url, { ...init, signal: abortion.signal });
     if (response.ok) return (await response.json()) as Answer;
-    return new Failure(
-      new SluiceRequestError(await problemOf(response)),
-      response.headers.get("retry-after"),
-    );
+    const retryAfterMs = msOf(response.headers.get("retry-after"));
+    return new SluiceRequestError(await problemOf(response), { retryAfterMs });
   } catch (cause) {
     const detail = cause instanceof Error ? cause.message : String(cause);
     const problem = { type: "about:blank", title: "There was no answer", status: 0, detail };
-    return new Failure(new SluiceRequestError(problem, { cause }));
+    return new SluiceRequestError(problem, { cause });
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
   }
 }
 
@@ -97,7 +126,7 @@ async function problemOf(response: Response): Promise<Problem> {
 }
 
 /** `Retry-After` is a number of seconds or a date. */
-function msOf(retryAfter?: string | null): number {
+function msOf(retryAfter: string | null): number {
   if (!retryAfter) return 0;
   const seconds = Number(retryAfter);
   const ms = Number.isNaN(seconds) ? Date.parse(retryAfter) - Date.now() : seconds * 1000;

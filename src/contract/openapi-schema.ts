@@ -54,6 +54,7 @@ function nameProperties(schema: z.core.JSONSchema.BaseSchema): void {
 /** Puts the default into the description: generators would make a field with a default required in requests. */
 function describeDefault(schema: z.core.JSONSchema.BaseSchema): void {
   if (!("default" in schema)) return;
-  schema.description = `Default: ${JSON.stringify(schema.default)}.`;
+  const text = `Default: ${JSON.stringify(schema.default)}.`;
+  schema.description = schema.description ? `${schema.description} ${text}` : text;
   delete schema.default;
 }

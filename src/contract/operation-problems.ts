@@ -8,7 +8,7 @@ const always = {
 const withKey = {
   401: "The key is missing or unknown",
   403: "The key may not do this",
-  429: "Too many requests, or the queue is full",
+  429: "Too many requests, the queue is full, or too many workers are live",
 };
 const specific: Record<number, string> = {
   404: "Not found",

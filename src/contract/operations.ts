@@ -19,11 +19,14 @@ import {
   completeRequest,
   extendRequest,
   extendResponse,
+  extensionsRequest,
+  extensionsResponse,
   failRequest,
   releaseRequest,
   settlementsRequest,
   settlementsResponse,
 } from "./work.ts";
+import { removedWorkerResponse, workerRequest, workerResponse, workersResponse } from "./workers.ts";
 
 const traceparent = "W3C trace context. The job's handler receives it.";
 const forClaimedJob = { method: "post", roles: ["worker"], problems: [404, 409] } as const;
@@ -110,6 +113,14 @@ export const operations = {
     body: { schema: extendRequest, maxBytes: bodyLimits.pull },
     answers: { 200: extendResponse },
   },
+  extendJobs: {
+    method: "post",
+    path: "/v1/extensions",
+    summary: "Extend the leases of up to 1,000 claimed jobs, each independently of the others",
+    roles: ["worker"],
+    body: { schema: extensionsRequest, maxBytes: bodyLimits.pull },
+    answers: { 200: extensionsResponse },
+  },
   settleJobs: {
     method: "post",
     path: "/v1/settlements",
@@ -117,6 +128,28 @@ export const operations = {
     roles: ["worker"],
     body: { schema: settlementsRequest, maxBytes: bodyLimits.batch },
     answers: { 200: settlementsResponse },
+  },
+  registerWorker: {
+    method: "post",
+    path: "/v1/workers",
+    summary: "Register a worker, or renew its registration: call it every 10 s",
+    roles: ["worker"],
+    body: { schema: workerRequest, maxBytes: bodyLimits.pull },
+    answers: { 200: workerResponse },
+  },
+  listWorkers: {
+    method: "get",
+    path: "/v1/workers",
+    summary: "List the live workers that share partition keys",
+    roles: ["worker", "viewer"],
+    answers: { 200: workersResponse },
+  },
+  removeWorker: {
+    method: "delete",
+    path: "/v1/workers/{worker_id}",
+    summary: "Remove a worker: the others take its buckets at once",
+    roles: ["worker"],
+    answers: { 200: removedWorkerResponse },
   },
   ...adminOperations,
   getHealth: {

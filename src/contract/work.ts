@@ -3,18 +3,33 @@ import * as z from "zod";
 import { jobStatuses } from "../core/job.ts";
 import { jobError, jobResponse, name, time } from "./jobs.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
+import { workerId } from "./workers.ts";
 
 const leaseSeconds = z.int().min(60).max(3600);
 const lease = z.string().min(1).max(200);
 const retryInSeconds = z.number().min(0).max(31_536_000);
 
 export const claimRequest = z.strictObject({
-  worker_id: z.string().min(1).max(255),
+  worker_id: workerId,
   queue: name.default("default"),
   /** If left out, every registered type. */
   types: limitedList(z.string().min(1).max(63), { min: 1, max: 1000 }).optional(),
   limit: z.int().min(1).max(1000).default(10),
   lease_seconds: leaseSeconds.default(300),
+  wait_seconds: z
+    .number()
+    .min(0)
+    .max(20)
+    .default(0)
+    .describe("If no job is due, the answer waits up to this long for a first one."),
+  max_run: z
+    .int()
+    .min(1)
+    .max(1000)
+    .default(1)
+    .describe(
+      "The most consecutive jobs of one partition key in the answer. They are a run: work them one after another.",
+    ),
 });
 
 export const claimResponse = z.object({
@@ -28,17 +43,29 @@ export const claimResponse = z.object({
       attempt: z.int(),
       max_attempts: z.int(),
       lease: z.string(),
+      lease_generation: z
+        .string()
+        .describe("A number as text. It rises with every claim of the job. Use it to fence your own writes."),
       lease_expires_at: time,
       created_at: time,
       traceparent: z.string().nullable(),
       partition_key: z.string().nullable(),
       fair_key: z.string().nullable(),
+      run: z
+        .string()
+        .nullable()
+        .describe(
+          "Equal for the jobs of one run, null for a job without a partition key. Work the jobs of a run one after " +
+            "another, in the order of this list. When one of them fails or is released, all jobs after it are pending " +
+            "again: do not run them, since their leases are lost.",
+        ),
       tags: z.array(z.string()),
       errors: z.array(jobError),
     }),
   ),
   has_more: z.boolean(),
 });
+export type ClaimRequest = z.output<typeof claimRequest>;
 export type ClaimResponse = z.output<typeof claimResponse>;
 
 export const completeRequest = z.strictObject({ lease, output: json.default(null) });
@@ -53,6 +80,21 @@ export const failRequest = z.strictObject({
 export const extendRequest = z.strictObject({ lease, lease_seconds: leaseSeconds });
 
 export const extendResponse = jobResponse.extend({ lease: z.string(), lease_expires_at: time });
+
+export const extensionsRequest = z.strictObject({
+  extensions: limitedList(z.strictObject({ job_id: z.uuid(), lease }), { min: 1, max: 1000 }),
+  lease_seconds: leaseSeconds,
+});
+
+export const extensionsResponse = z.object({
+  extensions: z.array(
+    z.object({
+      job_id: z.uuid(),
+      lease_expires_at: time.nullable().describe("Null if the lease is lost."),
+    }),
+  ),
+});
+export type ExtensionsResponse = z.output<typeof extensionsResponse>;
 
 export const releaseRequest = z.strictObject({ lease });
 

@@ -26,6 +26,7 @@ const meanings: readonly (readonly [sqlstate: RegExp, meaning: Meaning])[] = [
 /** Raised by Sluice's own functions (migrations/functions/). Their message is meant for the caller. */
 const refusals = new Map<string, ErrorCode>([
   ["SL422", "idempotency_conflict"],
+  ["SL429", "too_many_workers"],
   ["SL503", "schema_outdated"],
   ["22023", "request_invalid"],
 ]);

@@ -17,6 +17,7 @@ export type ErrorCode =
   | DatabaseErrorCode
   | "rate_limited"
   | "queue_full"
+  | "too_many_workers"
   | "internal";
 
 /** The database cannot do the work now. Each code calls for another reaction. */

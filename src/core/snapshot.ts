@@ -21,7 +21,7 @@ export interface Snapshot {
   /** When the first round of any kind was recorded. The grace time of alarm rules starts then. */
   runningSince: Date | null;
   openBreakers: readonly { type: string; openedAt: Date }[];
-  /** Drains and pullers that hold a live lease. */
+  /** Drains and pullers that hold a live lease or are registered. */
   liveWorkers: number;
   /** How long ago the oldest lease ran out that no reap round has ended yet. 0 if there is none. */
   expiredLeaseSeconds: number;

@@ -17,6 +17,8 @@ export interface IsolateState {
   unknownKeysUntilMs: Map<string, number>;
   /** The number of calls of each API key in the current second. */
   calls: { second: number; byKey: Map<string, number> };
+  /** The live workers by queue, as last read, and the owner of each bucket once somebody has asked for it. */
+  liveWorkers: Map<string, { ids: Set<string>; owners: string[] | undefined; readAtMs: number }>;
   /** Statements by name that the database refused last time because it could not write. */
   refusedWrites: Map<string, { code: string; atMs: number }>;
   /** True if the default isolation level of the role or the database is not READ COMMITTED. */
@@ -46,6 +48,7 @@ function emptyState(): IsolateState {
     keys: new Map(),
     unknownKeysUntilMs: new Map(),
     calls: { second: 0, byKey: new Map() },
+    liveWorkers: new Map(),
     refusedWrites: new Map(),
     needsReadCommitted: false,
     fitsSchema: false,

@@ -1,4 +1,4 @@
-// sluice/client as a dependency: its types and its size.
+// sluice/client and sluice/puller as dependencies: their types and their size.
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { expect, expectTypeOf, test } from "vitest";
@@ -39,17 +39,25 @@ test("the options are exactly the fields of an enqueue request", () => {
   >();
 });
 
-test("the client is less than 3 kB minified and gzipped, and imports nothing", async () => {
-  const { outputFiles, metafile } = await build({
-    entryPoints: ["src/client/client.ts"],
-    bundle: true,
-    minify: true,
-    format: "esm",
-    platform: "neutral",
-    write: false,
-    metafile: true,
-  });
-  expect(gzipSync(outputFiles[0]?.contents ?? "").byteLength).toBeLessThan(3_000);
-  const inputs = Object.keys(metafile.inputs);
-  expect(inputs.filter((path) => !path.startsWith("src/client/"))).toEqual([]);
-});
+test.each([
+  { folder: "client", kilobytes: 3, alsoFrom: [] },
+  { folder: "puller", kilobytes: 7, alsoFrom: ["src/client/", "src/core/errors.ts", "src/queue/drain/"] },
+])(
+  "the $folder is less than $kilobytes kB minified and gzipped, and imports no package",
+  async (expected) => {
+    const { folder, kilobytes, alsoFrom } = expected;
+    const { outputFiles, metafile } = await build({
+      entryPoints: [`src/${folder}/${folder}.ts`],
+      bundle: true,
+      minify: true,
+      format: "esm",
+      platform: "neutral",
+      write: false,
+      metafile: true,
+    });
+    expect(gzipSync(outputFiles[0]?.contents ?? "").byteLength).toBeLessThan(kilobytes * 1000);
+    const allowed = [`src/${folder}/`, ...alsoFrom];
+    const inputs = Object.keys(metafile.inputs);
+    expect(inputs.filter((path) => !allowed.some((start) => path.startsWith(start)))).toEqual([]);
+  },
+);

@@ -81,19 +81,21 @@ test("the package contains the library, the migrations and the texts about it, b
   expect(files).toContain("package/migrations/functions/enqueue.sql");
 });
 
-test("its three entry points can be imported, and complete jobs together", async () => {
+test("its four entry points can be imported, and complete jobs together", async () => {
   const script = `
     import pg from "pg";
     import * as z from "zod";
-    import { defineJob, sluice } from "sluice";
+    import { defineJob, definePulledJob, sluice } from "sluice";
     import { createClient } from "sluice/client";
+    import { createPuller } from "sluice/puller";
     import { enqueue } from "sluice/sql";
     const greet = defineJob("greet", {
       payload: z.object({ name: z.string() }),
       timeoutSeconds: 5, // short enough for the drain that an enqueue nudges
       run: ({ name }) => "hello " + name,
     });
-    const worker = sluice({ jobs: [greet] });
+    const pulled = definePulledJob("pulled", { payload: z.object({ name: z.string() }) });
+    const worker = sluice({ jobs: [greet, pulled] });
     const left = [];
     const context = { waitUntil: (work) => left.push(work) };
     const toWorker = (url, init) => worker.fetch(new Request(url, init), process.env, context);
@@ -102,7 +104,13 @@ test("its three entry points can be imported, and complete jobs together", async
     const transaction = new pg.Client(process.env.DATABASE_URL);
     await transaction.connect();
     const ids = [await enqueue(transaction, greet, { name: "sql" }), await client.enqueue(greet, { name: "http" })];
+    ids.push(await client.enqueue(pulled, { name: "puller" }));
+    const handlers = { pulled: ({ name }) => "hello " + name };
+    const puller = createPuller({ url: "https://sluice.example", key, fetch: toWorker, handlers, waitSeconds: 1 });
+    const pulling = puller.run();
     const jobs = await Promise.all(ids.map((id) => client.wait(id, { intervalMs: 20 })));
+    await puller.stop();
+    await pulling;
     await Promise.all(left);
     await transaction.end();
     console.log(JSON.stringify(jobs.map((job) => job.output)));`;
@@ -114,7 +122,11 @@ test("its three entry points can be imported, and complete jobs together", async
   };
   const env = { ...process.env, ...settings };
   const { stdout } = await run("node", ["import.js"], { cwd: project, env });
-  expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toEqual(["hello sql", "hello http"]);
+  expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toEqual([
+    "hello sql",
+    "hello http",
+    "hello puller",
+  ]);
 });
 
 describe.each([
@@ -124,6 +136,7 @@ describe.each([
   const right = `
     import { defineJob, sluice } from "sluice";
     import { createClient, type Job } from "sluice/client";
+    import { createPuller, FatalError } from "sluice/puller";
     import { enqueue } from "sluice/sql";
     import * as z from "zod";
     const welcome = defineJob("welcome", { payload: z.object({ userId: z.string() }), run: () => {} });
@@ -132,12 +145,18 @@ describe.each([
     export default sluice({ jobs: [welcome] });
     export const id: string = await client.enqueue(welcome, { userId: "u1" }, { delaySeconds: 5 });
     export const status: Job["status"] = (await client.wait(id)).status;
-    export const ids: string[] = [await enqueue(tx, welcome, { userId: "u1" })];`;
+    export const ids: string[] = [await enqueue(tx, welcome, { userId: "u1" })];
+    const at = { url: "https://sluice.example", key: "sk" };
+    const refuse = () => { throw new FatalError("no"); };
+    createPuller({ ...at, handlers: { charge: async (payload: { cents: number }, job) => payload.cents + job.attempt, refuse } });
+    createPuller<{ welcome: typeof welcome }>({ ...at, handlers: { welcome: ({ userId }) => userId.length } });`;
   const wrong = `${right}
-    await client.enqueue(welcome, { userId: 1 }); // line 13
-    await client.enqueue("welcome", { user: "u1" }); // line 14
-    await enqueue(tx, welcome, {}); // line 15
-    sluice({ jobs: [{}] }); // line 16`;
+    await client.enqueue(welcome, { userId: 1 }); // line 18
+    await client.enqueue("welcome", { user: "u1" }); // line 19
+    await enqueue(tx, welcome, {}); // line 20
+    sluice({ jobs: [{}] }); // line 21
+    createPuller<{ welcome: typeof welcome }>({ ...at, handlers: { welcome: ({ user }) => user } }); // line 22
+    createPuller({ ...at, handlers: {}, concurency: 5 }); // line 23`;
 
   async function errorLinesOf(text: string): Promise<number[]> {
     const lib = ["ES2024", "WebWorker"];
@@ -158,7 +177,7 @@ describe.each([
 
   test("accepts the right calls", async () => expect(await errorLinesOf(right)).toEqual([]));
   test("refuses every wrong payload", async () =>
-    expect(await errorLinesOf(wrong)).toEqual([13, 14, 15, 16]));
+    expect(await errorLinesOf(wrong)).toEqual([18, 19, 20, 21, 22, 23]));
 });
 
 describe("the package's command line", () => {

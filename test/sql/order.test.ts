@@ -54,6 +54,13 @@ describe("jobs of one key", () => {
     expect(ofKey("a", order)).toBe(names);
   });
 
+  test("are all found when one claim has to look several times to find enough keys", async () => {
+    await jobs.put(`b1 ${numbered("a", 1, 40)} b2`);
+    const order = await jobs.drain({ limit: 30 });
+    expect(ofKey("b", order)).toBe("b1 b2");
+    expect(ofKey("a", order)).toBe(numbered("a", 1, 40));
+  });
+
   test("are given out once by many concurrent claimers", async () => {
     await jobs.put("a1 a2 a3 b1 b2 c1");
     const claims = await Promise.all(times(8, () => verbs.claim()));

@@ -13,6 +13,7 @@ import {
   recentMinutes,
   recordEnqueueErrors,
   recordRound,
+  registerPuller,
   replay,
   snapshot,
 } from "../../src/core/sql/index.ts";
@@ -279,6 +280,13 @@ test("a worker with live leases counts once, and a lease that ran out is overdue
   const { liveWorkers, expiredLeaseSeconds } = await look();
   expect(liveWorkers).toBe(2);
   expect(expiredLeaseSeconds).toBeCloseTo(30, 0);
+});
+
+test("a registered worker counts, and once if it holds leases too", async () => {
+  await queue.enqueue({}, {});
+  for (const worker of ["a", "b"]) await queue.claimOne({ worker });
+  for (const worker of ["b", "c"]) await db.run(registerPuller(worker, ["default"]));
+  expect((await look()).liveWorkers).toBe(3);
 });
 
 test("it has the open breakers and the health of each table, with all partitions under the table's name", async () => {

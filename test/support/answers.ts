@@ -7,6 +7,7 @@ import { roles } from "../../src/core/key.ts";
 import { roundKinds } from "../../src/core/snapshot.ts";
 import type * as statements from "../../src/core/sql/index.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
+import { workerKinds } from "../../src/core/sql/workers.ts";
 
 type Statements = typeof statements;
 type AnswerOf<Name extends keyof Statements> = Statements[Name] extends (
@@ -183,6 +184,10 @@ const snapshot = z.strictObject({
     z.strictObject({ queue: text, keys: count, since: time.nullable(), jobId: id.nullable() }),
   ),
 });
+const worker = z.strictObject({
+  ...{ id: text, kind: z.enum(workerKinds), queues: z.array(text) },
+  ...{ startedAt: time, seenAt: time, expiresAt: time },
+});
 const bucket = z.strictObject({
   ...{
     queue: text,
@@ -248,6 +253,7 @@ export const answers = {
   listJobs: z.array(job),
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
+  liveWorkers: z.array(worker),
   mendStamps: count,
   openBreaker: flag,
   pause: flag,
@@ -266,6 +272,8 @@ export const answers = {
   recentMinutes: z.array(minute),
   recordEnqueueErrors: none,
   recordRound: text,
+  registerPuller: z.strictObject({ puller: worker, workers: z.array(worker) }),
+  removeWorker: flag,
   replay: changedJob,
   replayMany: z.array(z.strictObject({ queue: text, replayed: count })),
   requireSchemaVersion: count,

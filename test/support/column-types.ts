@@ -66,6 +66,9 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   listPauses: "kind text, name text, since double precision",
+  liveWorkers:
+    "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
+    "expires_at double precision",
   mendStamps: "count integer",
   openBreaker: "changed boolean",
   pause: "changed boolean",
@@ -83,6 +86,10 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "failed bigint, expired bigint, ready bigint",
   recordEnqueueErrors: "record_enqueue_errors void",
   recordRound: "id bigint",
+  registerPuller:
+    "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
+    "expires_at double precision",
+  removeWorker: "removed boolean",
   replay: "changed jsonb",
   replayMany: "queue text, replayed bigint",
   requireSchemaVersion: "version integer",

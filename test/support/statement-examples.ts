@@ -123,6 +123,7 @@ export const examples = {
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],
+  liveWorkers: [statements.liveWorkers(), statements.liveWorkers({ queue: "q" })],
   openBreaker: [statements.openBreaker("a")],
   pause: [statements.pause("me", { queue: "q" }), statements.pause("me", { type: "a" })],
   ping: [statements.ping()],
@@ -145,6 +146,8 @@ export const examples = {
       backoffs: { a: { baseSeconds: 1, maxSeconds: 2, jitterSeconds: 0 } },
     }),
   ],
+  registerPuller: [statements.registerPuller("w", ["q", "r"])],
+  removeWorker: [statements.removeWorker("w")],
   replay: [statements.replay("me", { id }), statements.replay("me", { id, payload: { a: 1 } })],
   replayMany: [
     statements.replayMany("me", { type: "a", count: 1 }),

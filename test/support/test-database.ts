@@ -2,10 +2,11 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, inject } from "vitest";
-import { StatementError } from "../../src/core/database-errors.ts";
-import { compile } from "../../src/core/sql/statement.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { emptyQueue as emptyQueueText } from "./empty-queue.ts";
+import { createPgDatabase } from "./pg-database.ts";
+
+export { createPgDatabase };
 
 export interface TestDatabase extends Database {
   readonly pool: pg.Pool;
@@ -28,19 +29,6 @@ export function useTestDatabase(): TestDatabase {
     await runAsAdmin(adminUrl, `drop database ${name} with (force)`);
   });
   return { ...createPgDatabase(pool), pool, url };
-}
-
-/** The Database port over a `pg` pool: the same statements as in the Worker, over another transport. */
-export function createPgDatabase(pool: pg.Pool, schema = "sluice"): Database {
-  return {
-    async run(statement) {
-      const { text, values } = compile(statement, schema);
-      const { rows } = await pool.query(text, values).catch((error: unknown) => {
-        throw new StatementError(statement.name, error);
-      });
-      return statement.decode(rows);
-    },
-  };
 }
 
 async function runAsAdmin(adminUrl: string, text: string): Promise<void> {

@@ -12,6 +12,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   jobs: { folders: ["core", "queue", "jobs"], packages: ["zod"] },
   sql: { folders: ["core", "jobs", "sql"], packages: ["drizzle-orm", "zod", "@neondatabase/serverless"] },
   client: { folders: ["client", "contract"], packages: [] },
+  puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "edge"],
     packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types"],
@@ -51,11 +52,24 @@ describe.each(Object.keys(allowed))("src/%s", (folder) => {
   });
 });
 
-test("the client imports only types from the contract", () => {
-  for (const file of files.filter((name) => name.startsWith("src/client/"))) {
+test.each(["client", "puller"])("the %s imports only types from the contract", (folder) => {
+  for (const file of files.filter((name) => name.startsWith(`src/${folder}/`))) {
     const text = readFileSync(join(root, file), "utf8");
     expect(text.match(/^import (?!type ).*contract\//gm), file).toBeNull();
   }
+});
+
+test("the puller shares with the Worker only how an attempt ends", () => {
+  const shared = files
+    .filter((file) => file.startsWith("src/puller/"))
+    .flatMap((file) => importsOf(file).map((target) => inTree(file, target)))
+    .filter((target) => /^src\/(core|queue)\//.test(target));
+  expect([...new Set(shared)].toSorted()).toEqual([
+    "src/core/errors.ts",
+    "src/core/job.ts", // types only
+    "src/queue/drain/outcome.ts",
+    "src/queue/drain/storable.ts",
+  ]);
 });
 
 const forStatements = new Set(["./columns.ts", "./schema.ts", "./statement.ts"]);
@@ -99,24 +113,34 @@ const plainStatements: Record<string, string> = {
 };
 /** SQL files without a test of their name in test/sql, and the files that test them. */
 const testedElsewhere: Record<string, string[]> = {
+  "add-attributes": ["test/upgrade/upgrade.test.ts"],
   breaker: ["test/queue/limits.test.ts"],
   check: ["test/support/balance.ts"],
   choose: ["test/sql/claim.test.ts"],
   clock: ["test/sql/clock-step.test.ts", "test/sql/mend-stamps.test.ts"],
   deliver: ["test/sql/alarms.test.ts"],
+  dispatch: ["test/sql/order.test.ts", "test/sql/order-late.test.ts", "test/model/keys-gate.test.ts"],
   "enqueue-errors": ["test/sql/snapshot.test.ts"],
+  "fail-jobs": ["test/sql/settle.test.ts", "test/sql/order-runs.test.ts"],
+  "grant-turns": ["test/sql/order-cancel.test.ts"],
+  "hash-key": ["test/sql/order.test.ts"],
   idempotency: ["test/sql/enqueue-idempotency.test.ts"],
   identity: ["test/sql/enqueue.test.ts"],
   "insert-jobs": ["test/sql/enqueue.test.ts"],
   "insert-uniform": ["test/sql/enqueue.test.ts"],
   jobs: ["test/sql/list.test.ts"],
+  "key-policy": ["test/sql/order-dead.test.ts", "test/sql/shares.test.ts"],
   lanes: ["test/sql/enqueue.test.ts", "test/sql/many-lanes.test.ts"],
   limits: ["test/queue/limits.test.ts"],
+  propose: ["test/sql/order-beside.test.ts", "test/sql/shares-late.test.ts"],
+  "read-waiting": ["test/sql/order-late.test.ts", "test/sql/order-buckets.test.ts"],
+  "return-turns": ["test/sql/order-runs.test.ts"],
   rounds: ["test/queue/rounds.test.ts"],
   "schema-version": ["test/sql/contract.test.ts"],
   "shown-pairs": ["test/sql/snapshot.test.ts", "test/sql/many-lanes.test.ts"],
   take: ["test/sql/claim.test.ts"],
   "take-alone": ["test/queue/limits.test.ts"],
+  "take-turns": ["test/sql/order-expired.test.ts", "test/sql/order-buckets.test.ts"],
 };
 const sqlFiles = globSync("migrations/functions/*.sql", { cwd: root });
 const nameOf = (file: string) => file.replace(/^.*\//, "").replace(/\.[^/]*$/, "");

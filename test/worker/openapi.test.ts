@@ -86,7 +86,7 @@ async function adminPath(path: string, method: string): Promise<string> {
     return path.replace("{id}", ((await made.json()) as { id: string }).id);
   }
   const query = path.endsWith("/partitions") ? "?blocked=true" : "";
-  return path.replace("{type}", "print").replace("{queue}", "default") + query;
+  return path.replace("{type}", "print").replace("{queue}", "default").replace("{worker_id}", "w") + query;
 }
 
 describe("each operation answers as the document says", () => {
@@ -95,7 +95,8 @@ describe("each operation answers as the document says", () => {
     if (path === "/v1/jobs") return { path, body: { type: "print" } };
     if (path === "/v1/jobs/batch") return { path, body: { jobs: [{ type: "print" }] } };
     if (path === "/v1/claims") return { path, body: { worker_id: "w" } };
-    if (!path.includes("/jobs/{id}") && path !== "/v1/settlements")
+    if (path === "/v1/workers") return { path, body: { worker_id: "w", queues: ["default"] } };
+    if (!path.includes("/jobs/{id}") && !["/v1/settlements", "/v1/extensions"].includes(path))
       return { path: await adminPath(path, method), body: adminBodies[`${method} ${path}`] ?? {} };
     const claimed = await call("/v1/claims", {
       method: "POST",
@@ -105,6 +106,8 @@ describe("each operation answers as the document says", () => {
     const [{ job_id, lease }] = jobs;
     if (path === "/v1/settlements")
       return { path, body: { settlements: [{ job_id, lease, outcome: "complete" }] } };
+    if (path === "/v1/extensions")
+      return { path, body: { extensions: [{ job_id, lease }], lease_seconds: 60 } };
     const bodies: Record<string, object> = {
       fail: { lease, error: "x" },
       extend: { lease, lease_seconds: 60 },

@@ -180,7 +180,7 @@ function workFamilies(snapshot: Snapshot, groups: readonly Group[]): Family[] {
   const open = new Set(openBreakers.map(({ type }) => type));
   const types = new Set([...groups.map(({ type }) => type), ...open]);
   return [
-    gauge("sluice_live_workers", "Drains and pullers that hold a live lease.", liveWorkers),
+    gauge("sluice_live_workers", "Drains and pullers that hold a live lease or are registered.", liveWorkers),
     {
       name: "sluice_breaker_open",
       help: "1: the type's circuit breaker is open.",

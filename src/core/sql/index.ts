@@ -34,3 +34,4 @@ export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
 export { snapshot } from "./snapshot.ts";
+export { liveWorkers, registerPuller, removeWorker } from "./workers.ts";

@@ -21,11 +21,12 @@ import * as metrics from "./routes/metrics.ts";
 import * as pull from "./routes/pull.ts";
 import * as queues from "./routes/queues.ts";
 import * as stats from "./routes/stats.ts";
+import * as workers from "./routes/workers.ts";
 
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
   ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
-  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health },
+  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers },
 };
 
 export const app = new Hono<AppEnv>();

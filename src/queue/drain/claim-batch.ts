@@ -8,6 +8,7 @@ import type { JobType } from "../ports.ts";
 import type { Drain } from "./drain-state.ts";
 import { noteClaimed } from "./extend-leases.ts";
 import { countTurns, releaseRun, runsOf } from "./job-runs.ts";
+import { learnWorkers, ringFields } from "./ring-member.ts";
 import { listJobs, startJobs } from "./running-jobs.ts";
 import { addEnded, isRefusal, jobsToSettleWithClaim, markSettled } from "./unsettled-jobs.ts";
 
@@ -54,6 +55,7 @@ async function sendClaim(drain: Drain, types: readonly JobType[], limit: number)
   try {
     const batch = await ports.db.run(claim(requestOf(drain, types, limit), settled));
     markSettled(unsettled, settled, batch.settled);
+    learnWorkers(drain.member, batch.workers);
     startBatch(drain, batch, { sentMs, turnsKept });
   } catch (error) {
     ports.log.error("claim failed", { queue, ...describeError(error) });
@@ -63,7 +65,7 @@ async function sendClaim(drain: Drain, types: readonly JobType[], limit: number)
 }
 
 function requestOf(
-  { ports, queue, budget, worker, running }: Drain,
+  { ports, queue, budget, member, running }: Drain,
   types: readonly JobType[],
   limit: number,
 ) {
@@ -77,7 +79,7 @@ function requestOf(
     takeIsolated: running.series.size === 0,
     run: policy.maxRun,
     policy,
-    ...(worker ? { worker, registers: true } : {}),
+    ...ringFields(member),
   };
 }
 

@@ -2,6 +2,7 @@
 import { type DrainBudget, type DrainEnd, fitsBeforeEnd, type Pace } from "../../core/policy/drain-budget.ts";
 import type { JobType, Ports } from "../ports.ts";
 import type { LeaseUpkeep } from "./extend-leases.ts";
+import { createRingMember, type RingMember } from "./ring-member.ts";
 import { createRunningJobs, type RunningJobs } from "./running-jobs.ts";
 import { createUnsettledJobs, type UnsettledJobs } from "./unsettled-jobs.ts";
 
@@ -24,6 +25,7 @@ export interface Drain extends DrainOptions {
   readonly unsettled: UnsettledJobs;
   readonly leases: LeaseUpkeep;
   readonly claims: { count: number; ms: number; jobs: number };
+  readonly member: RingMember;
   /** Why the drain claims no more. Null if it may still claim. */
   end: DrainEnd | null;
   lastBatch: Pace | null;
@@ -55,6 +57,7 @@ export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
     unsettled: createUnsettledJobs(ports, { queue, endMs }),
     leases: { ports, queue, running, extendAtMs: Number.POSITIVE_INFINITY },
     claims: { count: 0, ms: 0, jobs: 0 },
+    member: createRingMember(options.worker),
     end: null,
     lastBatch: null,
     isWaitingForTrial: false,

@@ -6,6 +6,7 @@ import type { Ports } from "../ports.ts";
 import { claimBatch, isIsolated } from "./claim-batch.ts";
 import { createDrain, type Drain, type DrainOptions } from "./drain-state.ts";
 import { extendLeases } from "./extend-leases.ts";
+import { leaveRing } from "./ring-member.ts";
 import { abortJobs, listJobs, takeEnded, waitForAll, waitForAny } from "./running-jobs.ts";
 import type { SettledCounts } from "./settle-report.ts";
 import { addEnded, isInBrokenRun, settleAll } from "./unsettled-jobs.ts";
@@ -29,6 +30,7 @@ export async function drainQueue(ports: Ports, options: DrainOptions): Promise<D
     if (!(await settleAll(unsettled))) drain.end = "error";
     stopBrokenRuns(drain);
     if (isIdle(drain)) drain.onClaimed?.();
+    if (drain.end && hasOneToSpare(drain)) await leaveRing(drain.ports, drain.member, drain);
     if (running.series.size + running.ended.length + unsettled.jobs.length > 0) {
       await waitForOutcomes(drain);
       await extendLeases(drain.leases);
@@ -71,6 +73,11 @@ async function waitForOutcomes(drain: Drain): Promise<void> {
 function untilNextStartMs({ ports, end, nextStartMs }: Drain): number {
   if (end !== null || nextStartMs === null) return Number.POSITIVE_INFINITY;
   return Math.max(nextStartMs - ports.clock.nowMs(), 0);
+}
+
+/** One subrequest is kept for settling. A drain that cannot leave the ring is gone 30 s after its last claim. */
+function hasOneToSpare({ spent, budget }: Drain): boolean {
+  return spent.subrequests + 1 < budget.subrequests;
 }
 
 function toReport({ queue, claims, unsettled }: Drain, end: DrainEnd): DrainReport {

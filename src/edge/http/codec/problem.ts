@@ -39,6 +39,7 @@ const problems: Record<ErrorCode, ProblemKind> = {
   database_busy: { status: 503, title: "Database is busy", retryAfterSeconds: 1 },
   schema_outdated: { status: 503, title: "Schema missing or too old", retryAfterSeconds: 30 },
   queue_full: { status: 429, title: "Queue is full", retryAfterSeconds: 1 },
+  too_many_workers: { status: 429, title: "Too many live workers", retryAfterSeconds: 30 },
   rate_limited: { status: 429, title: "Rate limit exceeded", retryAfterSeconds: 1 },
   internal: { status: 500, title: "Internal error" },
 };

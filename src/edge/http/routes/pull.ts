@@ -1,14 +1,22 @@
 // The pullers' routes: claim, extend and settle jobs, with the same statements as a drain.
 import type { Context } from "hono";
-import type { ClaimResponse, SettlementRequest, SettlementsResponse } from "../../../contract/work.ts";
+import type {
+  ClaimResponse,
+  ExtensionsResponse,
+  SettlementRequest,
+  SettlementsResponse,
+} from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Outcome } from "../../../core/job.ts";
-import { claim, extendOne } from "../../../core/sql/index.ts";
+import type { Claim } from "../../../core/sql/claim.ts";
+import { extend, extendOne } from "../../../core/sql/index.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
 import type { AppEnv } from "../app-env.ts";
+import { claimForClient } from "../claim-waiting.ts";
+import { toClaimedJobResponse } from "../codec/claimed-job-response.ts";
 import { toJobResponse } from "../codec/job-response.ts";
-import { decodeLease, encodeLease, type Lease } from "../codec/lease.ts";
+import { decodeLease, type Lease } from "../codec/lease.ts";
 import {
   addCurrentStatus,
   type OneSettlement,
@@ -17,6 +25,7 @@ import {
 } from "../codec/repeated-settle.ts";
 import { refuseOwnType } from "../guards/auth.ts";
 import { changeJobInPath } from "../job-in-path.ts";
+import { findBuckets } from "../live-workers.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const claimJobs: Handlers["claimJobs"] = async (context, { body: request }) => {
@@ -25,43 +34,21 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
   const types =
     request.types?.map((type) => ports.registry.find(type) ?? type) ??
     ports.registry.all().filter(({ type }) => !isOwnType(type));
-  const claimed = await ports.db.run(
-    claim({
-      queue: request.queue,
-      // The puller chooses the time of the lease, so the type's own one is left out.
-      types: types.map((type) =>
-        typeof type === "string" ? type : { type: type.type, limits: type.limits },
-      ),
-      limit: request.limit,
-      leaseSeconds: request.lease_seconds,
-      worker: request.worker_id,
-      run: 1,
-      policy: ports.registry.policyOf(request.queue),
-    }),
-  );
+  const { queue, worker_id: worker } = request;
+  const toClaim = async (): Promise<Claim> => ({
+    queue,
+    // The puller chooses the time of the lease, so the type's own one is left out.
+    types: types.map((type) => (typeof type === "string" ? type : { type: type.type, limits: type.limits })),
+    limit: request.limit,
+    leaseSeconds: request.lease_seconds,
+    worker,
+    buckets: await findBuckets(context.env, { queue, worker }),
+    run: request.max_run,
+    policy: ports.registry.policyOf(queue),
+  });
+  const claimed = await claimForClient(context, toClaim, { waitSeconds: request.wait_seconds });
   const body: ClaimResponse = {
-    jobs: claimed.jobs.map((job) => ({
-      job_id: job.id,
-      type: job.type,
-      queue: request.queue,
-      payload: job.payload,
-      priority: job.priority,
-      attempt: job.attempt,
-      max_attempts: job.maxAttempts,
-      lease: encodeLease({
-        key: job.leaseKey,
-        type: job.type,
-        attempt: job.attempt,
-        isProbe: job.isProbe,
-      }),
-      lease_expires_at: job.leaseExpiresAt.toISOString(),
-      created_at: job.createdAt.toISOString(),
-      traceparent: job.traceparent,
-      partition_key: job.partitionKey,
-      fair_key: job.fairKey,
-      tags: job.tags,
-      errors: job.errors,
-    })),
+    jobs: claimed.jobs.map((job) => toClaimedJobResponse(job, request)),
     has_more: claimed.hasMore,
   };
   return context.json(body);
@@ -85,6 +72,22 @@ export const extendJob: Handlers["extendJob"] = async (context, { body: request 
   if (!applied) throw leaseLost(job.id);
   const lease_expires_at = leaseExpiresAt?.toISOString();
   return context.json({ ...toJobResponse(job), lease: request.lease, lease_expires_at });
+};
+
+export const extendJobs: Handlers["extendJobs"] = async (context, { body: request }) => {
+  const jobs = request.extensions.map(({ job_id, lease }) => ({
+    id: job_id,
+    leaseKey: decodeLease(lease).key,
+  }));
+  const extended = await context.env.ports.db.run(extend(jobs, { seconds: request.lease_seconds }));
+  const deadlines = new Map(extended.map(({ id, leaseExpiresAt }) => [id, leaseExpiresAt.toISOString()]));
+  const body: ExtensionsResponse = {
+    extensions: request.extensions.map(({ job_id }) => ({
+      job_id,
+      lease_expires_at: deadlines.get(job_id.toLowerCase()) ?? null,
+    })),
+  };
+  return context.json(body);
 };
 
 export const settleJobs: Handlers["settleJobs"] = async (context, { body: request }) => {

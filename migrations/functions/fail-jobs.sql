@@ -1,0 +1,116 @@
+-- fail jobs: where jobs go that have left their leases and did not complete. Called by settle and by the reaper.
+
+-- Applies every outcome but completion: the job goes back to `ready` or `scheduled`, or is closed for good. Returns the
+-- ids of the jobs that are dead now.
+create or replace function fail_jobs(p_jobs settled_job[], p_last_reason text default 'exhausted') returns uuid[]
+language plpgsql as $$
+declare
+  v_dead     uuid[];
+  v_earliest timestamptz; -- run_at
+  v_moves    job_move[];
+begin
+  if cardinality(p_jobs) = 0 then
+    return '{}';
+  end if;
+  v_moves := judge_jobs(p_jobs, p_last_reason);
+  with move as materialized (
+    select * from unnest(v_moves)
+  ),
+  buried as (
+    insert into closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments, key, place)
+    select id, 'dead', reason, now(), started_at, abs(lane), attempt, abandonments, key, place
+    from move where reason is not null
+  ),
+  postponed as (
+    insert into scheduled (run_at, id, lane, attempt, abandonments, key, place)
+    select clock_timestamp() + make_interval(secs => seconds), id, lane, attempt, abandonments, key, place
+    from move where reason is null and seconds > 0
+    returning run_at
+  ),
+  readied as (
+    insert into ready (seq, id, lane, attempt, abandonments, key, place)
+    select coalesce(seq, nextval('ready_seq')), id, lane, attempt, abandonments, key, place
+    from move where reason is null and seconds <= 0
+  ),
+  remembered as (
+    insert into failed_attempt (id, attempt, started_at, failed_at, message, detail)
+    select id, attempt, started_at, now(), coalesce(message, ''), detail
+    from move where outcome in ('retry', 'bury')
+  ),
+  booked as (
+    insert into ledger (lane, leased, pending, scheduled, failed, dead)
+    select abs(lane), -count(*), nullif(count(*) filter (where reason is null), 0),
+           nullif(count(*) filter (where reason is null and seconds > 0), 0),
+           nullif(count(*) filter (where outcome in ('retry', 'bury')), 0),
+           nullif(count(*) filter (where reason is not null), 0)
+    from move group by abs(lane)
+  )
+  select coalesce(array_agg(id), '{}'), (select min(run_at) from postponed) into v_dead, v_earliest
+  from move where reason is not null;
+  perform keep_reachable(v_earliest);
+  perform return_turns(queue, array_agg(returned[1]), array_agg(returned[2]))
+  from unnest(v_moves)
+  where returned is not null
+  group by queue;
+  return v_dead;
+end $$;
+
+-- Where each job that did not complete goes, and which turns go back.
+--   no key            to its lane, with its delay
+--   ordered           the first of the key that runs again keeps the turn, and so does the first that dies where dead jobs
+--                     block; all others wait again, each at the place that it had
+--   fair              it waits again like a new job, after its delay, and its turn goes back
+-- A job of a run of which earlier ones are still leased (not is_last) cannot keep the turn. If it would be dead and block the
+-- key, it waits instead and runs once more at its place: the key must not be blocked before its turn, and not pass it either.
+create or replace function judge_jobs(p_jobs settled_job[], p_last_reason text) returns job_move[]
+language plpgsql as $$
+declare
+  v_ids   uuid[] := array(select id from unnest(p_jobs) order by 1);
+  v_moves job_move[];
+begin
+  with line as materialized (
+    select lane, queue, kind, kind = 'ordered' and (key_policy_of(queue)).blocks as blocks
+    from lane where lane = any(array(select distinct lane from unnest(p_jobs)))
+  ),
+  judged as materialized (
+    select failed.*, line.queue, line.kind, line.blocks,
+           case when line.blocks and not failed.is_last then null
+                when failed.outcome = 'bury' then 'fatal'
+                when failed.outcome = 'retry' and failed.attempt >= job.max_attempts then p_last_reason
+           end as reason,
+           -- A snooze, a release and a withdrawal give the attempt back. A reconciled job's look after its last run is one
+           -- claim more than the maximum.
+           least(failed.attempt - case when failed.outcome in ('snooze', 'release', 'withdraw') then 1 else 0 end,
+                 job.max_attempts - (line.blocks and not failed.is_last)::int) as used
+    from unnest(p_jobs) as failed
+    join job on job.id = failed.id
+      and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]
+    join line on line.lane = failed.lane
+  ),
+  holder as materialized (
+    select distinct on (key) key, id
+    from judged
+    where kind = 'ordered' and is_last and outcome <> 'withdraw'
+      and (reason is null or blocks)
+    order by key, place
+  ),
+  placed as (
+    select *, row_number() over (partition by key, is_free order by place) as number -- its turn goes back once
+    from (
+      select judged.*, holder.id is not null as holds,
+             is_last and outcome <> 'withdraw' and judged.key <> all(array(select holder.key from holder)) as is_free
+      from judged left join holder using (id)
+    ) as held
+  )
+  select array_agg(row(id, case when kind = 'plain' or holds then lane else -lane end, used, abandonments, started_at,
+                       outcome, reason, message, detail,
+                       case when kind = 'ordered' and key is not null and not holds then 0 else seconds end,
+                       case when kind = 'ordered' and not holds then place end,
+                       case when reason is null or holds then key end,
+                       case when holds then place end, queue,
+                       case when kind = 'fair' then array[key, 0]
+                            when key is not null and is_free and number = 1 then array[key, place] end)::job_move)
+  into v_moves
+  from placed;
+  return v_moves;
+end $$;

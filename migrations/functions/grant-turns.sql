@@ -1,0 +1,94 @@
+-- grant turns: the part of the dispatcher (dispatch.sql) that gives turns out and writes them down.
+
+-- Locks the proposed rows and writes what the keys stand at then. A key whose next row is locked, because somebody cancels
+-- it, gets no turn: nothing may pass that row until it is known how the cancel ends. So the turn goes back to the lane of
+-- returned turns, and is looked at again by the next dispatch.
+create or replace function grant_turns(p_batch claim_batch, p_proposals key_proposal[], p_followers key_proposal[])
+returns granted_jobs
+language plpgsql as $$
+declare
+  v_tids    tid[] := array(select tid from unnest(p_proposals) where tid is not null);
+  v_locked  tid[] := array(
+    select ctid from ready
+    where ctid = any(v_tids || array(select tid from unnest(p_followers)))
+    for update skip locked);
+  v_stuck   bigint[] := '{}';
+  v_heads   granted_jobs;
+  v_others  granted_jobs;
+begin
+  if cardinality(v_locked) < cardinality(v_tids) + coalesce(cardinality(p_followers), 0) then
+    v_stuck := array(select key from unnest(p_proposals) where tid is not null and tid <> all(v_locked));
+    perform return_turns(p_batch.queue, array_agg(key), array_agg(start))
+    from unnest(p_proposals) where key = any(v_stuck);
+    p_followers := array(
+      select follower
+      from (select follower, bool_and(tid = any(v_locked)) over (partition by key order by seq) as fits
+            from unnest(p_followers) as follower) as locked
+      where fits and (follower).key <> all(v_stuck)
+      order by (follower).rank);
+  end if;
+  perform return_turns(p_batch.queue, array_agg(key), array_agg(-1)) from unnest(p_proposals) where is_passed;
+  perform write_key_states(p_proposals, v_stuck, array(select key from unnest(p_followers)));
+  select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), count(*)
+  into v_heads
+  from unnest(p_proposals) where tid is not null and key <> all(v_stuck);
+  if (p_batch.policy).seconds_apart is not null and v_heads.heads > 0 then
+    v_heads := pace_shares(v_heads, (p_batch.policy).seconds_apart);
+  end if;
+  if cardinality(p_followers) > 0 then
+    select array_agg(tid), array_agg(key), array_agg(lane), null into v_others from unnest(p_followers);
+    v_heads.tids := v_heads.tids || v_others.tids;
+    v_heads.keys := v_heads.keys || v_others.keys;
+    v_heads.lanes := v_heads.lanes || v_others.lanes;
+  end if;
+  return v_heads;
+end $$;
+
+-- Writes the keys that stand at something else now. `low` is the last place that was given out. While the turn goes from one
+-- job to the next it is not written: the turn that comes back has the place. A fair key's jobs are given out in any order, so its
+-- `low` lies before the first that waits. `late` stays while the turn
+-- is out, because the row waits behind it; whoever gets the turn next starts from there. `waits` is true if rows were read that
+-- got no turn, and for a key with followers: they may be put back.
+create or replace function write_key_states(p_proposals key_proposal[], p_stuck bigint[], p_followed bigint[]) returns void
+language plpgsql as $$
+begin
+  with judged as (
+    select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
+           turns_out + stuck > 0 or (granted > 0 and (has_more or key = any(p_followed))) as new_waits,
+           case when kind = 'fair' then coalesce(head_seq - 1, low)
+                when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
+           case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,
+           case when granted > 0 then kind = 'fair'
+                when returned > 0 and listed then has_listed_job(key) else listed end as new_listed
+    from (
+      select *, greatest(turns - returned, 0) as turns_out, (key = any(p_stuck))::int as stuck,
+             (tid is not null and key <> all(p_stuck))::int as granted
+      from unnest(p_proposals)
+    ) as proposal
+  ),
+  changed as materialized (
+    select * from judged
+    where new_turns <> turns or new_low < low or new_late is distinct from late or new_waits <> waits
+       or new_listed <> listed
+  ),
+  updated as (
+    update key_state
+    set turns = new_turns, low = new_low, late = new_late, waits = new_waits, listed = new_listed
+    from changed
+    where key_state.ctid = changed.state
+  )
+  insert into key_state (key, turns, low, late, waits, listed)
+  select key, new_turns, new_low, new_late, new_waits, new_listed from changed where state is null;
+end $$;
+
+-- Jobs that have got their turn and are not taken now wait for it in their lanes, at a new place.
+create or replace function list_granted(p_tids tid[]) returns void
+language plpgsql as $$
+begin
+  update ready
+  set lane = -listed.lane, place = listed.seq, seq = nextval('ready_seq')
+  from (
+    select ctid as tid, lane, seq from ready where ctid = any(p_tids) order by array_position(p_tids, ctid) offset 0
+  ) as listed
+  where ready.ctid = listed.tid;
+end $$;

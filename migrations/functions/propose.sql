@@ -1,0 +1,235 @@
+-- propose: the part of the dispatcher (dispatch.sql) that finds out which job of each key is next.
+
+-- Takes the queue's turns that have come back out of `ready`.
+create or replace function take_returned(p_queue text, p_cursor_seqs bigint[], out keys bigint[], out places bigint[])
+language plpgsql as $$
+declare
+  c_rows constant int := 100; -- of up to 100 turns each
+  v_tids tid[];
+begin
+  v_tids := array(
+    select event.tid
+    from (select lane, coalesce(p_cursor_seqs[lane], 0) as low
+          from lane where queue = p_queue and kind = 'returns' offset 0) as line
+    cross join lateral (
+      select ctid as tid from ready
+      where ready.lane = line.lane and seq >= line.low
+      order by seq limit c_rows for update skip locked
+    ) as event);
+  if v_tids <> '{}' then
+    with removed as (
+      delete from ready where ctid = any(v_tids) returning seq, returned, cardinality(returned) / 2 as turns
+    )
+    select array_agg(key order by seq, number), array_agg(place order by seq, number) into keys, places
+    from removed
+    cross join lateral unnest(returned[1 : turns], returned[turns + 1 : 2 * turns]) with ordinality
+      as entry(key, place, number);
+  end if;
+end $$;
+
+-- Turns that came back and that nobody waits for rest: they are free. Answers the others.
+create or replace function rest_turns(p_keys bigint[], p_places bigint[], out keys bigint[], out places bigint[])
+language plpgsql as $$
+begin
+  if p_keys is null then
+    return;
+  end if;
+  with returned as materialized (
+    select entry.key, count(*) filter (where entry.place >= 0) as turns, max(greatest(entry.place, 0)) as place, min(number) as number,
+           array_agg(entry.place) as places
+    from unnest(p_keys, p_places) with ordinality as entry(key, place, number)
+    group by entry.key
+  ),
+  known as materialized (
+    select returned.*, state.tid, state.waits or state.listed as waits
+    from returned
+    cross join lateral (
+      select ctid as tid, key_state.waits, key_state.listed from key_state where key_state.key = returned.key order by version desc limit 1
+    ) as state
+  ),
+  rested as (
+    update key_state
+    set turns = greatest(key_state.turns - known.turns, 0), low = greatest(low, known.place)
+    from known
+    where key_state.ctid = known.tid and not known.waits
+  )
+  select array_agg(known.key order by number), array_agg(place order by number) into keys, places
+  from (select known.key, known.number, unnest(known.places) as place from known where waits) as known;
+end $$;
+
+-- The keys that have a returned turn or a row that was read, each with the job that is next if it can have a turn. Null:
+-- there is no such key.
+--
+-- If all lanes of the queue's keys were read (p_is_whole), the next job of a key with a free turn is the first row that was
+-- read: whatever was read before has had its turn. Not so for a key that also has a returned turn, or a row that was
+-- committed late. A fair key has no order, so any row will do.
+create or replace function propose(
+  p_returned bigint[], p_places bigint[], p_read key_proposal[], p_is_whole boolean, p_late_keys bigint[],
+  p_late_seqs bigint[], p_cursor key_cursor, p_policy key_policy, p_types text[]
+) returns key_proposal[]
+language plpgsql as $$
+declare
+  v_others    bigint[] := p_late_keys || p_returned;
+  v_keys      bigint[];
+  v_seqs      bigint[];
+  v_proposals key_proposal[];
+begin
+  if (p_is_whole or p_read is null) and v_others is null then
+    return p_read;
+  end if;
+  select array_agg(read.key), array_agg(read.first_seq) into v_keys, v_seqs
+  from unnest(p_read) as read
+  where not (p_is_whole or read.kind = 'fair') or exists (select from unnest(v_others) as other where other = read.key);
+  if v_keys is not null or v_others is not null then
+    v_proposals := look_up_next(
+      look_up_keys(p_returned, p_places, v_keys || p_late_keys, v_seqs || p_late_seqs), p_cursor, p_policy, p_types);
+  end if;
+  return v_proposals || array(
+    select read
+    from (select distinct on ((read).key) read
+          from (select read, row_number() over () as number from unnest(p_read) as read) as in_order
+          where p_is_whole or (read).kind = 'fair'
+          order by (read).key, number) as first
+    where not exists (select from unnest(v_others) as other where other = (read).key));
+end $$;
+
+-- What is known of each key, and where to look for its next job:
+--   after the last place that was worked: key_state.low, or the place that came back with a turn;
+--   but not after a row that was committed late, or that was read late because nobody had asked for its type (first_seq).
+create or replace function look_up_keys(p_returned bigint[], p_places bigint[], p_keys bigint[], p_first_seqs bigint[])
+returns key_proposal[]
+language plpgsql as $$
+declare
+  c_after constant bigint := 4611686018427387904; -- fair keys that had a turn come after those that had none
+  v_known key_proposal[];
+begin
+  with candidate as materialized (
+    select key, sum(returned)::int as returned, coalesce(max(place), 0) as place, min(first_seq) as first_seq, min(n) as n
+    from (
+      select key, (place >= 0)::int as returned, greatest(place, 0) as place, null::bigint as first_seq, n
+      from unnest(p_returned, p_places) with ordinality as entry(key, place, n)
+      union all
+      select key, 0, null, seq, null from unnest(p_keys, p_first_seqs) as read(key, seq)
+    ) as events
+    group by key
+  )
+  select array_agg(row(candidate.key, state.tid, coalesce(turns, 0), coalesce(low, 0), late, coalesce(waits, false),
+                       coalesce(listed, false), next_at, returned, place, first_seq,
+                       least(late - 1, first_seq - 1, greatest(coalesce(low, 0), place)),
+                       null, null, null, null, null, c_after + n, true, false)::key_proposal)
+  into v_known
+  from candidate
+  left join lateral (
+    select ctid as tid, key_state.turns, key_state.low, key_state.late, key_state.waits, key_state.listed, key_state.next_at
+    from key_state where key_state.key = candidate.key order by version desc limit 1
+  ) as state on true;
+  return v_known;
+end $$;
+
+-- Adds the next job of each key, by the index of keys. A fair key passes over some rows of types that the claim did not ask
+-- for or that are paused: nobody may come for them. If all are such rows, the next dispatch looks again.
+create or replace function look_up_next(
+  p_known key_proposal[], p_cursor key_cursor, p_policy key_policy, p_types text[]
+) returns key_proposal[]
+language plpgsql as $$
+declare
+  c_passed    constant int := 100;
+  v_proposals key_proposal[];
+begin
+  with line as materialized (
+    select lane, kind, coalesce(seq, 0) as read_seq,
+           type = any(p_types) and type <> all(array(select name from pause where pause.kind = 'type')) as is_asked
+    from lane left join unnest(p_cursor.lanes, p_cursor.seqs) as read(lane, seq) using (lane)
+    where queue = p_cursor.queue and kind in ('ordered', 'fair')
+  )
+  select array_agg(row(known.key, state, turns, low, late, waits, listed, next_at, returned, place, first_seq, start, head.seq,
+                       case when greatest(turns - returned, 0) < max_turns(head.kind, p_policy)
+                             and (next.seq <= greatest(next.read_seq, first_seq) or has_read_row(known.key, next.seq, p_cursor))
+                             and (head.kind = 'ordered'
+                                  or next.is_asked and (not listed or (returned > 0 and not has_listed_job(known.key))))
+                            then next.tid end,
+                       next.seq, next.lane, head.kind,
+                       case when head.kind = 'fair' then coalesce(known.rank, next.seq) else next.seq end,
+                       true, head.kind = 'fair' and not next.is_asked)::key_proposal)
+  into v_proposals
+  from unnest(p_known) as known
+  left join lateral (
+    select first.*, line.kind, line.read_seq, line.is_asked
+    from (select ready.ctid as tid, ready.seq, -ready.lane as lane from ready
+          where ready.key = known.key and ready.seq > known.start and ready.place is null
+          order by ready.seq limit 1) as first
+    join line using (lane)
+  ) as head on true
+  left join lateral (
+    select asked.*, line.read_seq, line.is_asked
+    from (select ready.ctid as tid, ready.seq, -ready.lane as lane from ready
+          where ready.key = known.key and ready.seq > known.start and ready.place is null
+          order by ready.seq limit c_passed) as asked
+    join line using (lane)
+    where head.kind = 'fair' and not head.is_asked and line.is_asked
+    order by asked.seq limit 1
+  ) as other on true
+  cross join lateral (
+    select coalesce(other.tid, head.tid) as tid, coalesce(other.seq, head.seq) as seq, coalesce(other.lane, head.lane) as lane,
+           coalesce(other.read_seq, head.read_seq) as read_seq, coalesce(other.is_asked, head.is_asked) as is_asked
+  ) as next;
+  return v_proposals;
+end $$;
+
+-- A key's next row that was not read yet waits until it is, because what was read is older. But not if a row behind it was
+-- read: that one would not be read again. It can happen only where a key has jobs in several lanes.
+create or replace function has_read_row(p_key bigint, p_seq bigint, p_cursor key_cursor) returns boolean
+language plpgsql as $$
+declare
+  c_rows constant int := 100;
+begin
+  return cardinality(p_cursor.lanes) > 1 and exists (
+    select
+    from (select -ready.lane as lane, ready.seq from ready
+          where ready.key = p_key and ready.seq > p_seq and ready.place is null order by ready.seq limit c_rows) as behind
+    join unnest(p_cursor.lanes, p_cursor.seqs) as read(lane, seq) on read.lane = behind.lane and behind.seq <= read.seq);
+end $$;
+
+-- The jobs that can follow in runs, if the claim has room for more than one job of each key: of an ordered key up to p_run
+-- consecutive jobs, of a fair key as many as it may have at once. A run ends before a job of another lane and before an
+-- isolated one. More keys come before longer runs.
+create or replace function find_followers(
+  p_proposals key_proposal[], p_batch claim_batch, p_types text[], p_run int
+) returns key_proposal[]
+language plpgsql as $$
+declare
+  v_keys int := (select count(*) from unnest(p_proposals) where tid is not null and (p_run > 1 or kind = 'fair'));
+  v_room int := p_batch.jobs_left - v_keys;
+begin
+  if v_keys = 0 or v_room <= 0 then
+    return null;
+  end if;
+  return (
+    with head as materialized (
+      select head.*, case when head.kind = 'ordered' then p_run
+                          when (p_batch.policy).seconds_apart is not null then 1
+                          else max_turns(head.kind, p_batch.policy) - greatest(turns - returned, 0) end as run
+      from unnest(p_proposals) as head join lane using (lane)
+      where head.tid is not null and lane.group_size = 0 and lane.type = any(p_types)
+        and (head.kind = 'fair' or p_batch.buckets is null or abs(head.key % 360) = any(p_batch.buckets))
+    ),
+    next as (
+      select head.key, head.rank, next.*,
+             bool_and(next.lane = head.lane and next.abandonments = 0) over (partition by head.key order by next.seq) as fits,
+             row_number() over (partition by head.key order by next.seq) as number
+      from head
+      cross join lateral (
+        select ready.ctid as tid, ready.seq, -ready.lane as lane, abandonments
+        from ready
+        where ready.key = head.key and ready.seq > head.seq and ready.place is null
+        order by ready.seq
+        limit least(head.run - 1, greatest(2 * v_room / v_keys, 1))
+      ) as next
+      where head.run > 1
+    )
+    select array_agg(row(key, null, null, null, null, null, null, null, null, null, null, null, null, tid, seq, lane, null, number,
+                         null, null)::key_proposal
+                     order by number, rank)
+    from (select * from next where fits order by number, rank limit v_room) as chosen
+  );
+end $$;

@@ -1,0 +1,81 @@
+// Runs the handler of one job and says how to settle it. It never throws: whatever a handler does is an outcome. It does
+// not wait for a handler that ignores its signal.
+import { camelCased } from "../client/field-names.ts";
+import { FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
+import type { Outcome } from "../core/job.ts";
+import { outcomeOf } from "../queue/drain/outcome.ts";
+import { withStorableOutput } from "../queue/drain/storable.ts";
+import type { ClaimedJob, Handler, PulledJob, Settings } from "./options.ts";
+import type { Settlement } from "./requests.ts";
+
+/** Why a handler's signal is aborted when the puller has no more time to stop. */
+export class StoppedError extends Error {
+  override readonly name = "StoppedError";
+}
+
+/** What to send about a job. Null if its lease is lost: then there is nothing to settle. */
+export type End = { settlement: Settlement | null; error?: Error };
+
+export interface HandlerRun {
+  end: Promise<End>;
+  abort(reason: Error): void;
+}
+
+export function startHandler(
+  job: ClaimedJob,
+  { handlers, timeoutSeconds }: Pick<Settings, "handlers" | "timeoutSeconds">,
+): HandlerRun {
+  const abortion = new AbortController();
+  const aborted = new Promise<never>((_, reject) => {
+    abortion.signal.addEventListener("abort", () => reject(abortion.signal.reason), { once: true });
+  });
+  const timer =
+    timeoutSeconds === undefined
+      ? undefined
+      : setTimeout(
+          () => abortion.abort(new RetryableError(`timed out after ${timeoutSeconds} s`)),
+          timeoutSeconds * 1000,
+        );
+  const end = Promise.race([run(job, handlers.get(job.type), abortion.signal), aborted])
+    .then(
+      (output) => endOf(job, withStorableOutput({ kind: "complete", output: output as never })),
+      (error) => failedEnd(job, error),
+    )
+    .finally(() => clearTimeout(timer));
+  return { end, abort: (reason) => abortion.abort(reason) };
+}
+
+export function released({ job_id, lease }: ClaimedJob): Settlement {
+  return { job_id, lease, outcome: "release" };
+}
+
+async function run(job: ClaimedJob, handler: Handler | undefined, signal: AbortSignal): Promise<unknown> {
+  if (!handler) throw new FatalError(`there is no handler for the type "${job.type}"`);
+  const { payload, lease_expires_at, ...rest } = job;
+  return handler(payload, { ...camelCased(rest), signal } satisfies PulledJob);
+}
+
+function failedEnd(job: ClaimedJob, thrown: unknown): End {
+  if (thrown instanceof LeaseLostError) return { settlement: null, error: thrown };
+  if (thrown instanceof StoppedError) return { settlement: released(job), error: thrown };
+  const error = thrown instanceof Error ? thrown : undefined;
+  return endOf(job, outcomeOf(thrown), error);
+}
+
+function endOf({ job_id, lease }: ClaimedJob, outcome: Outcome, thrown?: Error): End {
+  const job = { job_id, lease };
+  if (outcome.kind === "complete")
+    return { settlement: { ...job, outcome: "complete", output: outcome.output } };
+  if (outcome.kind === "release") return { settlement: { ...job, outcome: "release" } };
+  // The API has no snooze: the job is retried at that time, and the attempt counts.
+  const message = outcome.kind === "snooze" ? (thrown?.message ?? "") : outcome.message;
+  return {
+    settlement: {
+      ...job,
+      outcome: "fail",
+      error: message,
+      ...(outcome.kind === "bury" ? { fatal: true } : { retry_in_seconds: outcome.retryInSeconds }),
+    },
+    error: thrown ?? new Error(message),
+  };
+}
