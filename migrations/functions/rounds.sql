@@ -42,9 +42,13 @@ as $$
   select lanes.queue, sum(waiting.jobs + coalesce(promoted_soon.jobs, 0))::bigint
   from (
     select lane, queue, kind, coalesce(low, 0) as low,
-           (select coalesce(seqs[array_position(lanes, lane.lane)], 0)
-            from key_cursor where key_cursor.queue = lane.queue order by version desc limit 1) as read_seq,
-           (select lane from lane as returns where returns.queue = lane.queue and returns.kind = 'returns' limit 1) as returns
+           case when kind = 'ordered' then
+             (select seqs[array_position(lanes, lane.lane)]
+              from key_cursor where key_cursor.queue = lane.queue order by version desc limit 1)
+           end as read_seq,
+           case when kind <> 'plain' then
+             (select lane from lane as returns where returns.queue = lane.queue and returns.kind = 'returns' limit 1)
+           end as returns
     from lane
     left join unnest((select cursor_seqs from cursors order by id desc limit 1)) with ordinality as cursor(low, lane) using (lane)
     where type = any(p_types)
@@ -56,6 +60,10 @@ as $$
   ) as lanes
   cross join lateral (
     select count(*) as jobs
+    from (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap) as ahead
+    where lanes.kind = 'plain'
+    union all
+    select count(*)
     from (
       (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap)
       union all
@@ -65,8 +73,9 @@ as $$
       union all
       (select from ready where ready.lane = -lanes.lane and lanes.kind = 'fair' order by seq desc limit p_cap)
       union all
-      (select from ready where ready.lane = lanes.returns and lanes.kind <> 'plain' order by seq desc limit 1)
+      (select from ready where ready.lane = lanes.returns order by seq desc limit 1)
     ) as ahead
+    where lanes.kind <> 'plain'
   ) as waiting
   left join promoted_soon using (lane)
   group by lanes.queue

@@ -73,9 +73,9 @@ export class KeyRules {
     for (const job of due) job.place = this.newPlace();
   }
 
-  /** A claim brings the policy along. Dead jobs that must not block any more give up their turns. */
+  /** A claim brings the policy along, but not to a paused queue. Dead jobs that must not block any more give up their turns. */
   apply(policy: ModelPolicy): void {
-    if (!this.#model.all((job) => job.key !== null).length) return;
+    if (!this.#model.all((job) => job.key !== null).length || this.#model.paused.has("queue default")) return;
     this.policy = policy;
     if (policy.onDead === "pass")
       for (const job of this.#model.all(({ status }) => status === "dead")) job.hasTurn = false;
@@ -103,12 +103,11 @@ export class KeyRules {
 
   #hasShare(job: ModelJob): boolean {
     const { concurrency } = this.policy;
-    return concurrency === null || this.countedOf(job.key) < concurrency;
+    return concurrency === null || this.runningOf(job.key) < concurrency;
   }
 
-  /** Running jobs that were claimed while there was a cap. */
-  countedOf(key: string | null): number {
-    return this.ofKey(key).filter((job) => job.isCounted && job.status === "processing").length;
+  runningOf(key: string | null): number {
+    return this.ofKey(key).filter((job) => job.status === "processing").length;
   }
 
   #waiting(key: string): ModelJob[] {

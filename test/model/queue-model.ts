@@ -1,7 +1,7 @@
 // The queue as a Map, which model.test.ts compares with Postgres. Its clock counts ticks of five minutes, and only a test
 // moves it.
 import type { DeadReason, JobStatus, Outcome } from "../../src/core/job.ts";
-import { isFair, isOrdered, KeyRules, type Place } from "./key-rules.ts";
+import { isOrdered, KeyRules, type Place } from "./key-rules.ts";
 
 export const tickSeconds = 300;
 const dayTicks = 86_400 / tickSeconds;
@@ -28,8 +28,6 @@ export interface ModelJob {
   place: Place | null;
   /** It holds the turn of its partition key: it runs, or is to run again, or is dead and blocks. */
   hasTurn: boolean;
-  /** It was claimed while its fair key had a cap. */
-  isCounted: boolean;
   /** Orders the jobs of a run. */
   claimedAt: number;
   /** Orders the jobs that become due in the same tick. */
@@ -81,7 +79,7 @@ export class QueueModel {
     const none = { leaseKey: null, reason: null };
     const times = { dueAt, expiresAt, isListed, isLate: late !== undefined, deadline: 0 };
     const counts = { attempts: 0, abandonments: 0, failed: 0 };
-    const keyed = { key, hasTurn: false, isCounted: false, claimedAt: 0, scheduling: place.from };
+    const keyed = { key, hasTurn: false, claimedAt: 0, scheduling: place.from };
     const inLine = { ...keyed, place: delayTicks > 0 ? null : place };
     this.jobs.set(id, { id, type, maxAttempts, status: "pending", ...none, ...times, ...counts, ...inLine });
   }
@@ -101,7 +99,6 @@ export class QueueModel {
     job.attempts++;
     job.claimedAt = this.keyed.nextEvent();
     job.hasTurn = isOrdered(job);
-    job.isCounted = isFair(job) && this.keyed.policy.concurrency !== null;
     Object.assign(job, { status: "processing", leaseKey, isLate: false, deadline: this.now + ticks });
   }
 

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { discard, reapExpired, replay } from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
-import { keyedJobsOf } from "../support/keyed-jobs.ts";
+import { keyedJobsOf, ofKey } from "../support/keyed-jobs.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { wrongKeys } from "../support/turns.ts";
 
@@ -100,6 +100,20 @@ describe.each([
       expect(blocks ? ["a1"] : ["a1", "a1 a3 a4"]).toContain(taken);
       await jobs.end(taken);
       await expectDeadBefore("a2", taken === "a1" ? "a3 a4" : "");
+    });
+
+    test("one in the middle of a run waits for its turn also when the claim takes other jobs beside the run", async () => {
+      await setPolicy(policy);
+      await jobs.put("b1", { partitionKey: null, priority: 1 });
+      await jobs.put("a1");
+      await putShort("a2");
+      await jobs.put("a3");
+      await expire({ byReaper });
+      const taken = ofKey("a", await jobs.take({ ...options, run: 2 }));
+      expect(blocks ? ["a1"] : ["a1", "a1 a3"]).toContain(taken);
+      expect(await wrongKeys(db.pool)).toEqual([]);
+      await jobs.end(taken);
+      await expectDeadBefore("a2", taken === "a1" ? "a3" : "");
     });
 
     test("two that follow each other decide one after the other", async () => {

@@ -73,6 +73,22 @@ describe.each([
     expect(sorted(`${taken} ${more} ${rest}`)).toBe(sorted(numbered("a", 1, 9)));
   });
 
+  test("jobs that were committed late are claimed after a claim that did not ask for their type", async () => {
+    const late = await openWith(async (client) => {
+      await runOn(client, enqueue(jobs.requests("a1", { type: "other" })));
+      await runOn(client, enqueue(jobs.requests("a2 a3")));
+      await runOn(client, enqueue(jobs.requests("a4", { type: "other" })));
+    });
+    await jobs.put("a5 a6");
+    const first = await jobs.take({ ...options, limit: 1 });
+    await end(late, "commit");
+    const second = await jobs.take({ ...options, types: ["echo"], limit: 1 });
+    await jobs.end(`${first} ${second}`.trim());
+    const third = await drain({ types: ["echo"] });
+    const rest = await drain();
+    expect(sorted(`${first} ${second} ${third} ${rest}`)).toBe(sorted(numbered("a", 1, 6)));
+  });
+
   test.each([1, 2, 3])(
     "jobs are claimed after a cancel of a%i stayed open and was rolled back",
     async (n) => {

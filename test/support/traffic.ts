@@ -18,7 +18,20 @@ export interface Traffic {
   more(calls: number): Promise<void>;
 }
 
-export function startTraffic(db: Database, { connections }: { connections: number }): Traffic {
+/** The statements of this checkout. A test of an upgrade sends those of the release before. */
+export const currentStatements = {
+  claim,
+  findJob: (id: string): Statement<unknown> => findJob(id),
+  listCompleted: (limit: number): Statement<unknown> => listJobs({ status: "completed", limit }),
+};
+
+export function startTraffic(
+  db: Database,
+  {
+    connections,
+    statements = currentStatements,
+  }: { connections: number; statements?: typeof currentStatements },
+): Traffic {
   let isAsked = true;
   const waiting: { upto: number; resolve: () => void }[] = [];
   const traffic: Traffic = {
@@ -53,16 +66,16 @@ export function startTraffic(db: Database, { connections }: { connections: numbe
     while (isAsked) {
       const made = (await run(enqueue(times(10, () => newJob({}))))) ?? [];
       traffic.enqueued += made.length;
-      const first = await run(claim(next));
+      const first = await run(statements.claim(next));
       const finished = (first?.jobs ?? []).map((job) => ({ job, outcome: complete }));
-      const second = await run(claim(next, finished));
+      const second = await run(statements.claim(next, finished));
       const mixed = (second?.jobs ?? []).map((job, n) => ({
         job,
         outcome: n === 0 ? ({ kind: "retry", message: "no", retryInSeconds: 60 } as const) : complete,
       }));
       if (mixed.length > 0) await run(settle(mixed));
-      if (made[0]) await run(findJob(made[0].id));
-      await run(listJobs({ status: "completed", limit: 10 }));
+      if (made[0]) await run(statements.findJob(made[0].id));
+      await run(statements.listCompleted(10));
     }
   };
   const loops = times(connections, loop);

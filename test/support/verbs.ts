@@ -17,6 +17,7 @@ export interface Verbs {
   claim(options?: Partial<Claim>): Promise<ClaimedJob[]>;
   claimOne(options?: Partial<Claim>): Promise<ClaimedJob>;
   settle(jobs: readonly LeaseRef[], outcome: Outcome): Promise<Settled[]>;
+  /** Without what it waits for: test/sql/waiting-for.test.ts has that. */
   find(id: string): Promise<Job>;
   /** True if a statement about one job changed it. */
   isApplied(statement: Statement<ChangedJob | null>): Promise<boolean>;
@@ -40,7 +41,10 @@ export function verbsOf(db: TestDatabase): Verbs {
     claim: async (options) => (await verbs.claimBatch(options)).jobs,
     claimOne: async (options) => only(await verbs.claim({ limit: 1, ...options })),
     settle: async (jobs, outcome) => await db.run(settle(jobs.map((job) => ({ job, outcome })))),
-    find: async (id) => found(await db.run(findJob(id))),
+    find: async (id) => {
+      const { waitingFor: _, ...job } = found(await db.run(findJob(id)));
+      return job;
+    },
     isApplied: async (statement) => (await db.run(statement))?.applied ?? false,
     buryOne: async (fields = {}) => {
       const id = await verbs.enqueueOne(fields);

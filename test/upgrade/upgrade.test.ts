@@ -14,7 +14,7 @@ import { parseSettings } from "../../src/edge/settings/env.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { differences } from "../support/balance.ts";
 import { createPgDatabase, useTestDatabase } from "../support/test-database.ts";
-import { startTraffic } from "../support/traffic.ts";
+import { type currentStatements, startTraffic } from "../support/traffic.ts";
 import { complete, times, verbsOf } from "../support/verbs.ts";
 import { makeDump, statementsIn } from "./dump.ts";
 import { nextRelease, releaseAfterNext } from "./next-release.ts";
@@ -76,7 +76,10 @@ describe.each([thisCheckout, ...releases])("from %s", (release) => {
     const before = await shownJobs();
     expect(before.length).toBeGreaterThan(20);
     const db = await neonDatabase(url);
-    const traffic = startTraffic(db, { connections: 2 });
+    const traffic = startTraffic(db, {
+      connections: 2,
+      ...(release === thisCheckout ? {} : { statements: await statementsOf(release) }),
+    });
     await traffic.more(10);
 
     await migrate({ databaseUrl: url });
@@ -92,7 +95,7 @@ describe.each([thisCheckout, ...releases])("from %s", (release) => {
     expect(new Set(await probes.stop())).toEqual(new Set(["111", "31"]));
     expect(traffic.errors).toEqual([]);
     expect(traffic.longestMs).toBeLessThan(maxWaitMs);
-    expect(await shownJobs()).toEqual(before);
+    expect(await shownJobs()).toMatchObject(before); // this release may show more of a job
     expect(await verbs.count("job")).toBe(before.length + traffic.enqueued);
     expect(await differences(verbs)).toEqual([]);
     expect(await mayCall("inner_probe(int, int)")).toEqual({ may: true });
@@ -103,7 +106,7 @@ describe.each([thisCheckout, ...releases])("from %s", (release) => {
   });
 
   test("jobs are claimed and settled as before", async () => {
-    expect(await verbs.claim({ queue: "upgrade", types: ["pending"] })).toHaveLength(3);
+    expect(await verbs.claim({ queue: "upgrade", types: ["pending"], run: 10 })).toHaveLength(3);
     const leasedJobs = await verbs.query<{ id: string; leaseKey: string }>(
       `select unnest(ids) as id, key as "leaseKey" from sluice.lease join sluice.lane using (lane) where type = 'processing'`,
     );
@@ -119,7 +122,15 @@ async function neonDatabase(databaseUrl: string): Promise<Database> {
     SLUICE_NEON_ENDPOINT: inject("neonEndpoint"),
     SLUICE_ADMIN_KEY: "sk_the_key_of_the_upgrade_test",
   });
-  return createNeonDatabase(settings, { timeoutMs: 30_000, isolate: isolateStateFor(settings) });
+  const isolate = isolateStateFor(settings);
+  isolate.fitsSchema = true; // the Worker of the old release fits the old schema
+  return createNeonDatabase(settings, { timeoutMs: 30_000, isolate });
+}
+
+/** What the Worker of that release sends. */
+async function statementsOf(release: string): Promise<typeof currentStatements> {
+  const { statements } = await import(`./statements-${release.replace(/\.sql$/, ".ts")}`);
+  return statements;
 }
 
 /** Calls a function without a pause while the functions that it calls are replaced. Answers with all results. */

@@ -3,7 +3,7 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import fc from "fast-check";
 import { claim } from "../../../src/core/sql/index.ts";
 import type { TestDatabase } from "../../support/test-database.ts";
-import { isOrdered, type ModelPolicy } from "../key-rules.ts";
+import { isFair, isOrdered, type ModelPolicy } from "../key-rules.ts";
 import { isIsolated, type ModelJob, priorities, type QueueModel, tickSeconds } from "../queue-model.ts";
 import { command, queue, types } from "./command.ts";
 
@@ -71,7 +71,7 @@ function isCertain({ keyed }: QueueModel, job: ModelJob, claimable: readonly Mod
   if (job.key === null) return true;
   const waiting = keyed.ofKey(job.key).filter((other) => other.status === "pending" && other.place !== null);
   if (isOrdered(job)) return keyed.isCertainlyNext(job);
-  const free = (keyed.policy.concurrency ?? Infinity) - keyed.countedOf(job.key);
+  const free = (keyed.policy.concurrency ?? Infinity) - keyed.runningOf(job.key);
   return waiting.every((other) => claimable.includes(other)) && waiting.indexOf(job) < free;
 }
 
@@ -109,7 +109,7 @@ function checkChoice(
   else if (certain.some(isIsolated)) ok(taken.length > 0, "nothing found");
   else ok(taken.length >= Math.min(wanted, certain.length), "fewer than there are");
   if (claimable.some(isIsolated)) return;
-  const left = certain.filter((job) => !taken.includes(job));
+  const left = certain.filter((job) => !taken.includes(job) && !isFair(job)); // of a fair key the oldest may come first
   const lowest = Math.min(...taken.map(({ type }) => priorities[type] ?? 0));
   ok(
     left.every(({ type }) => (priorities[type] ?? 0) <= lowest),
