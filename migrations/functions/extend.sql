@@ -68,11 +68,12 @@ language plpgsql as $$
 begin
   ids := p_ids;
   keys := p_keys;
-  if exists (select from lease where lease.key = any(p_keys) and lease.keys is not null) then
+  if exists (select from lease join lane using (lane) where lease.key = any(p_keys) and lane.kind = 'ordered') then
     with leased as materialized (
       select lease.ctid as tid, lease.key, entry.id, entry.turn_key
-      from lease cross join lateral unnest(lease.ids, lease.keys) as entry(id, turn_key)
-      where lease.key = any(p_keys) and lease.keys is not null
+      from lease join lane using (lane)
+      cross join lateral unnest(lease.ids, lease.keys) as entry(id, turn_key)
+      where lease.key = any(p_keys) and lane.kind = 'ordered'
     )
     select p_ids || array_agg(other.id), p_keys || array_agg(other.key) into ids, keys
     from unnest(p_ids, p_keys) as wanted(id, key)

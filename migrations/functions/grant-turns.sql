@@ -54,7 +54,8 @@ language plpgsql as $$
 begin
   with judged as (
     select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
-           turns_out + stuck > 0 or (granted > 0 and (has_more or key = any(p_followed))) as new_waits,
+           turns_out + stuck > 0 or (granted > 0 and (has_more or key = any(p_followed))) or coalesce(is_passed, false)
+             as new_waits,
            case when kind = 'fair' then coalesce(head_seq - 1, low)
                 when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
            case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,

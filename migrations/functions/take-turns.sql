@@ -44,12 +44,12 @@ begin
   p_batch := v_dispatched.batch;
   v_granted := list_others(v_dispatched.granted, p_batch, p_types, p_limits);
   v_best := (next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true)).priority;
-  p_batch := take_granted(p_batch, v_granted, coalesce(v_best, -1::smallint));
+  p_batch := take_granted(p_batch, v_granted, coalesce(v_best, -1::smallint), 9::smallint);
   if p_batch.jobs_left > 0 and v_best is not null then
     v_in_lanes := p_batch.jobs_left;
     p_batch := fill_batch(p_batch, p_batch.queue, p_types, p_limits, p_cursor_seqs, p_isolated);
     v_in_lanes := v_in_lanes - p_batch.jobs_left;
-    p_batch := take_granted(p_batch, v_granted, -1::smallint);
+    p_batch := take_granted(p_batch, v_granted, -1::smallint, v_best);
   end if;
   if v_wanted - p_batch.jobs_left - v_in_lanes < cardinality(v_granted.tids) then
     perform list_granted(v_granted.tids[1 : v_granted.heads]);
@@ -94,9 +94,11 @@ begin
   return p_granted;
 end $$;
 
--- Takes jobs that have just got their turn and were not taken yet, lane by lane and best priority first, if their priority
--- is above p_above. A follower is taken only with the jobs before it.
-create or replace function take_granted(p_batch claim_batch, p_granted granted_jobs, p_above smallint) returns claim_batch
+-- Takes jobs that have just got their turn, lane by lane and best priority first, if their priority is above p_above and not
+-- above p_upto. A follower is taken only with the jobs before it, so a lane must not be taken twice.
+create or replace function take_granted(
+  p_batch claim_batch, p_granted granted_jobs, p_above smallint, p_upto smallint
+) returns claim_batch
 language plpgsql as $$
 declare
   v_lane lane%rowtype;
@@ -105,7 +107,7 @@ declare
 begin
   for v_lane in
     select * from lane
-    where lane = any(array(select distinct unnest(p_granted.lanes))) and priority > p_above
+    where lane = any(array(select distinct unnest(p_granted.lanes))) and priority > p_above and priority <= p_upto
     order by priority desc, array_position(p_granted.lanes, lane)
   loop
     v_tids := array(
@@ -114,7 +116,7 @@ begin
     loop
       exit when p_batch.jobs_left = 0;
       v_jobs := locked_rows(v_tids, p_batch.jobs_left);
-      exit when v_jobs.ids is null; -- taken before
+      exit when v_jobs.ids is null;
       p_batch := take_lane(
         p_batch,
         row(v_lane.priority, array[v_lane.lane], array[v_lane.type], null, null, null, array[v_lane.kind])::lane_level,

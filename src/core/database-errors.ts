@@ -54,10 +54,10 @@ function faultsIn(message: string): Fault[] {
  *
  * `sluice migrate` collides too: a statement that runs at the moment when a function is replaced by one with other
  * arguments fails with 42883 (undefined function) or XX000 (cache lookup failed), and one that reads a view to which columns are
- * being added with 42P13 (return type mismatch). The next run finds the new function.
+ * being added with 42P13 or 42804 (return type mismatch). The next run finds the new function.
  */
 export function isCollision(sqlstate: string): boolean {
-  return ["40001", "40P01", "42883", "42P13", "XX000"].includes(sqlstate);
+  return ["40001", "40P01", "42804", "42883", "42P13", "XX000"].includes(sqlstate);
 }
 
 /** What the driver reported, under the statement's name. It is for logs: callers of the API get a SluiceError. */

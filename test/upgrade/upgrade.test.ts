@@ -95,7 +95,7 @@ describe.each([thisCheckout, ...releases])("from %s", (release) => {
     expect(new Set(await probes.stop())).toEqual(new Set(["111", "31"]));
     expect(traffic.errors).toEqual([]);
     expect(traffic.longestMs).toBeLessThan(maxWaitMs);
-    expect(await shownJobs()).toEqual(before);
+    expect(await shownJobs()).toMatchObject(before); // this release may show more of a job
     expect(await verbs.count("job")).toBe(before.length + traffic.enqueued);
     expect(await differences(verbs)).toEqual([]);
     expect(await mayCall("inner_probe(int, int)")).toEqual({ may: true });
