@@ -1,6 +1,6 @@
 // The gate notices lost jobs: each of two mutations of the cursors, in its own database, must lose some.
-import type pg from "pg";
 import { describe, expect, test } from "vitest";
+import { rewriteFunction } from "../support/rewrite-function.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 import { runGate } from "./gate/gate.ts";
 
@@ -24,7 +24,8 @@ describe.concurrent("the engine's cursors", () => {
 describe.concurrent("mutation: cursors that pass open transactions and record no gap", () => {
   const db = useTestDatabase();
   test("lose jobs, and the gate notices", { timeout }, async () => {
-    await rewrite(db.pool, "advance_cursors", {
+    await rewriteFunction(db.pool, {
+      name: "advance_cursors",
       from: "from unnest(v_open_writers) as writer\n",
       to: "from unnest('{}'::text[]) as writer\n",
     });
@@ -35,13 +36,11 @@ describe.concurrent("mutation: cursors that pass open transactions and record no
 describe.concurrent("mutation: cursors that drop a gap while its transaction is still open", () => {
   const db = useTestDatabase();
   test("lose jobs, and the gate notices", { timeout }, async () => {
-    await rewrite(db.pool, "advance_cursors", { from: " where writer <> all(v_open_writers)", to: "" });
+    await rewriteFunction(db.pool, {
+      name: "advance_cursors",
+      from: " where writer <> all(v_open_writers)",
+      to: "",
+    });
     expect((await runGate(db.pool, load)).lost).toBeGreaterThan(0);
   });
 });
-
-async function rewrite(pool: pg.Pool, name: string, { from, to }: { from: string; to: string }) {
-  const { rows } = await pool.query("select pg_get_functiondef($1::regproc) as text", [`sluice.${name}`]);
-  expect(rows[0].text).toContain(from);
-  await pool.query(rows[0].text.replace(from, to));
-}

@@ -1,10 +1,12 @@
 // A dead job blocks its partition key or lets it pass: the queue's policy says which. Replay, discard, retention and a
 // changed policy.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { discard, prune, replay, replayMany } from "../../src/core/sql/index.ts";
+import { discard, prune, replay, replayMany, settle } from "../../src/core/sql/index.ts";
+import { runOn } from "../model/gate/gate-sql.ts";
 import { differences } from "../support/balance.ts";
 import { keyedJobsOf, ofKey } from "../support/keyed-jobs.ts";
 import { makeOlder } from "../support/old-jobs.ts";
+import { inSession } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { wrongKeys } from "../support/turns.ts";
 
@@ -177,6 +179,32 @@ describe("a policy that changes", () => {
     expect(await jobs.drain(block)).toBe("a3");
     await replayOf("a1");
     expect(await jobs.drain(block)).toBe("a1");
+  });
+
+  test.each(["replay", "discard"])(
+    "from block to pass frees a key also if a %s of its dead job was open at that moment and is rolled back",
+    async (verb) => {
+      await buryFirst(block);
+      await inSession(db.pool, async (client) => {
+        await client.query("begin");
+        await client.query(`select sluice.${verb}('ann', $1)`, [await jobs.idOf("a1")]);
+        expect(await jobs.take(pass)).toBe("");
+        await client.query("rollback");
+      });
+      expect(await jobs.drain(pass)).toBe("a2 a3");
+    },
+  );
+
+  test("from block to pass frees a key also if its job died in a transaction that was open at that moment", async () => {
+    await jobs.put("a1 a2");
+    await jobs.take(block);
+    await inSession(db.pool, async (client) => {
+      await client.query("begin");
+      await runOn(client, settle([{ job: jobs.held("a1"), outcome: bury }]));
+      expect(await jobs.take(pass)).toBe("");
+      await client.query("commit");
+    });
+    expect(await jobs.drain(pass)).toBe("a2");
   });
 
   test("from pass to block blocks for the next dead job, not for one that was passed", async () => {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { discard, reapExpired, replay } from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
 import { keyedJobsOf, ofKey } from "../support/keyed-jobs.ts";
+import { makeOlder } from "../support/old-jobs.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { wrongKeys } from "../support/turns.ts";
 
@@ -162,3 +163,14 @@ describe.each([
     });
   },
 );
+
+test("expired jobs that wait for a turn to block their key do not keep the reaper from others", async () => {
+  await setPolicy("block");
+  await jobs.put("a1 a2 a3 a4 a5");
+  await jobs.take(policies.block);
+  await jobs.end("a1", { kind: "bury", message: "no use" });
+  for (const name of ["a2", "a3", "a4", "a5"]) await makeOlder(verbs, await jobs.idOf(name), 40);
+  const plain = await makeOlder(verbs, await verbs.enqueueOne(), 35);
+  for (let round = 0; round < 3; round++) await db.run(reapExpired({ limit: 2 }));
+  expect((await verbs.find(plain)).status).toBe("dead");
+});

@@ -1,0 +1,269 @@
+// Each rule of keys is needed: without it, a short scenario loses a job or the order. The scenarios are parts of what the gate
+// of keys does, in an order that makes them certain.
+import type pg from "pg";
+import { describe, expect, test } from "vitest";
+import { cancel, discard, enqueue, prune, reapExpired, reapLeases } from "../../src/core/sql/index.ts";
+import { type KeyedJobs, keyedJobsOf } from "../support/keyed-jobs.ts";
+import { makeOlder } from "../support/old-jobs.ts";
+import { type Mutation, rewriteFunction } from "../support/rewrite-function.ts";
+import { inSession } from "../support/sessions.ts";
+import { type TestDatabase, useTestDatabase } from "../support/test-database.ts";
+import { runOn } from "./gate/gate-sql.ts";
+
+interface Scenario {
+  title: string;
+  mutations: Mutation[];
+  /** Answers with the names of the jobs in the order in which they ran. */
+  run(jobs: KeyedJobs, db: TestDatabase): Promise<string>;
+  right: string;
+}
+
+const bury = { kind: "bury", message: "no use" } as const;
+const pass = { policy: { onDead: "pass" } } as const;
+
+/** Runs `meanwhile` while a transaction is open, and then ends it. */
+async function whileOpen(
+  db: TestDatabase,
+  { begin, end }: { begin: (client: pg.PoolClient) => Promise<unknown>; end: "commit" | "rollback" },
+  meanwhile: () => Promise<string>,
+): Promise<string> {
+  return inSession(db.pool, async (client) => {
+    await client.query("begin");
+    await begin(client);
+    const names = await meanwhile();
+    await client.query(end);
+    return names;
+  });
+}
+
+/** The cancel of a job is open for a while and then rolled back. */
+const holdCancel = async (jobs: KeyedJobs, db: TestDatabase, name: string, work: () => Promise<string>) => {
+  const id = await jobs.idOf(name);
+  const begin = (client: pg.PoolClient) => runOn(client, cancel(id));
+  return whileOpen(db, { begin, end: "rollback" }, work);
+};
+
+const takeAndBury = async (jobs: KeyedJobs) => {
+  await jobs.put("a1 a2");
+  await jobs.take();
+  await jobs.end("a1", bury);
+};
+
+/** A job that holds its key's turn expires. */
+const expireAtTurn = async (jobs: KeyedJobs) => {
+  await jobs.put("a1", { expiresAt: new Date(Date.now() + 60_000) });
+  await jobs.put("a2");
+  await jobs.take(pass);
+  await jobs.end("a1", { kind: "release" });
+  await jobs.verbs.query("update sluice.job set expires_at = now() where expires_at is not null");
+  await jobs.verbs.query("update sluice.expiry set expires_at = now()");
+};
+
+const scenarios: Scenario[] = [
+  {
+    title: "late rows are not looked for",
+    mutations: [{ name: "dispatch", from: "exit when v_watched = '{}';", to: "exit;" }],
+    right: "b1 b2 a1 a2",
+    run: async (jobs, db) => {
+      await jobs.put("z1"); // the lane exists before the transaction begins
+      await jobs.drain();
+      const begin = (client: pg.PoolClient) => runOn(client, enqueue(jobs.requests("a1")));
+      const before = await whileOpen(db, { begin, end: "commit" }, async () => {
+        await jobs.put("b1 b2");
+        return jobs.drain();
+      });
+      await jobs.put("a2");
+      return `${before} ${await jobs.drain()}`;
+    },
+  },
+  {
+    title: "the rest of a run stays in the lease when a job of it fails",
+    mutations: [
+      {
+        name: "settle",
+        from: "v_request := with_rest_of_runs(p_ids, p_keys, p_outcomes);",
+        to: "select p_ids as ids, p_keys as keys, p_outcomes as outcomes into v_request;",
+      },
+    ],
+    right: "a1 a2 a3",
+    run: async (jobs) => {
+      await jobs.put("a1 a2 a3");
+      await jobs.take({ run: 3 });
+      await jobs.end("a1", { kind: "release" });
+      return jobs.drain();
+    },
+  },
+  {
+    title: "a locked head that was not read yet is passed over",
+    mutations: [
+      {
+        name: "look_at_waiting",
+        from: "order by ready.seq limit p_rows",
+        to: "order by ready.seq limit p_rows for update skip locked",
+      },
+    ],
+    right: "a1 a2",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2");
+      const before = await holdCancel(jobs, db, "a1", () => jobs.drain());
+      return `${before} ${await jobs.drain()}`.trim();
+    },
+  },
+  {
+    title: "a locked head that was read while another job of its key ran is passed over",
+    mutations: [
+      {
+        name: "look_up_next",
+        from: "order by ready.seq limit 1) as first",
+        to: "order by ready.seq limit 1 for update skip locked) as first",
+      },
+    ],
+    right: "a2 a3",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2 a3");
+      await jobs.take();
+      await jobs.take();
+      const before = await holdCancel(jobs, db, "a2", async () => {
+        await jobs.end("a1");
+        return jobs.drain();
+      });
+      return `${before} ${await jobs.drain()}`.trim();
+    },
+  },
+  {
+    title: "a locked job in the middle of a run is passed over",
+    mutations: [
+      {
+        name: "grant_turns",
+        from: "bool_and(tid = any(v_locked)) over (partition by key order by seq) as fits",
+        to: "tid = any(v_locked) as fits",
+      },
+    ],
+    right: "a1 a2 a3",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2 a3");
+      const before = await holdCancel(jobs, db, "a2", () => jobs.drain({ run: 3 }));
+      return `${before} ${await jobs.drain({ run: 3 })}`.trim();
+    },
+  },
+  {
+    title: "a turn that came back in a locked row is passed over",
+    mutations: [
+      {
+        name: "take_returned",
+        from: "coalesce(p_cursor_seqs[lane], 0) as low",
+        to: "(select max(key_cursor.seq) from key_cursor where queue = p_queue) as low",
+      },
+    ],
+    right: "b1 b2 a2",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2 b1 b2");
+      const first = await jobs.take();
+      await jobs.end("a1");
+      const begin = (client: pg.PoolClient) =>
+        client.query("select from sluice.ready where returned is not null for update");
+      const before = await whileOpen(db, { begin, end: "rollback" }, async () => {
+        await jobs.end("b1");
+        return jobs.drain();
+      });
+      return `${first.replace("a1 ", "")} ${before} ${await jobs.drain()}`;
+    },
+  },
+  {
+    title: "the reaper forgets the turn of a job that has expired",
+    mutations: [{ name: "reap_expired", from: "perform return_held_turns(v_turns);", to: "" }],
+    right: "a2",
+    run: async (jobs, db) => {
+      await expireAtTurn(jobs);
+      await db.run(reapExpired({ limit: 10 }));
+      return jobs.drain(pass);
+    },
+  },
+  {
+    title: "a claim forgets the turn of a job that has expired",
+    mutations: [{ name: "bury_expired_turns", from: "perform return_held_turns(v_turns);", to: "null;" }],
+    right: "a2",
+    run: async (jobs) => {
+      await expireAtTurn(jobs);
+      return jobs.drain(pass);
+    },
+  },
+  {
+    title: "a discard forgets the turn",
+    mutations: [
+      {
+        name: "discard",
+        from: "perform return_held_turns(array[row(v_dead.lane, v_dead.key, v_dead.place)::held_turn]);",
+        to: "null;",
+      },
+    ],
+    right: "a2",
+    run: async (jobs, db) => {
+      await takeAndBury(jobs);
+      await db.run(discard("ann", { id: await jobs.idOf("a1") }));
+      return jobs.drain();
+    },
+  },
+  {
+    title: "retention forgets the turn",
+    mutations: [{ name: "prune", from: "perform return_held_turns(v_turns);", to: "" }],
+    right: "a2",
+    run: async (jobs, db) => {
+      await takeAndBury(jobs);
+      await makeOlder(jobs.verbs, await jobs.idOf("a1"), 31);
+      await db.run(prune({ limit: 10 }));
+      return jobs.drain();
+    },
+  },
+  {
+    title: "a cancel forgets the turn",
+    mutations: [
+      {
+        name: "cancel",
+        from: "perform return_held_turns(array[row(v_pending.lane, v_pending.key, v_pending.place)::held_turn]);",
+        to: "null;",
+      },
+    ],
+    right: "a2",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2");
+      await jobs.take();
+      await jobs.end("a1", { kind: "release" });
+      await db.run(cancel(await jobs.idOf("a1")));
+      return jobs.drain();
+    },
+  },
+  {
+    title: "a changed policy forgets the turns of dead jobs",
+    mutations: [{ name: "free_blocked_keys", from: "perform return_held_turns(v_turns);", to: "" }],
+    right: "a2",
+    run: async (jobs) => {
+      await takeAndBury(jobs);
+      return jobs.drain(pass);
+    },
+  },
+  {
+    title: "a lease that ran out gives the turn to the next job",
+    mutations: [
+      { name: "reap_leases", from: "then 'retry' else 'withdraw' end", to: "then 'retry' else 'retry' end" },
+    ],
+    right: "a1 a2 a3",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2 a3", { maxAttempts: 1 });
+      await jobs.take({ ...pass, run: 2, leaseSeconds: -1 });
+      await db.run(reapLeases({ limit: 10 }));
+      return `a1 ${await jobs.drain(pass)}`;
+    },
+  },
+];
+
+describe.concurrent.each(scenarios)("$title", ({ mutations, run, right }) => {
+  const db = useTestDatabase();
+  const other = useTestDatabase();
+
+  test("is a mutation that a scenario notices, and without it the scenario is right", async () => {
+    expect(await run(keyedJobsOf(db), db)).toBe(right);
+    for (const mutation of mutations) await rewriteFunction(other.pool, mutation);
+    expect(await run(keyedJobsOf(other), other)).not.toBe(right);
+  });
+});
