@@ -33,7 +33,7 @@ const bars: readonly Bar[] = [
   { what: /^[\d,]+ keys, by 100, /, judge: keysBar },
   { what: /^one hot key, /, judge: atLeast(10_000, "jobs/s") },
   { what: /^log of a keyed job: claim and settle/, judge: atMost(700, "bytes") },
-  { what: /^keys, pinned: server time/, judge: atMost(1.5, "×") },
+  { what: /^keys, pinned: CPU/, judge: atMost(1.5, "×") },
   { what: /^keys, pinned: buffers/, judge: atMost(130, "buffers") },
   { what: /^ring: a claim of 100, /, judge: atMost(2, "×") },
   // Alone the ten take one claim; with a cap of 4 they take three.

@@ -2,11 +2,11 @@
 // beside this one (--beside) the two take turns at every call, in databases of one server, so that both see the same load.
 // CPU is the time that the session's process ran, which other load changes little. Buffers and log come from EXPLAIN, which
 // costs time of its own, so it has rounds of its own.
-import { readFileSync } from "node:fs";
 import type pg from "pg";
 import { claimText, enqueueText, heldJobs, newJobs, settleText, settleValues } from "../../support/churn.ts";
 import { measure, median } from "../../support/explain.ts";
-import { connect } from "../systems/connections.ts";
+import { threadCpuMs } from "../../support/process-cpu.ts";
+import { connect, pidOf } from "../systems/connections.ts";
 import type { System } from "../systems/system.ts";
 import { type Bench, ownEntries, type Workload } from "./workload.ts";
 
@@ -60,8 +60,7 @@ async function withDatabases(
   if (!system) return work(sessions);
   await bench.stage.withDatabase(system, async (url) => {
     const client = await connect(url);
-    const { rows } = await client.query("select pg_backend_pid() as pid");
-    const session = { system, client, pid: rows[0].pid, costs: new Map() };
+    const session = { system, client, pid: await pidOf(client), costs: new Map() };
     await withDatabases(bench, others, [...sessions, session], work).finally(() => client.end());
   });
 }
@@ -100,15 +99,10 @@ async function timed(
     cost.buffers.push(buffers);
     cost.log.push(walBytes);
   } else {
-    const before = cpuMicroseconds(pid);
+    const before = threadCpuMs(pid);
     await client.query({ name: text.slice(0, 60), text, values });
-    if (round >= warmUps) cost.cpu.push(cpuMicroseconds(pid) - before);
+    if (round >= warmUps) cost.cpu.push((threadCpuMs(pid) - before) * 1000);
   }
-}
-
-/** Linux counts it in nanoseconds. */
-function cpuMicroseconds(pid: number): number {
-  return Number.parseInt(readFileSync(`/proc/${pid}/schedstat`, "utf8"), 10) / 1000;
 }
 
 function record(bench: Bench, { system, costs }: Session): void {

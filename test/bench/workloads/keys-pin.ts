@@ -1,9 +1,9 @@
 // keys, under a pin: a transaction that has enqueued stays open, so it holds a place in the order and a snapshot. Meanwhile
 // jobs go through, two of five in one key. It compares a claim of one job before and after, for a new key, a used one and
-// the hot one. Only for Sluice: peers do not document which statement is their claim.
-import type { Call } from "../../support/explain.ts";
+// the hot one: its buffers, and the CPU time of its session. Only for Sluice: peers do not document which statement is
+// their claim.
 import { connect } from "../systems/connections.ts";
-import { claimCost } from "../systems/sluice-claim-cost.ts";
+import { type ClaimCost, claimCost } from "../systems/sluice-claim-cost.ts";
 import { churn } from "./churn.ts";
 import { createRunLog, type RunLog } from "./run-log.ts";
 import { type Bench, entriesWith, inTurns, type Trial } from "./workload.ts";
@@ -44,7 +44,7 @@ async function churnAll(trial: Trial, log: RunLog, jobs: number): Promise<void> 
   await log.allRun().finally(() => worker.stop());
 }
 
-async function costs({ url }: Trial, when: string): Promise<Record<Kind, Call>> {
+async function costs({ url }: Trial, when: string): Promise<Record<Kind, ClaimCost>> {
   const of = (keyOf: (n: number) => string) =>
     claimCost(url, (n) => JSON.stringify([{ type: "mail", payload: { n }, partition_key: keyOf(n) }]));
   return {
@@ -64,18 +64,18 @@ async function holdOrder(url: string): Promise<() => Promise<void>> {
   };
 }
 
-function record(bench: Bench, kind: Kind, before: Call, after: Call): void {
+function record(bench: Bench, kind: Kind, before: ClaimCost, after: ClaimCost): void {
   const common = { workload: "keys", better: "less", system: "sluice" } as const;
   const what = (of: string) => `keys, pinned: ${of} of a claim of 1, ${kind}`;
   bench.record({ ...common, what: what("buffers"), unit: "buffers", value: after.buffers });
   bench.record({
     ...common,
-    what: `${what("server time")}, end to start`,
+    what: `${what("CPU of the server")}, end to start`,
     unit: "×",
-    value: after.ms / before.ms,
+    value: after.cpuMs / before.cpuMs,
   });
 }
 
-function told({ ms, buffers }: Call): string {
-  return `${ms.toFixed(2)} ms, ${buffers} buffers`;
+function told({ cpuMs, buffers }: ClaimCost): string {
+  return `${cpuMs.toFixed(2)} ms, ${buffers} buffers`;
 }
