@@ -14,19 +14,18 @@ import { settleDown } from "./settle-down.ts";
 import { type Bench, entriesWith, inTurns, type Trial } from "./workload.ts";
 
 const sizes = {
-  full: { keys: 10_000, jobs: 1_000_000, claims: 96, together: 100_000 },
-  quick: { keys: 1_000, jobs: 50_000, claims: 32, together: 10_000 },
-  smoke: { keys: 100, jobs: 4_000, claims: 2, together: 500 },
+  full: { keys: 10_000, jobs: 1_000_000, warmUps: 64, claims: 96, together: 100_000 },
+  quick: { keys: 1_000, jobs: 50_000, warmUps: 16, claims: 32, together: 10_000 },
+  smoke: { keys: 100, jobs: 4_000, warmUps: 8, claims: 2, together: 500 },
 };
 const batch = 100;
-const warmUps = 8;
 const workers = Array.from({ length: 16 }, (_, index) => `worker-${index}`);
 type Buckets = number[] | null;
 const ring: readonly Buckets[] = workers.map((worker) => bucketsOf(worker, workers));
 const noRing: readonly Buckets[] = workers.map(() => null);
 
 export async function claimOnRing(bench: Bench): Promise<void> {
-  const { keys, jobs, claims, together } = sizes[bench.size];
+  const { keys, jobs, together, ...counts } = sizes[bench.size];
   const entries = entriesWith(bench, { use: "ordered" }).filter(({ system }) => system.name === "sluice");
   await inTurns(bench, { name: "keys, ring", rounds: 1, entries }, async (trial) => {
     const log = createRunLog((n) => `customer-${n % keys}`);
@@ -34,8 +33,8 @@ export async function claimOnRing(bench: Bench): Promise<void> {
     await settleDown(trial.url);
     const client = await connect(trial.url);
     const one = {
-      without: await costOfClaims(client, noRing, claims),
-      with: await costOfClaims(client, ring, claims),
+      without: await costOfClaims(client, noRing, counts),
+      with: await costOfClaims(client, ring, counts),
     };
     await client.end();
     const all = {
@@ -57,8 +56,15 @@ interface Cost {
   buffers: number;
 }
 
-/** The median of single claims, the workers in turn. */
-async function costOfClaims(client: pg.Client, owned: readonly Buckets[], claims: number): Promise<Cost> {
+/**
+ * The median of single claims, the workers in turn. The first claims on a ring also give turns to the keys of all others,
+ * until each key that waits has one.
+ */
+async function costOfClaims(
+  client: pg.Client,
+  owned: readonly Buckets[],
+  { warmUps, claims }: { warmUps: number; claims: number },
+): Promise<Cost> {
   const pid = await pidOf(client);
   const costs: Cost[] = [];
   for (let n = 0; n < warmUps + claims; n++) {
