@@ -98,7 +98,7 @@ const ticker: Actor = async (gate, random) => {
     await client.query("select sluice.advance_cursors()");
     await wait(random.int(0, 10));
   });
-  if (random.isLikely(0.1)) await runOn(gate.pool, checkReach());
+  if (random.isLikely(0.1)) gate.checks.unreachable += await runOn(gate.pool, checkReach());
   return random.int(1, 30);
 };
 
