@@ -27,22 +27,23 @@
 
 -- The queue's advisory lock. Claims of a queue with keys wait here for each other, for a short time.
 create or replace function lock_keys(p_queue text) returns boolean
-language plpgsql
-set lock_timeout = '100ms'
-as $$
+language plpgsql as $$
 declare
   v_lock bigint := hashtextextended(format('sluice.keys.%s.%s', current_schema(), p_queue), 0);
 begin
-  if pg_try_advisory_xact_lock(v_lock) then
-    return true;
-  end if;
-  begin
-    perform pg_advisory_xact_lock(v_lock);
-    return true;
-  exception
-    when lock_not_available then
-      return false;
-  end;
+  return pg_try_advisory_xact_lock(v_lock) or wait_for_lock(v_lock);
+end $$;
+
+create or replace function wait_for_lock(p_lock bigint) returns boolean
+language plpgsql
+set lock_timeout = '100ms'
+as $$
+begin
+  perform pg_advisory_xact_lock(p_lock);
+  return true;
+exception
+  when lock_not_available then
+    return false;
 end $$;
 
 -- Finds up to p_batch.jobs_left jobs whose turn it is, and locks their rows. Their turns count as out from then on, so the

@@ -7,41 +7,60 @@ create or replace function grant_turns(p_batch claim_batch, p_proposals key_prop
 returns granted_jobs
 language plpgsql as $$
 declare
-  v_tids    tid[] := array(select tid from unnest(p_proposals) where tid is not null);
-  v_locked  tid[] := array(
-    select ctid from ready
-    where ctid = any(v_tids || array(select tid from unnest(p_followers)))
-    for update skip locked);
-  v_stuck   bigint[] := '{}';
-  v_heads   granted_jobs;
-  v_others  granted_jobs;
+  v_heads     granted_jobs := first_of_keys(p_proposals, '{}');
+  v_others    granted_jobs;
+  v_followers int := coalesce(cardinality(p_followers), 0);
+  v_locked    tid[];
+  v_stuck     bigint[] := '{}';
 begin
-  if cardinality(v_locked) < cardinality(v_tids) + coalesce(cardinality(p_followers), 0) then
+  if v_followers > 0 then
+    select array_agg(tid), array_agg(key), array_agg(lane) into v_others.tids, v_others.keys, v_others.lanes
+    from unnest(p_followers);
+  end if;
+  v_locked := array(select ctid from ready where ctid = any(v_heads.tids || v_others.tids) for update skip locked);
+  if cardinality(v_locked) < v_heads.heads + v_followers then
     v_stuck := array(select key from unnest(p_proposals) where tid is not null and tid <> all(v_locked));
     perform return_turns(p_batch.queue, array_agg(key), array_agg(start))
     from unnest(p_proposals) where key = any(v_stuck);
-    p_followers := array(
-      select follower
-      from (select follower, bool_and(tid = any(v_locked)) over (partition by key order by seq) as fits
-            from unnest(p_followers) as follower) as locked
-      where fits and (follower).key <> all(v_stuck)
-      order by (follower).rank);
+    v_heads := first_of_keys(p_proposals, v_stuck);
+    v_others := locked_followers(p_followers, v_locked, v_stuck);
   end if;
   perform return_turns(p_batch.queue, array_agg(key), array_agg(-1)) from unnest(p_proposals) where is_passed;
-  perform write_key_states(p_proposals, v_stuck, array(select key from unnest(p_followers)));
-  select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), count(*)
-  into v_heads
-  from unnest(p_proposals) where tid is not null and key <> all(v_stuck);
+  perform write_key_states(p_proposals, v_stuck, v_others.keys);
   if (p_batch.policy).seconds_apart is not null and v_heads.heads > 0 then
     v_heads := pace_shares(v_heads, (p_batch.policy).seconds_apart);
   end if;
-  if cardinality(p_followers) > 0 then
-    select array_agg(tid), array_agg(key), array_agg(lane), null into v_others from unnest(p_followers);
-    v_heads.tids := v_heads.tids || v_others.tids;
-    v_heads.keys := v_heads.keys || v_others.keys;
-    v_heads.lanes := v_heads.lanes || v_others.lanes;
-  end if;
+  v_heads.tids := v_heads.tids || v_others.tids;
+  v_heads.keys := v_heads.keys || v_others.keys;
+  v_heads.lanes := v_heads.lanes || v_others.lanes;
   return v_heads;
+end $$;
+
+-- The jobs that get a turn, in the order in which they are to be taken.
+create or replace function first_of_keys(p_proposals key_proposal[], p_stuck bigint[]) returns granted_jobs
+language plpgsql as $$
+declare
+  v_heads granted_jobs;
+begin
+  select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), count(*)
+  into v_heads
+  from unnest(p_proposals) where tid is not null and key <> all(p_stuck);
+  return v_heads;
+end $$;
+
+-- The followers in front of which nothing is locked.
+create or replace function locked_followers(p_followers key_proposal[], p_locked tid[], p_stuck bigint[])
+returns granted_jobs
+language plpgsql as $$
+declare
+  v_others granted_jobs;
+begin
+  select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), null
+  into v_others
+  from (select *, bool_and(tid = any(p_locked)) over (partition by key order by seq) as fits from unnest(p_followers))
+    as follower
+  where fits and key <> all(p_stuck);
+  return v_others;
 end $$;
 
 -- Writes the keys that stand at something else now. `low` is the last place that was given out. While the turn goes from one
@@ -54,7 +73,7 @@ language plpgsql as $$
 begin
   with judged as (
     select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
-           turns_out + stuck > 0 or (granted > 0 and (has_more or key = any(p_followed))) or coalesce(is_passed, false)
+           turns_out + stuck > 0 or (granted > 0 and (has_more or coalesce(key = any(p_followed), false))) or coalesce(is_passed, false)
              as new_waits,
            case when kind = 'fair' then coalesce(head_seq - 1, low)
                 when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,

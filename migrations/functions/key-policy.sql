@@ -36,13 +36,13 @@ begin
     on conflict (queue) do update
     set blocks = excluded.blocks, concurrency = excluded.concurrency, seconds_apart = excluded.seconds_apart;
   end if;
-  if v_old.blocks and not policy.blocks then
+  if not policy.blocks then
     perform free_blocked_keys(p_queue);
   end if;
 end $$;
 
--- Dead jobs give the turns back that they hold. A dead job that somebody replays or discards in this moment is locked: that
--- one's turn is dealt with there.
+-- Dead jobs give the turns back that they hold. There are such jobs when the policy has just changed, and when a settle read the
+-- policy before. A dead job that somebody replays or discards in this moment is locked: the next dispatch looks again.
 create or replace function free_blocked_keys(p_queue text) returns void
 language plpgsql as $$
 declare
@@ -50,8 +50,9 @@ declare
 begin
   with blocking as materialized (
     select closed.id, closed.lane, closed.key, closed.place
-    from closed join lane using (lane)
-    where closed.key is not null and lane.queue = p_queue
+    from (select lane from lane where queue = p_queue and kind = 'ordered' offset 0) as line
+    join closed using (lane)
+    where closed.status = 'dead' and closed.key is not null
     for update of closed skip locked
   ),
   freed as (

@@ -35,9 +35,8 @@ begin
     return;
   end if;
   with returned as materialized (
-    select entry.key, count(*) filter (where entry.place >= 0) as turns, max(greatest(entry.place, 0)) as place, min(number) as number,
-           array_agg(entry.place) as places
-    from unnest(p_keys, p_places) with ordinality as entry(key, place, number)
+    select entry.key, count(*) filter (where entry.place >= 0) as turns, max(greatest(entry.place, 0)) as place
+    from unnest(p_keys, p_places) as entry(key, place)
     group by entry.key
   ),
   known as materialized (
@@ -53,8 +52,9 @@ begin
     from known
     where key_state.ctid = known.tid and not known.waits
   )
-  select array_agg(known.key order by number), array_agg(place order by number) into keys, places
-  from (select known.key, known.number, unnest(known.places) as place from known where waits) as known;
+  select array_agg(entry.key order by number), array_agg(entry.place order by number) into keys, places
+  from unnest(p_keys, p_places) with ordinality as entry(key, place, number)
+  where entry.key in (select known.key from known where waits);
 end $$;
 
 -- The keys that have a returned turn or a row that was read, each with the job that is next if it can have a turn. Null:

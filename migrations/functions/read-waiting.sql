@@ -24,21 +24,24 @@ begin
   cursor := p_cursor;
   has_more := false;
   for v_level in
-    select array_agg(lane) as lanes, array_agg(kind) as kinds
-    from lane
-    where queue = p_batch.queue and kind in ('ordered', 'fair') and type = any(p_types)
-      and type <> all(array(select name from pause where pause.kind = 'type'))
+    select array_agg(lane) filter (where is_asked) as lanes, array_agg(kind) filter (where is_asked) as kinds,
+           sum(count(*)) over () as lanes_of_queue
+    from (
+      select lane, kind, priority,
+             type = any(p_types) and type <> all(array(select name from pause where pause.kind = 'type')) as is_asked
+      from lane where queue = p_batch.queue and kind in ('ordered', 'fair')
+    ) as line
     group by priority
     order by priority desc
   loop
-    is_whole := is_whole is null and not exists (
-      select from lane where queue = p_batch.queue and kind in ('ordered', 'fair') and lane <> all(v_level.lanes));
+    continue when v_level.lanes is null;
+    is_whole := is_whole is null and cardinality(v_level.lanes) = v_level.lanes_of_queue;
     v_wanted := case when 'fair' = any(v_level.kinds) then greatest(p_batch.jobs_left, c_shares) else p_batch.jobs_left end;
     if v_free >= v_wanted then
       has_more := true;
       return;
     end if;
-    v_rows := greatest(p_batch.jobs_left, 20);
+    v_rows := greatest(p_batch.jobs_left, 5);
     loop
       v_look := look_at_waiting(p_batch, cursor, v_level.lanes, v_level.kinds, p_last, v_rows, p_highest,
                                 v_wanted - v_free, case when is_whole then proposals end);
@@ -131,6 +134,10 @@ return case when kind = 'ordered' then 1 else coalesce((policy).concurrency, 214
 create or replace function move_positions(p_cursor key_cursor, p_lanes int[], p_seq bigint) returns key_cursor
 language plpgsql as $$
 begin
+  if cardinality(p_lanes) = 1 and p_cursor.lanes = p_lanes then -- most queues have one lane of jobs with keys
+    p_cursor.seqs := array[greatest(p_cursor.seqs[1], p_seq)];
+    return p_cursor;
+  end if;
   select array_agg(lane), array_agg(seq) into p_cursor.lanes, p_cursor.seqs
   from (
     select lane, max(seq) as seq

@@ -109,6 +109,7 @@ set jit = off
 as $$
 declare
   v_oldest uuid := id_at(now() - interval '720 hours');
+  v_kept   int[] := array(select -lane from lane where kind = 'ordered' and (key_policy_of(queue)).blocks); -- see above
   v_ids    uuid[];
   v_buried int;
   v_turns  held_turn[];
@@ -122,7 +123,7 @@ begin
   select array_agg(id) into v_ids from removed;
 
   v_ids := v_ids
-    || array(select old.id from (select id from ready where id < v_oldest order by id) as old
+    || array(select old.id from (select id from ready where id < v_oldest and lane <> all(v_kept) order by id) as old
              cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
              limit p_limit)
     || array(select old.id from (select id from scheduled where id < v_oldest order by id) as old
@@ -130,12 +131,11 @@ begin
              limit p_limit);
 
   with expired as materialized (
-    select job.id, kind = 'ordered' and (key_policy_of(queue)).blocks as blocks
-    from job join lane using (lane) where job.id = any(v_ids) and expiry_of(job.id, expires_at) <= now()
+    select id, -lane = any(v_kept) as blocks from job where id = any(v_ids) and expiry_of(id, expires_at) <= now()
   ),
   from_ready as (
     delete from ready
-    where id = any(array(select expired.id from expired)) and not (lane < 0 and id = any(array(select expired.id from expired where blocks)))
+    where id = any(array(select expired.id from expired)) and lane <> all(v_kept)
     returning id, lane, attempt, abandonments, key, place
   ),
   from_scheduled as (

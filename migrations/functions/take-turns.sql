@@ -110,9 +110,12 @@ begin
     where lane = any(array(select distinct unnest(p_granted.lanes))) and priority > p_above and priority <= p_upto
     order by priority desc, array_position(p_granted.lanes, lane)
   loop
-    v_tids := array(
-      select tid from unnest(p_granted.tids, p_granted.lanes) with ordinality as granted(tid, lane, number)
-      where lane = v_lane.lane order by number);
+    v_tids := p_granted.tids;
+    if v_lane.lane <> any(p_granted.lanes) then
+      v_tids := array(
+        select tid from unnest(p_granted.tids, p_granted.lanes) with ordinality as granted(tid, lane, number)
+        where lane = v_lane.lane order by number);
+    end if;
     loop
       exit when p_batch.jobs_left = 0;
       v_jobs := locked_rows(v_tids, p_batch.jobs_left);

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { bucketCount, bucketsOf, ownersOf } from "../../src/core/policy/hash-ring.ts";
 
-const workerId = fc.string({ unit: "binary", minLength: 1, maxLength: 255 });
+const workerId = fc.string({ unit: "binary", minLength: 1, maxLength: 40 });
 const workerIds = (min: number, max: number) =>
   fc.uniqueArray(workerId, { minLength: min, maxLength: max, size: "max" });
 const allBuckets = Array.from({ length: bucketCount }, (_, bucket) => bucket);
@@ -11,7 +11,7 @@ const allBuckets = Array.from({ length: bucketCount }, (_, bucket) => bucket);
 describe("for any set of workers", () => {
   test("each bucket has one owner, which is one of them", () => {
     fc.assert(
-      fc.property(workerIds(1, 40), (ids) => {
+      fc.property(workerIds(1, 12), (ids) => {
         const buckets = ids.flatMap((id) => bucketsOf(id, ids));
         expect(buckets.toSorted((a, b) => a - b)).toEqual(allBuckets);
       }),
@@ -20,7 +20,7 @@ describe("for any set of workers", () => {
 
   test("the order of the ids and duplicates do not matter", () => {
     fc.assert(
-      fc.property(workerIds(1, 40), fc.array(fc.nat(39)), (ids, picks) => {
+      fc.property(workerIds(1, 12), fc.array(fc.nat(11)), (ids, picks) => {
         const again = picks.map((pick) => ids[pick % ids.length] ?? "");
         expect(ownersOf([...again, ...ids.toReversed(), ...again])).toEqual(ownersOf(ids));
       }),
@@ -29,7 +29,7 @@ describe("for any set of workers", () => {
 
   test("the buckets of a worker come in ascending order, and agree with the owners", () => {
     fc.assert(
-      fc.property(workerIds(1, 40), (ids) => {
+      fc.property(workerIds(1, 12), (ids) => {
         const owners = ownersOf(ids);
         for (const id of ids) {
           const buckets = bucketsOf(id, ids);
@@ -42,7 +42,7 @@ describe("for any set of workers", () => {
 
   test("no bucket moves between two workers that both stay", () => {
     fc.assert(
-      fc.property(workerIds(1, 40), workerIds(1, 5), (staying, others) => {
+      fc.property(workerIds(1, 12), workerIds(1, 3), (staying, others) => {
         const stayingIds = new Set(staying);
         const joining = others.filter((id) => !stayingIds.has(id));
         const before = ownersOf(staying);
