@@ -59,23 +59,19 @@ as $$
     offset 0
   ) as lanes
   cross join lateral (
-    select count(*) as jobs
-    from (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap) as ahead
-    where lanes.kind = 'plain'
-    union all
-    select count(*)
-    from (
-      (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap)
-      union all
-      (select from ready
-       where ready.lane = -lanes.lane and lanes.kind = 'ordered' and seq > coalesce(lanes.read_seq, 0)
-       order by seq limit p_cap)
-      union all
-      (select from ready where ready.lane = -lanes.lane and lanes.kind = 'fair' order by seq desc limit p_cap)
-      union all
-      (select from ready where ready.lane = lanes.returns order by seq desc limit 1)
-    ) as ahead
-    where lanes.kind <> 'plain'
+    select (select count(*)
+            from (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap) as ahead)
+           + case when kind = 'plain' then 0 else (
+               select count(*)
+               from (
+                 (select from ready
+                  where ready.lane = -lanes.lane and lanes.kind = 'ordered' and seq > coalesce(lanes.read_seq, 0)
+                  order by seq limit p_cap)
+                 union all
+                 (select from ready where ready.lane = -lanes.lane and lanes.kind = 'fair' order by seq desc limit p_cap)
+                 union all
+                 (select from ready where ready.lane = lanes.returns order by seq desc limit 1)
+               ) as with_keys) end as jobs
   ) as waiting
   left join promoted_soon using (lane)
   group by lanes.queue
