@@ -39,7 +39,7 @@ as $$
           order by run_at limit p_cap) as due
     group by lane
   )
-  select lanes.queue, sum(waiting.jobs + coalesce(promoted_soon.jobs, 0))::bigint
+  select lanes.queue, sum(waiting.jobs + keyed.jobs + coalesce(promoted_soon.jobs, 0))::bigint
   from (
     select lane, queue, kind, coalesce(low, 0) as low,
            case when kind = 'ordered' then
@@ -59,21 +59,23 @@ as $$
     offset 0
   ) as lanes
   cross join lateral (
-    select (select count(*)
-            from (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap) as ahead)
-           + case when kind = 'plain' then 0 else (
-               select count(*)
-               from (
-                 (select from ready
-                  where ready.lane = -lanes.lane and lanes.kind = 'ordered' and seq > coalesce(lanes.read_seq, 0)
-                  order by seq limit p_cap)
-                 union all
-                 (select from ready where ready.lane = -lanes.lane and lanes.kind = 'fair' order by seq desc limit p_cap)
-                 union all
-                 (select from ready where ready.lane = lanes.returns order by seq desc limit 1)
-               ) as with_keys) end as jobs
+    select count(*) as jobs
+    from (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap) as ahead
   ) as waiting
+  cross join lateral (
+    select count(*) as jobs
+    from (
+      (select from ready
+       where ready.lane = -lanes.lane and lanes.kind = 'ordered' and seq > coalesce(lanes.read_seq, 0)
+       order by seq limit p_cap)
+      union all
+      (select from ready where ready.lane = -lanes.lane and lanes.kind = 'fair' order by seq desc limit p_cap)
+      union all
+      (select from ready where ready.lane = lanes.returns order by seq desc limit 1)
+    ) as ahead
+    where lanes.kind <> 'plain'
+  ) as keyed
   left join promoted_soon using (lane)
   group by lanes.queue
-  having sum(waiting.jobs + coalesce(promoted_soon.jobs, 0)) > 0
+  having sum(waiting.jobs + keyed.jobs + coalesce(promoted_soon.jobs, 0)) > 0
 $$;

@@ -193,7 +193,7 @@ describe("a database that Sluice cannot use", () => {
       query(
         `create or replace function sluice.schema_version() returns int language sql immutable return ${version}`,
       );
-    afterEach(() => setVersion(1));
+    afterEach(() => setVersion(schemaVersion));
 
     test("is a 503 that names the command, in /health and in rounds too; nothing is written", async () => {
       await setVersion(0);
