@@ -84,6 +84,21 @@ describe("a run", () => {
     expect(await jobs.take()).toBe("a2 a3");
   });
 
+  test("that is too large for one answer ends before the job that does not fit", async () => {
+    const text = "x".repeat(30_000);
+    for (const name of ["a1", "a2", "a3", "a4"]) await jobs.put(name, { payload: { name, text } });
+    await jobs.put("b1", { payload: { name: "b1", text } });
+    const claimed: string[] = [];
+    for (let n = 0; n < 6; n++) {
+      const batch = await verbs.claim({ run: 4, maxBytes: 70_000 });
+      expect(batch.length).toBeLessThanOrEqual(2);
+      claimed.push(...batch.map((job) => String(job.payload.name)));
+      if (batch.length > 0) await verbs.settle(batch, complete);
+    }
+    expect(ofKey("a", claimed.join(" "))).toBe("a1 a2 a3 a4");
+    expect(ofKey("b", claimed.join(" "))).toBe("b1");
+  });
+
   test("does not pass over a cancelled job that is still waiting to be read", async () => {
     await jobs.put("a1 a2 a3 a4");
     await db.run(cancel(await jobs.idOf("a2")));

@@ -281,6 +281,22 @@ describe("the rate of a key", () => {
     expect(await jobs.take({ policy })).toBe("");
   });
 
+  test("goes on after a job that waited for its start is cancelled or has expired", async () => {
+    const policy = { secondsApart: 3600 };
+    await jobs.put("a1 a2");
+    await jobs.put("a3", { expiresAt: new Date(Date.now() + 60_000) });
+    await jobs.put("a4");
+    expect(await jobs.take({ policy })).toBe("a1");
+    await db.run(cancel(await jobs.idOf("a2")));
+    await jobs.take({ policy });
+    await verbs.query("update sluice.job set expires_at = now() where expires_at is not null");
+    await verbs.query("update sluice.expiry set expires_at = now()");
+    await db.run(reapExpired({ limit: 10 }));
+    await jobs.take({ policy });
+    await jobs.makeDue();
+    expect(await jobs.take({ policy })).toBe("a4");
+  });
+
   test("lets the next job start when its time has come, without another event", async () => {
     const policy = { secondsApart: 0.3 };
     await jobs.put("a1 a2");

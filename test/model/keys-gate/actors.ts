@@ -83,8 +83,9 @@ function newJob(
   { queue, key }: { queue: string; key: string },
 ): NewJob {
   const field = gate.queues[queue]?.field ?? "partitionKey";
+  const text = random.isLikely(0.2) ? "x".repeat(1500) : "";
   return {
-    ...{ queue, type: random.pick(gateTypes as readonly [string, ...string[]]), payload: {} },
+    ...{ queue, type: random.pick(gateTypes as readonly [string, ...string[]]), payload: { text } },
     ...{ priority: random.pick([5, 5, 5, 7, 3]), maxAttempts: random.int(2, 6) },
     ...(random.isLikely(0.05) ? {} : { [field]: key }),
     ...(random.isLikely(0.1) ? { delaySeconds: random.next() } : {}),
@@ -98,7 +99,7 @@ const ticker: Actor = async (gate, random) => {
     await client.query("select sluice.advance_cursors()");
     await wait(random.int(0, 10));
   });
-  if (random.isLikely(0.1)) await runOn(gate.pool, checkReach());
+  if (random.isLikely(0.1)) gate.checks.unreachable += await runOn(gate.pool, checkReach());
   return random.int(1, 30);
 };
 

@@ -13,12 +13,16 @@ const idleMs = 10;
 const buckets = 360;
 const complete: Outcome = { kind: "complete", output: null };
 
-/** A third of them are pullers, without runs. A third of the others own half of the buckets. One asks for one type only. */
+/**
+ * A third of them are pullers, without runs, and a third own half of the buckets. One asks for one type only, and one has a
+ * limit for a type.
+ */
 export function createClaimer(number: number): Actor {
   const isPuller = number % 3 === 0;
   const half = number % 3 === 1 ? number % 2 : null;
   const own = half === null ? null : Array.from({ length: buckets / 2 }, (_, n) => 2 * n + half);
-  const types = number === 5 ? ["a"] : gateTypes;
+  const limited = ["a", { type: "b", limits: { concurrency: 4 } }];
+  const types = number === 5 ? ["a"] : number === 7 ? limited : gateTypes;
   /** Outcomes that the next claim of the same queue brings along. */
   const carried = new Map<string, Settlement[]>();
   return async (gate, random) => {
@@ -26,6 +30,8 @@ export function createClaimer(number: number): Actor {
     const wanted = {
       ...{ queue, types, limit: random.int(1, 12), leaseSeconds: 60, buckets: own },
       ...{ run: isPuller ? 1 : random.pick([3, 5]), policy: { ...gate.queues[queue]?.policy } },
+      ...{ worker: `w${number}`, registers: !isPuller },
+      ...(random.isLikely(0.2) ? { maxBytes: 3000 } : {}),
     };
     const outcomes = carried.get(queue) ?? [];
     if (random.isLikely(rollbackShare)) {

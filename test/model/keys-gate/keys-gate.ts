@@ -36,7 +36,7 @@ export interface KeysGate {
   readonly history: History;
   /** Claimed and never settled in time. They are settled too late, once another claimer has them. */
   readonly abandoned: Settlement["job"][];
-  readonly checks: { made: number; wrong: unknown[] };
+  readonly checks: { made: number; wrong: unknown[]; unreachable: number };
   isOver: boolean;
 }
 
@@ -47,6 +47,8 @@ export interface KeysReport extends Verdict {
   checks: number;
   /** Differences between what the dispatcher knows and the rows that hold turns, and of the books, in any snapshot. */
   wrong: unknown[];
+  /** Jobs that the check of the reap rounds took for unreachable. */
+  unreachable: number;
   staleSent: number;
   staleApplied: number;
   /** Settles of jobs that went back to waiting, because one before them in their run failed. */
@@ -79,7 +81,7 @@ export function createQueues(): Record<string, KeyedQueue> {
 export async function runKeysGate(pool: pg.Pool, load: KeysLoad): Promise<KeysReport> {
   const gate: KeysGate = {
     ...{ pool, load, queues: createQueues(), history: new History() },
-    ...{ abandoned: [], checks: { made: 0, wrong: [] }, isOver: false },
+    ...{ abandoned: [], checks: { made: 0, wrong: [], unreachable: 0 }, isOver: false },
   };
   pool.on("error", () => {}); // the database may be dropped before the pool's last connection has closed
   let seed = load.seed;
@@ -99,6 +101,7 @@ export async function runKeysGate(pool: pg.Pool, load: KeysLoad): Promise<KeysRe
     rolledBack: history.rolledBack.size,
     checks: checks.made,
     wrong: checks.wrong.slice(0, 3),
+    unreachable: checks.unreachable,
     staleSent: history.stale.sent,
     staleApplied: history.stale.applied,
     restApplied: history.stale.restApplied,

@@ -24,7 +24,7 @@ export interface Verdict {
 
 export const nothingWrong = {
   ...{ outOfOrder: [], heldTwice: [], passedDead: [], overCap: [], lost: [], endedTwice: [], phantom: 0 },
-  ...{ wrong: [], staleApplied: 0, restApplied: 0 },
+  ...{ wrong: [], unreachable: 0, staleApplied: 0, restApplied: 0 },
 };
 
 export async function judge(gate: KeysGate): Promise<Verdict> {
