@@ -51,7 +51,8 @@ begin
     v_in_lanes := v_in_lanes - p_batch.jobs_left;
     p_batch := take_granted(p_batch, v_granted, -1::smallint, v_best);
   end if;
-  if v_wanted - p_batch.jobs_left - v_in_lanes < cardinality(v_granted.tids) then
+  -- has_more: payloads were too large for one answer, so jobs_left says nothing
+  if p_batch.has_more or v_wanted - p_batch.jobs_left - v_in_lanes < cardinality(v_granted.tids) then
     perform list_granted(v_granted.tids[1 : v_granted.heads]);
     p_batch.has_more := true;
   end if;
