@@ -134,9 +134,9 @@ const scenarios: Scenario[] = [
     title: "a locked job in the middle of a run is passed over",
     mutations: [
       {
-        name: "grant_turns",
-        from: "bool_and(tid = any(v_locked)) over (partition by key order by seq) as fits",
-        to: "tid = any(v_locked) as fits",
+        name: "locked_followers",
+        from: "bool_and(tid = any(p_locked)) over (partition by key order by seq) as fits",
+        to: "tid = any(p_locked) as fits",
       },
     ],
     right: "a1 a2 a3",
