@@ -23,7 +23,8 @@
 --   3. A position only moves over rows up to a seq that was read before the list of open writers (`open_writers`). What
 --      these commit later is looked for again, from where the positions stood when each was first seen.
 --   4. The dispatcher looks for the next job of each key, and only then for writers that have ended since. What these left
---      is late: the dispatcher starts over with it. So a row that it has seen was not committed after one that it missed.
+--      is late: the dispatcher starts over with it. So a row that it has seen was not committed after one that it missed. A
+--      writer that ends after that committed later than all that was seen.
 
 -- The queue's advisory lock. Claims of a queue with keys wait here for each other, for a short time.
 create or replace function lock_keys(p_queue text) returns boolean
@@ -64,6 +65,7 @@ declare
   v_watched   text[] := v_before.writers;
   v_ended     text[];
   v_read      record;
+  v_late      record;
   v_late_keys bigint[];
   v_late_seqs bigint[];
   v_proposals key_proposal[];
@@ -88,8 +90,10 @@ begin
     exit when v_watched = '{}';
     v_ended := array(select unnest(v_watched) except select unnest(open_writers())); -- see 4
     exit when v_ended = '{}';
-    select v_late_keys || array_agg(late.key), v_late_seqs || array_agg(late.seq) into v_late_keys, v_late_seqs
-    from late_rows(v_before, v_ended, v_highest) as late;
+    v_late := late_rows(v_before, v_ended, v_highest);
+    exit when v_late.keys is null;
+    v_late_keys := v_late_keys || v_late.keys;
+    v_late_seqs := v_late_seqs || v_late.seqs;
     v_watched := array(select unnest(v_watched) except select unnest(v_ended));
   end loop;
   if v_proposals is not null then

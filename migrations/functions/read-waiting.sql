@@ -152,21 +152,26 @@ begin
 end $$;
 
 -- What writers that have ended left up to p_highest: the first such row of each key. It also finds rows that were read
--- before, which does no harm.
-create or replace function late_rows(p_cursor key_cursor, p_ended text[], p_highest bigint)
-returns table (key bigint, seq bigint)
+-- before, which does no harm. Null: nothing.
+create or replace function late_rows(
+  p_cursor key_cursor, p_ended text[], p_highest bigint, out keys bigint[], out seqs bigint[]
+)
 language plpgsql as $$
 declare
   v_from bigint := (select min(from_seq) from unnest(p_cursor.writers, p_cursor.from_seqs) as open(writer, from_seq)
                     where writer = any(p_ended));
 begin
-  return query
-    select late.key, min(late.seq)
-    from (select lane from lane where queue = p_cursor.queue and kind in ('ordered', 'fair') offset 0) as line
-    cross join lateral (
-      select ready.key, ready.seq from ready
-      where ready.lane = -line.lane and ready.seq > v_from and ready.seq <= p_highest
-      offset 0
-    ) as late
-    group by late.key;
+  if v_from < p_highest then
+    select array_agg(first.key), array_agg(first.seq) into keys, seqs
+    from (
+      select late.key, min(late.seq) as seq
+      from (select lane from lane where queue = p_cursor.queue and kind in ('ordered', 'fair') offset 0) as line
+      cross join lateral (
+        select ready.key, ready.seq from ready
+        where ready.lane = -line.lane and ready.seq > v_from and ready.seq <= p_highest
+        offset 0
+      ) as late
+      group by late.key
+    ) as first;
+  end if;
 end $$;
