@@ -39,7 +39,7 @@ as $$
           order by run_at limit p_cap) as due
     group by lane
   )
-  select lanes.queue, sum(waiting.jobs + coalesce(promoted_soon.jobs, 0))::bigint
+  select lanes.queue, sum(waiting.jobs + keyed.jobs + coalesce(promoted_soon.jobs, 0))::bigint
   from (
     select lane, queue, kind, coalesce(low, 0) as low,
            case when kind = 'ordered' then
@@ -61,12 +61,10 @@ as $$
   cross join lateral (
     select count(*) as jobs
     from (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap) as ahead
-    where lanes.kind = 'plain'
-    union all
-    select count(*)
+  ) as waiting
+  cross join lateral (
+    select count(*) as jobs
     from (
-      (select from ready where ready.lane = lanes.lane and seq >= lanes.low order by seq limit p_cap)
-      union all
       (select from ready
        where ready.lane = -lanes.lane and lanes.kind = 'ordered' and seq > coalesce(lanes.read_seq, 0)
        order by seq limit p_cap)
@@ -76,8 +74,8 @@ as $$
       (select from ready where ready.lane = lanes.returns order by seq desc limit 1)
     ) as ahead
     where lanes.kind <> 'plain'
-  ) as waiting
+  ) as keyed
   left join promoted_soon using (lane)
   group by lanes.queue
-  having sum(waiting.jobs + coalesce(promoted_soon.jobs, 0)) > 0
+  having sum(waiting.jobs + keyed.jobs + coalesce(promoted_soon.jobs, 0)) > 0
 $$;

@@ -5,13 +5,16 @@ import { pgmq } from "./systems/pgmq.ts";
 import { sluice } from "./systems/sluice.ts";
 import type { System } from "./systems/system.ts";
 import { backlog } from "./workloads/backlog.ts";
+import { calls } from "./workloads/calls.ts";
 import { drain } from "./workloads/drain.ts";
 import { enqueue } from "./workloads/enqueue.ts";
 import { http } from "./workloads/http.ts";
+import { keys } from "./workloads/keys.ts";
 import { mixed } from "./workloads/mixed.ts";
 import { pin } from "./workloads/pin.ts";
 import { readers } from "./workloads/readers.ts";
 import { retries } from "./workloads/retries.ts";
+import { shares } from "./workloads/shares.ts";
 import { spike } from "./workloads/spike.ts";
 import { wal } from "./workloads/wal.ts";
 import type { Workload } from "./workloads/workload.ts";
@@ -27,6 +30,9 @@ export const workloads: readonly Workload[] = [
   wal,
   http,
   pin,
+  keys,
+  shares,
+  calls,
 ];
 
 /** Functions, because a peer reads its version from its package, which may not be installed yet. */

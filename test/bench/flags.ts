@@ -24,9 +24,9 @@ export function usage({ workloads, systems }: Choices): string {
   return `usage: npm run bench -- [flags]
 
 Measures Sluice beside its peers on one PostgreSQL that waits for its disk, all in one run. Read the ratios: times are
-this machine's. A full run takes about 20 minutes; leave the machine alone meanwhile.
+this machine's. A full run takes about 30 minutes; leave the machine alone meanwhile.
 
-  --quick           small sizes, one round: under 2 minutes, and rough
+  --quick           small sizes, one round: about 4 minutes, and rough
   --only A,B        these workloads (see below)
   --systems A,B     these systems: ${systems.join(", ")}
   --beside DIR      another checkout of Sluice, with its node_modules, as one more system named "before". Shows what a

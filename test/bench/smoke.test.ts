@@ -35,7 +35,7 @@ describe("Sluice alone", () => {
       ["sluice"],
       workloads.map(({ name }) => name),
     );
-  }, 60_000);
+  }, 120_000);
 
   test("runs every workload, and every result is a number", () => {
     expect(results.failures).toEqual([]);
@@ -76,6 +76,18 @@ test("every job of every peer runs exactly once", async () => {
     expect(version).toMatch(/^\d+\.\d+\.\d+$/);
     expect(results.samples.filter(({ system }) => system === name)).toHaveLength(4 + 8);
   }
+}, 120_000);
+
+test("every job with a key of every peer that knows keys runs exactly once", async () => {
+  installPeers(() => {});
+  const peers = choices.systems.filter((name) => name !== "sluice");
+  const results = await bench(peers, ["keys", "shares"]);
+  expect(results.failures).toEqual([]);
+  const systemsOf = (what: RegExp) =>
+    new Set(results.samples.filter((sample) => what.test(sample.what)).map(({ system }) => system));
+  expect(systemsOf(/^one hot key/)).toEqual(new Set(["pg-boss", "graphile-worker", "pgmq"]));
+  expect(systemsOf(/^ten behind .*: others/)).toEqual(new Set(["pgmq"]));
+  expect(systemsOf(/^20 tenants, by 100/)).toEqual(new Set(["pgmq"]));
 }, 120_000);
 
 test("an invalid flag is an error that lists the choices", () => {

@@ -14,7 +14,7 @@ export const fullJob: NewJob = {
   priority: 1,
   maxAttempts: 1,
   scheduledAt: new Date(),
-  expiresAt: new Date(Date.now() + 60_000),
+  expiresAt: new Date(Date.now() + 3_600_000), // later than the run ends
   idempotencyKey: "k",
   partitionKey: "p",
   traceparent: "t",

@@ -4,6 +4,7 @@ import { neon, neonConfig } from "@neondatabase/serverless";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { problem } from "../../src/contract/problem.ts";
+import { schemaVersion } from "../../src/core/schema-version.ts";
 import { defineJob } from "../../src/index.ts";
 import { asOwner } from "../support/worker-role.ts";
 import { bindings, crons, useDeployment } from "./deployment.ts";
@@ -182,7 +183,7 @@ describe("a database that Sluice cannot use", () => {
   });
 
   describe("because its schema is too old", () => {
-    const words = "Sluice's schema has version 0 and this Worker needs version 1: run `npx sluice migrate`";
+    const words = `Sluice's schema has version 0 and this Worker needs version ${schemaVersion}: run \`npx sluice migrate\``;
     // Another password, which the local server accepts: to the isolate it is another database, not checked yet.
     const withPassword = (password: string) => ({
       DATABASE_URL: deployment.databaseUrl.replace(/(:[^:/@]*)?@/, `:${password}@`),
@@ -192,7 +193,7 @@ describe("a database that Sluice cannot use", () => {
       query(
         `create or replace function sluice.schema_version() returns int language sql immutable return ${version}`,
       );
-    afterEach(() => setVersion(1));
+    afterEach(() => setVersion(schemaVersion));
 
     test("is a 503 that names the command, in /health and in rounds too; nothing is written", async () => {
       await setVersion(0);

@@ -30,6 +30,18 @@ const bars: readonly Bar[] = [
   // 1 for each batch; the last settle and the round's own two are spread over all batches.
   { what: /^http: round trips/, judge: atMost(2.1, "requests") },
   { what: /^http: enqueue to start by nudge, p50$/, judge: atMost(100, "ms") },
+  { what: /^[\d,]+ keys, by 100, /, judge: keysBar },
+  { what: /^one hot key, /, judge: atLeast(10_000, "jobs/s") },
+  { what: /^log of a keyed job: claim and settle/, judge: atMost(700, "bytes") },
+  { what: /^keys, pinned: CPU/, judge: atMost(1.5, "×") },
+  { what: /^keys, pinned: buffers/, judge: atMost(130, "buffers") },
+  { what: /^ring: a claim of 100, /, judge: atMost(2, "×") },
+  // Alone the ten take one claim; with a cap of 4 they take three.
+  { what: /^ten behind .*, cap 4: claims until they start$/, judge: atMost(4, "claims") },
+  { what: /^ten behind .*: claims until they start$/, judge: atMost(2, "claims") },
+  { what: /^(enqueue|claim|settle) 10*0? plain: CPU/, judge: timesBefore(1.05) },
+  { what: /^(enqueue|claim|settle) 10*0? plain: log/, judge: timesBefore(1.01) },
+  { what: /^claim 10*0? plain: buffers/, judge: atMostMoreThanBefore(2, "buffers") },
   { what: /^500\/s: an enqueue, p50$/, judge: atMost(5, "ms") },
   { what: /^500\/s: an enqueue, p99$/, judge: atMost(50, "ms") },
   { what: /^500\/s: enqueue to start, p50$/, judge: atMost(2_000, "ms") },
@@ -86,6 +98,37 @@ function backlogBar({ what, cells }: Row, rows: readonly Row[]): Verdict | undef
   if (!cells.sluice || small === undefined) return undefined;
   const growth = cells.sluice.median / small;
   return { bar: "at most 1.5 × that of 2,000", reached: times(growth), isMet: growth <= 1.5 };
+}
+
+/** A share of what plain jobs reach in the same rounds, and each job queue's own order by key. */
+function keysBar({ what, cells, better }: Row, rows: readonly Row[]): Verdict | undefined {
+  const plain = rows.find((row) => row.what === `plain, beside ${what}`)?.cells.sluice?.median;
+  const { sluice, "pg-boss": pgBoss, "graphile-worker": graphile } = cells;
+  if (!sluice || !pgBoss || !graphile || plain === undefined) return undefined;
+  const toPlain = sluice.median / plain;
+  const toPeers = [pgBoss, graphile].map((peer) => ratio(sluice.median, peer.median, better));
+  return {
+    bar: "0.5 × plain, 3 × pg-boss and graphile-worker",
+    reached: [toPlain, ...toPeers].map(times).join(", "),
+    isMet: toPlain >= 0.5 && Math.min(...toPeers) >= 3,
+  };
+}
+
+/** Against another checkout (--beside). */
+function timesBefore(most: number) {
+  return ({ cells: { sluice, before } }: Row): Verdict | undefined => {
+    if (!sluice || !before) return undefined;
+    const growth = sluice.median / before.median;
+    return { bar: `at most ${most} × before`, reached: times(growth), isMet: growth <= most };
+  };
+}
+
+function atMostMoreThanBefore(most: number, unit: string) {
+  return ({ cells: { sluice, before } }: Row): Verdict | undefined => {
+    if (!sluice || !before) return undefined;
+    const more = sluice.median - before.median;
+    return { bar: `at most ${most} ${unit} more`, reached: numberText(more), isMet: more <= most };
+  };
 }
 
 /** Against each peer at its last mark: Sluice's rate when as many jobs had gone through. */

@@ -19,3 +19,9 @@ export async function connect(url: string): Promise<pg.Client> {
 export function connectAll(url: string, connections: number): Promise<pg.Client[]> {
   return Promise.all(Array.from({ length: connections }, () => connect(url)));
 }
+
+/** The process that serves this connection. */
+export async function pidOf(client: pg.Client): Promise<number> {
+  const { rows } = await client.query("select pg_backend_pid() as pid");
+  return rows[0].pid;
+}

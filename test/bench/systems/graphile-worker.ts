@@ -1,6 +1,7 @@
 // graphile-worker with its local queue and batched completions, its fastest documented setting: an instance for each
 // connection. At batch 1 it is one instance that claims and completes job by job. Its claims are not
 // visible from outside, so they are timed in the connection pool that it gets. Its listening connections come on top.
+// Ordered keys are its named queues.
 import type pg from "pg";
 import { loadPeer, versionOf } from "../peers.ts";
 import { openPool } from "./connections.ts";
@@ -14,8 +15,8 @@ interface Graphile {
   makeWorkerUtils(options: object): Promise<Utils>;
 }
 interface Utils {
-  addJob(identifier: string, payload: object): Promise<unknown>;
-  addJobs(jobs: readonly { identifier: string; payload: object }[]): Promise<unknown>;
+  addJob(identifier: string, payload: object, spec: { queueName?: string }): Promise<unknown>;
+  addJobs(jobs: readonly { identifier: string; payload: object; queueName?: string }[]): Promise<unknown>;
   release(): Promise<void>;
 }
 
@@ -31,20 +32,22 @@ export function graphileWorker(): System {
     version: versionOf("graphile-worker"),
     hotTables: ["graphile_worker._private_jobs"],
     jobTables: ["graphile_worker._private_jobs"],
+    keyUses: ["ordered"],
     async install(url) {
       const { runMigrations, Logger } = await load();
       await runMigrations({ connectionString: url, logger: new Logger(() => () => {}) });
     },
 
-    async open(url) {
+    async open(url, keys) {
       const { makeWorkerUtils, Logger } = await load();
       const pool = openPool(url, producers);
+      const specOf = ({ key }: BenchPayload) => (keys && key !== undefined ? { queueName: key } : {});
       const utils = await makeWorkerUtils({ pgPool: pool, logger: new Logger(() => () => {}) });
       return {
         async enqueue(payloads) {
           const [first] = payloads;
-          if (payloads.length === 1 && first) await utils.addJob(identifier, first);
-          else await utils.addJobs(payloads.map((payload) => ({ identifier, payload })));
+          if (payloads.length === 1 && first) await utils.addJob(identifier, first, specOf(first));
+          else await utils.addJobs(payloads.map((payload) => ({ identifier, payload, ...specOf(payload) })));
         },
         work: async (options) => startWorker(await load(), url, options),
         async fill({ waiting, scheduled }) {

@@ -1,8 +1,9 @@
 // pg-boss with fetch and complete in batches. That is faster than its own workers, which poll at most twice a second.
+// Ordered keys are its policy key_strict_fifo.
 import { loadPeer, versionOf } from "../peers.ts";
 import { openPool } from "./connections.ts";
 import { type Connection, poll } from "./poll.ts";
-import { type BenchPayload, leaseSeconds, producers, type System } from "./system.ts";
+import { type BenchPayload, type Keys, leaseSeconds, producers, type System } from "./system.ts";
 
 /** The parts of its types that are used. A type check must work without the peers. */
 interface Boss {
@@ -10,7 +11,7 @@ interface Boss {
   start(): Promise<unknown>;
   stop(options: { graceful: boolean }): Promise<void>;
   createQueue(name: string, options: object): Promise<void>;
-  send(name: string, data: object): Promise<string | null>;
+  send(name: string, data: object, options: object): Promise<string | null>;
   insert(name: string, jobs: readonly object[]): Promise<unknown>;
   fetch(name: string, options: { batchSize: number }): Promise<BossJob[]>;
   complete(name: string, ids: string[]): Promise<unknown>;
@@ -21,7 +22,8 @@ interface BossJob {
   data: BenchPayload;
 }
 
-const queue = "bench";
+const plainQueue = "bench";
+const orderedQueue = "bench-ordered";
 const rowsPerFill = 10_000;
 
 export function pgBoss(): System {
@@ -37,28 +39,32 @@ export function pgBoss(): System {
     version: versionOf("pg-boss"),
     hotTables: ["pgboss.job"],
     jobTables: ["pgboss.job"],
+    keyUses: ["ordered"],
     async install(url) {
       const boss = await open(url, 1);
-      await boss.createQueue(queue, { retryLimit: 5, retryDelay: 0, expireInSeconds: leaseSeconds });
+      const options = { retryLimit: 5, retryDelay: 0, expireInSeconds: leaseSeconds };
+      await boss.createQueue(plainQueue, options);
+      await boss.createQueue(orderedQueue, { ...options, policy: "key_strict_fifo" });
       await boss.stop({ graceful: false });
     },
 
-    async open(url) {
+    async open(url, keys) {
       const boss = await open(url, producers);
+      const queue = keys ? orderedQueue : plainQueue;
       const pool = openPool(url, 1);
       return {
         async enqueue(payloads) {
           const [first] = payloads;
-          if (payloads.length === 1 && first) await boss.send(queue, first);
+          if (payloads.length === 1 && first) await boss.send(queue, first, keyOf(first, keys));
           else
             await boss.insert(
               queue,
-              payloads.map((data) => ({ data })),
+              payloads.map((data) => ({ data, ...keyOf(data, keys) })),
             );
         },
         async work(options) {
           const worker = await open(url, options.connections);
-          const connections = Array.from({ length: options.connections }, () => connectionOf(worker));
+          const connections = Array.from({ length: options.connections }, () => connectionOf(worker, queue));
           const polling = poll(connections, options);
           return {
             ...polling,
@@ -96,8 +102,12 @@ export function pgBoss(): System {
   };
 }
 
+function keyOf({ key }: BenchPayload, keys: Keys | undefined): object {
+  return keys ? { singletonKey: key } : {};
+}
+
 /** Each loop uses one connection of the pool. */
-function connectionOf(boss: Boss): Connection<BossJob> {
+function connectionOf(boss: Boss, queue: string): Connection<BossJob> {
   const idsOf = (jobs: readonly BossJob[]) => jobs.map((job) => job.id);
   return {
     claim: (limit) => boss.fetch(queue, { batchSize: limit }),

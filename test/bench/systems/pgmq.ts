@@ -1,11 +1,12 @@
 // pgmq with its published SQL, from the npm package @electric-sql/pglite-pgmq. It reads a batch and deletes it by its ids. A
-// message that failed is made visible again. It has no priorities, and keeps no history.
+// message that failed is made visible again. It has no priorities, and keeps no history. Ordered and shared keys are its
+// groups, read by turns between them. Its index on the headers is left out, since these reads cannot use it.
 import { execFileSync } from "node:child_process";
 import type pg from "pg";
 import { packageFile } from "../peers.ts";
 import { connect, connectAll, openPool } from "./connections.ts";
 import { type Connection, poll } from "./poll.ts";
-import { type BenchPayload, leaseSeconds, producers, type System } from "./system.ts";
+import { type BenchPayload, type Keys, leaseSeconds, producers, type System } from "./system.ts";
 
 interface Message {
   msg_id: string;
@@ -26,6 +27,7 @@ export function pgmq(): System {
     version,
     hotTables: [`pgmq.q_${queue}`],
     jobTables: [`pgmq.q_${queue}`],
+    keyUses: ["ordered", "shared"],
     async install(url) {
       const client = await connect(url);
       await client.query(fileOf(`pgmq--${version}.sql`));
@@ -33,11 +35,12 @@ export function pgmq(): System {
       await client.end();
     },
 
-    async open(url) {
+    async open(url, keys) {
       const pool = openPool(url, producers);
       return {
         async enqueue(payloads) {
-          if (payloads.length === 1)
+          if (keys) await pool.query({ ...statements.sendGrouped, values: groupedValues(payloads) });
+          else if (payloads.length === 1)
             await pool.query({ ...statements.send, values: [queue, JSON.stringify(payloads[0])] });
           else
             await pool.query({
@@ -47,7 +50,10 @@ export function pgmq(): System {
         },
         async work(options) {
           const clients = await connectAll(url, options.connections);
-          return poll(clients.map(connectionOf), options);
+          return poll(
+            clients.map((client) => connectionOf(client, keys)),
+            options,
+          );
         },
         async fill({ waiting, scheduled }) {
           for (const [jobs, delaySeconds] of [
@@ -71,6 +77,8 @@ export function pgmq(): System {
 const statements = {
   send: { name: "send", text: "select pgmq.send($1, $2::jsonb)" },
   sendBatch: { name: "send_batch", text: "select pgmq.send_batch($1, $2::jsonb[])" },
+  sendGrouped: { name: "send_grouped", text: "select pgmq.send_batch($1, $2::jsonb[], $3::jsonb[])" },
+  readGrouped: { name: "read_grouped", text: "select msg_id, message from pgmq.read_grouped_rr($1, $2, $3)" },
   read: { name: "read", text: "select msg_id, message from pgmq.read($1, $2, $3)" },
   delete: { name: "delete", text: "select pgmq.delete($1, $2::bigint[])" },
   setVisible: {
@@ -88,12 +96,20 @@ const fillText = `
           from generate_series($3::int, $4::int) as n),
     $2::int)`;
 
-function connectionOf(client: pg.Client): Connection<Message> {
+function groupedValues(payloads: readonly BenchPayload[]): unknown[] {
+  return [
+    queue,
+    payloads.map((payload) => JSON.stringify(payload)),
+    payloads.map(({ key }) => JSON.stringify({ "x-pgmq-group": key })),
+  ];
+}
+
+function connectionOf(client: pg.Client, keys: Keys | undefined): Connection<Message> {
   const idsOf = (messages: readonly Message[]) => messages.map((message) => message.msg_id);
   return {
     async claim(limit) {
       const { rows } = await client.query<Message>({
-        ...statements.read,
+        ...(keys ? statements.readGrouped : statements.read),
         values: [queue, leaseSeconds, limit],
       });
       return rows;

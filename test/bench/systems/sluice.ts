@@ -3,14 +3,16 @@
 import { readFileSync } from "node:fs";
 import type pg from "pg";
 import { migrate } from "../../../src/cli/migrate.ts";
-import type { ClaimedJob, Payload, Settlement } from "../../../src/core/job.ts";
+import type { ClaimedJob, NewJob, Payload, Settlement } from "../../../src/core/job.ts";
+import { defaultQueuePolicy } from "../../../src/core/key-policy.ts";
 import type { Settled } from "../../../src/core/settlements.ts";
+import type { Claim } from "../../../src/core/sql/claim.ts";
 import { claim, enqueue, settle } from "../../../src/core/sql/index.ts";
 import { compile, type Statement } from "../../../src/core/sql/statement.ts";
 import { commonTypes, fillQueue, rareType } from "../../support/large-queue.ts";
 import { connect, connectAll, openPool } from "./connections.ts";
 import { type Connection, poll } from "./poll.ts";
-import { type BenchPayload, leaseSeconds, producers, type System } from "./system.ts";
+import { type BenchPayload, type Keys, leaseSeconds, producers, type System } from "./system.ts";
 
 const type = "mail";
 const retryInSeconds = 0.05;
@@ -30,18 +32,18 @@ export const sluice: System = {
   ],
   install: (url) => migrate({ databaseUrl: url }),
 
-  async open(url) {
+  keyUses: ["ordered", "shared"],
+
+  async open(url, keys) {
     const pool = openPool(url, producers);
     let types: readonly string[] = [type];
     return {
-      async enqueue(payloads) {
-        const jobs = payloads.map((payload) => ({ type, payload: payload as unknown as Payload }));
-        await run(pool, enqueue(jobs));
-      },
+      enqueue: async (payloads) =>
+        void (await run(pool, enqueue(payloads.map((payload) => toJob(payload, keys))))),
       async work(options) {
         const clients = await connectAll(url, options.connections);
         return poll(
-          clients.map((client) => connectionOf(client, types)),
+          clients.map((client) => connectionOf(client, { types, ...claimOptions(keys, options.batch) })),
           options,
         );
       },
@@ -60,16 +62,31 @@ export const sluice: System = {
   },
 };
 
-function connectionOf(client: pg.Client, types: readonly string[]): Connection<ClaimedJob> {
+function toJob(payload: BenchPayload, keys: Keys | undefined): NewJob {
+  const job = { type, payload: payload as unknown as Payload };
+  if (!keys || payload.key === undefined) return job;
+  return keys.use === "ordered" ? { ...job, partitionKey: payload.key } : { ...job, fairKey: payload.key };
+}
+
+export type ClaimOptions = Pick<Claim, "types" | "run" | "policy" | "buckets">;
+
+/** As a drain does: a run is as long as a batch. */
+function claimOptions(keys: Keys | undefined, batch: number): Omit<ClaimOptions, "types"> {
+  if (!keys) return {};
+  return keys.use === "ordered"
+    ? { run: batch }
+    : { policy: { ...defaultQueuePolicy, concurrency: keys.cap ?? null } };
+}
+
+export function connectionOf(client: pg.Client, options: ClaimOptions): Connection<ClaimedJob> {
+  const request = (limit: number) => ({ queue: "default", limit, leaseSeconds, ...options });
   return {
     async claim(limit) {
-      const claimed = await run(client, claim({ queue: "default", types, limit, leaseSeconds }));
+      const claimed = await run(client, claim(request(limit)));
       return claimed.jobs;
     },
     async settleAndClaim(done, limit) {
-      const request = { queue: "default", types, limit, leaseSeconds };
-      const claimed = await run(client, claim(request, done.map(completed)));
-      if (!claimed) throw new Error("a claim without an answer");
+      const claimed = await run(client, claim(request(limit), done.map(completed)));
       check(claimed.settled);
       return claimed.jobs;
     },

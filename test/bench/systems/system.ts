@@ -8,9 +8,21 @@ export interface System {
   readonly hotTables: readonly string[];
   /** The tables that a report on jobs would read, with finished jobs. */
   readonly jobTables: readonly string[];
-  /** Installs its tables and one queue in a new database. */
+  /** What it can do with keys. Left out: nothing. */
+  readonly keyUses?: readonly KeyUse[];
+  /** Installs its tables and one queue in a new database, and one more for each use of keys where it needs that. */
   install(url: string): Promise<void>;
-  open(url: string): Promise<OpenQueue>;
+  open(url: string, keys?: Keys): Promise<OpenQueue>;
+}
+
+/** ordered: jobs of one key run one at a time, in their order. shared: keys take turns. */
+export type KeyUse = "ordered" | "shared";
+
+/** Without it a payload's key means nothing to the system. */
+export interface Keys {
+  use: KeyUse;
+  /** Of a shared key: the most jobs at one time. */
+  cap?: number;
 }
 
 export interface OpenQueue {
@@ -31,6 +43,7 @@ export interface BenchPayload {
   atMs: number;
   address: string;
   subject: string;
+  key?: string;
 }
 
 export interface WorkOptions {
@@ -57,11 +70,12 @@ export const idleMs = 5;
 /** Long enough that no lease runs out in a run. */
 export const leaseSeconds = 1_800;
 
-export function payloadOf(n: number): BenchPayload {
+export function payloadOf(n: number, key?: string): BenchPayload {
   return {
     n,
     atMs: performance.now(),
     address: "someone@example.com",
     subject: "a subject of a common length",
+    ...(key === undefined ? {} : { key }),
   };
 }

@@ -2,9 +2,9 @@
 // with a queue of 2,000. One connection.
 
 import { median } from "../statistics.ts";
-import { connect } from "../systems/connections.ts";
 import type { OpenQueue } from "../systems/system.ts";
 import { until } from "./run-log.ts";
+import { settleDown } from "./settle-down.ts";
 import { inTurns, type Workload } from "./workload.ts";
 
 const sizes = {
@@ -48,13 +48,6 @@ export const backlog: Workload = {
     }
   },
 };
-
-/** Autovacuum would do it in time. */
-async function settleDown(url: string): Promise<void> {
-  const client = await connect(url);
-  await client.query("vacuum analyze");
-  await client.end();
-}
 
 /** At least one claim, and as many as wanted within the time. */
 async function claimTimes(

@@ -8,10 +8,18 @@ const perCall = 1_000;
 const warmUpBatches = 3;
 const mostWarmUpJobs = 2_000;
 
+export interface Fill {
+  jobs: number;
+  /** Jobs in a call. */
+  size?: number;
+  /** Calls at one time. With one, the order of the jobs is known. */
+  callers?: number;
+}
+
 export async function fill(
   queue: OpenQueue,
   log: RunLog,
-  { jobs, size = perCall }: { jobs: number; size?: number },
+  { jobs, size = perCall, callers = producers }: Fill,
 ): Promise<void> {
   let left = jobs;
   const produce = async () => {
@@ -21,10 +29,18 @@ export async function fill(
       await queue.enqueue(log.next(count));
     }
   };
-  await Promise.all(Array.from({ length: producers }, produce));
+  await Promise.all(Array.from({ length: callers }, produce));
+}
+
+export interface Drain extends Fill, Pick<WorkOptions, "batch" | "connections"> {
+  /** A system that takes longer is stopped, and its rate is that of the jobs so far. Default: it must finish. */
+  mostMs?: number;
+  onFilled?(): Promise<void>;
 }
 
 export interface Drained {
+  /** Without those of the warm-up. */
+  jobs: number;
   jobsPerSecond: number;
   /** Seconds of CPU for each job. */
   serverCpu: number;
@@ -35,14 +51,16 @@ export interface Drained {
 export async function fillAndDrain(
   { queue, stage }: { queue: OpenQueue; stage: Stage },
   log: RunLog,
-  options: { jobs: number } & Pick<WorkOptions, "batch" | "connections">,
+  options: Drain,
 ): Promise<Drained> {
-  const { jobs, batch, connections } = options;
+  const { jobs, batch, connections, mostMs, onFilled, ...calls } = options;
   const warmUp = Math.max(batch * connections, Math.min(warmUpBatches * batch * connections, mostWarmUpJobs));
-  await fill(queue, log, { jobs: jobs + warmUp });
+  await fill(queue, log, { jobs: jobs + warmUp, ...calls });
+  await onFilled?.();
   const warmAt = log.completed() + warmUp;
   const now = () => ({
     ms: performance.now(),
+    completed: log.completed(),
     serverCpu: stage.serverCpuSeconds(),
     clientCpu: process.cpuUsage(),
   });
@@ -57,15 +75,17 @@ export async function fillAndDrain(
     },
   });
   try {
-    await log.allRun();
+    await (mostMs === undefined ? log.allRun() : log.allRunOr(mostMs));
   } finally {
     await worker.stop();
   }
   const clientCpu = process.cpuUsage(warm.clientCpu);
+  const drained = log.completed() - warm.completed;
   return {
-    jobsPerSecond: (jobs * 1000) / (worker.settledMs() - warm.ms),
-    serverCpu: (stage.serverCpuSeconds() - warm.serverCpu) / jobs,
-    clientCpu: (clientCpu.user + clientCpu.system) / 1e6 / jobs,
+    jobs: drained,
+    jobsPerSecond: (drained * 1000) / (worker.settledMs() - warm.ms),
+    serverCpu: (stage.serverCpuSeconds() - warm.serverCpu) / drained,
+    clientCpu: (clientCpu.user + clientCpu.system) / 1e6 / drained,
   };
 }
 

@@ -1,12 +1,10 @@
 // pin: a transaction holds an old snapshot, so that no dead row can be removed, while jobs are processed. At each mark it
 // records the time of a claim of 100, and the rate since the mark before. A system that takes too long is stopped. Then the
 // transaction ends, the tables are vacuumed, and the claims are timed once more.
-
-import { percentile } from "../statistics.ts";
 import { connect } from "../systems/connections.ts";
 import { claimCost } from "../systems/sluice-claim-cost.ts";
-import { flow } from "./fill-and-drain.ts";
-import { createRunLog, type RunLog } from "./run-log.ts";
+import { churn } from "./churn.ts";
+import { createRunLog } from "./run-log.ts";
 import { type Bench, inTurns, type PinPoint, type Trial, type Workload } from "./workload.ts";
 
 const sizes = {
@@ -14,7 +12,6 @@ const sizes = {
   quick: { jobs: 12_000, mark: 3_000, seconds: 4, recovery: 1_000 },
   smoke: { jobs: 2_000, mark: 1_000, seconds: 5, recovery: 500 },
 };
-const load = { batch: 100, connections: 2, backlog: 1_500 };
 
 export const pin: Workload = {
   name: "pin",
@@ -58,48 +55,6 @@ export const pin: Workload = {
     });
   },
 };
-
-interface Churn {
-  jobs: number;
-  mark: number;
-  giveUpMs: number;
-}
-
-/** Reports each mark, and where a system was stopped. */
-async function churn(
-  { system, queue }: Trial,
-  log: RunLog,
-  { jobs, mark, giveUpMs }: Churn,
-  onMark: (point: PinPoint) => void,
-): Promise<void> {
-  const before = log.completed();
-  let markedAt = before;
-  let markedMs = performance.now();
-  let claims: number[] = [];
-  const churned = () => log.completed() - before;
-  const tell = () => {
-    const jobsPerSecond = ((log.completed() - markedAt) * 1000) / (performance.now() - markedMs);
-    onMark({
-      system: system.name,
-      churned: churned(),
-      claimP50Ms: percentile(claims, 0.5),
-      claimP99Ms: percentile(claims, 0.99),
-      jobsPerSecond,
-    });
-    markedAt = log.completed();
-    markedMs = performance.now();
-    claims = [];
-  };
-  await flow(queue, log, {
-    ...load,
-    isOver: () => churned() >= jobs || performance.now() > giveUpMs,
-    onClaim({ ms }) {
-      claims.push(ms);
-      if (log.completed() - markedAt >= mark) tell();
-    },
-  });
-  if (log.completed() - markedAt > mark / 10 && claims.length > 0) tell();
-}
 
 async function holdSnapshot(url: string): Promise<() => Promise<void>> {
   const client = await connect(url);
