@@ -29,6 +29,8 @@ function isBefore(a: Place, b: Place): boolean {
 export class KeyRules {
   readonly #model: QueueModel;
   #events = 0;
+  /** Fair keys that may have a job which got its turn before the cap was lowered. It may start, and no other. */
+  readonly #granted = new Set<string>();
   /** What the last claim said, and nothing before the queue had keys. */
   policy: ModelPolicy = { onDead: "block", concurrency: null };
 
@@ -76,6 +78,9 @@ export class KeyRules {
   /** A claim brings the policy along, but not to a paused queue. Dead jobs that must not block any more give up their turns. */
   apply(policy: ModelPolicy): void {
     if (!this.#model.all((job) => job.key !== null).length || this.#model.paused.has("queue default")) return;
+    if ((policy.concurrency ?? Infinity) < (this.policy.concurrency ?? Infinity))
+      for (const job of this.#model.all(({ status }) => status === "pending"))
+        if (isFair(job)) this.#granted.add(job.key ?? "");
     this.policy = policy;
     if (policy.onDead === "pass")
       for (const job of this.#model.all(({ status }) => status === "dead")) job.hasTurn = false;
@@ -84,7 +89,7 @@ export class KeyRules {
   /** Whether nothing of its key keeps a pending job back. Jobs of a run come after each other under one lease. */
   isNext(job: ModelJob, leaseKey?: string): boolean {
     if (job.key === null) return true;
-    if (isFair(job)) return this.#hasShare(job);
+    if (isFair(job)) return this.#hasShare(job) || this.#granted.delete(job.key);
     const holders = this.holders(job.key);
     if (job.hasTurn) return true;
     if (holders.some((holder) => holder.status !== "processing" || holder.leaseKey !== leaseKey))

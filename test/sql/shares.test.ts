@@ -186,6 +186,13 @@ describe("the cap of a key", () => {
     expect((await jobs.take({ policy: {} })).split(" ")).toHaveLength(15);
   });
 
+  test("takes effect when it is raised by a claim that asks for another type", async () => {
+    await jobs.put("a1 a2 a3");
+    expect(await jobs.take(capOf(1))).toBe("a1");
+    expect(await jobs.take({ ...capOf(3), types: ["other"] })).toBe("");
+    expect(await jobs.take(capOf(3))).toBe("a2 a3");
+  });
+
   test("takes effect when it is lowered or set: no more start until enough have ended", async () => {
     await jobs.put(numbered("a", 1, 12));
     expect((await jobs.take({ ...capOf(4) })).split(" ")).toHaveLength(4);
