@@ -99,7 +99,7 @@ begin
   if v_proposals is not null then
     granted := grant_turns(batch, v_proposals, v_followers);
   end if;
-  batch.mark_seq := write_key_cursor(v_before, v_after, v_open, v_proposals is not null);
+  batch.mark_seq := write_key_cursor(v_before, v_after, v_open, v_proposals is not null or v_policy.is_wider);
 end $$;
 
 create or replace function newest_key_cursor(p_queue text) returns key_cursor
