@@ -1,7 +1,7 @@
 // A job with a partition key expires: the reaper buries it, or the claim that meets it. It blocks its key or lets it pass, as
 // any other dead job.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { discard, reapExpired, replay } from "../../src/core/sql/index.ts";
+import { discard, reapExpired, reapLeases, replay } from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
 import { keyedJobsOf, ofKey } from "../support/keyed-jobs.ts";
 import { makeOlder } from "../support/old-jobs.ts";
@@ -86,6 +86,16 @@ describe.each([
       await jobs.put("a2 a3");
       await jobs.take(options);
       await jobs.end("a1", outcome);
+      await expire({ byReaper });
+      await jobs.makeDue();
+      await expectDeadBefore("a1", "a2 a3");
+    });
+
+    test("one that was abandoned at its turn decides at once", async () => {
+      await putShort("a1");
+      await jobs.put("a2 a3");
+      await jobs.take({ ...options, leaseSeconds: -1 });
+      await db.run(reapLeases({ limit: 10 }));
       await expire({ byReaper });
       await jobs.makeDue();
       await expectDeadBefore("a1", "a2 a3");

@@ -239,6 +239,19 @@ describe("the cap of a key", () => {
   });
 });
 
+test("a job that has expired after it was abandoned keeps no other waiting", async () => {
+  await jobs.put("a1", { expiresAt: new Date(Date.now() + 60_000) });
+  await jobs.take({ ...capOf(1), leaseSeconds: -1 });
+  await jobs.put("a2");
+  await db.run(reapLeases({ limit: 10 }));
+  await verbs.query("update sluice.job set expires_at = now() where expires_at is not null");
+  await jobs.makeDue();
+  expect(await jobs.take(capOf(1))).toBe("a2");
+  await jobs.end("a2");
+  expect(await jobs.take(capOf(1))).toBe("");
+  expect(await jobs.statusOf("a1")).toBe("dead");
+});
+
 test("a dead job of a fair key blocks nothing, and is replayed as a new one", async () => {
   await jobs.put("a1 a2 a3");
   await jobs.take(capOf(1));

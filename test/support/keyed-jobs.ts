@@ -13,7 +13,7 @@ export interface KeyedJobs {
   requests(names: string, fields?: Partial<NewJob>): NewJob[];
   /** Claims until there is nothing more, and answers with the names in the order of the claims. */
   take(options?: Partial<Claim>): Promise<string>;
-  /** Claims and completes, again and again, until nothing more is found. */
+  /** Claims and completes as a drain does: until a claim finds nothing and says that there is no more. */
   drain(options?: Partial<Claim>): Promise<string>;
   /** Settles held jobs in one call, and answers with what was applied. */
   end(names: string, outcome?: Outcome): Promise<string>;
@@ -55,13 +55,12 @@ export function keyedJobsOf(
     take: async (options = {}) => join(await takeAll(options)),
     drain: async (options = {}) => {
       const order: string[] = [];
-      for (let idle = 0; idle < 2; ) {
+      for (;;) {
         const taken = await takeAll(options);
-        if (taken.length > 0) await verbs.settle(taken, complete);
+        if (taken.length === 0) return order.join(" ");
         order.push(...taken.map(nameOf));
-        idle = taken.length > 0 ? 0 : idle + 1;
+        await verbs.settle(taken, complete);
       }
-      return order.join(" ");
     },
     end: async (names, outcome = complete) => {
       const settled = await verbs.settle(split(names).map(jobs.held), outcome);
