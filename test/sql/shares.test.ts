@@ -264,12 +264,12 @@ test("a dead job of a fair key blocks nothing, and is replayed as a new one", as
 
 describe("the rate of a key", () => {
   test("is never exceeded, and other keys start beside it", async () => {
-    const policy = { secondsApart: 0.15 };
-    await jobs.put(`${numbered("a", 1, 6)} b1 c1`);
+    const policy = { secondsApart: 0.4 };
+    await jobs.put(`${numbered("a", 1, 4)} b1 c1`);
     const startedAt: number[] = [];
     const others: string[] = [];
     const giveUpAt = Date.now() + 20_000;
-    while (startedAt.length < 6 && Date.now() < giveUpAt) {
+    while (startedAt.length < 4 && Date.now() < giveUpAt) {
       const batches = await Promise.all(times(3, () => verbs.claim({ policy, limit: 5 })));
       for (const job of batches.flat()) {
         if (job.fairKey === "a") startedAt.push(await startOf(job));
@@ -278,10 +278,11 @@ describe("the rate of a key", () => {
       }
     }
     expect(others.toSorted()).toEqual(["b1", "c1"]);
-    expect(startedAt).toHaveLength(6);
+    expect(startedAt).toHaveLength(4);
     const inOrder = startedAt.toSorted((x, y) => x - y);
+    // A claim may wait 0.1 s for another one before it gives the job out.
     for (const [index, at] of inOrder.slice(1).entries())
-      expect(at - (inOrder[index] ?? 0)).toBeGreaterThanOrEqual(0.149);
+      expect(at - (inOrder[index] ?? 0)).toBeGreaterThan(0.25);
   });
 
   test("counts a retry as a start", async () => {
@@ -329,7 +330,7 @@ describe("the rate of a key", () => {
     expect(await jobs.statusOf("a2")).toBe("processing");
   });
 
-  /** Seconds: when the claim's transaction began is at most a moment before the job was given out. */
+  /** In seconds: when the transaction of its claim began. */
   async function startOf(job: ClaimedJob): Promise<number> {
     const [row] = await verbs.query<{ at: number }>(
       "select extract(epoch from started_at)::float8 as at from sluice.jobs where id = $1",
