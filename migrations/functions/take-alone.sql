@@ -64,6 +64,7 @@ begin
       return v_batch;
     end if;
     p_batch.some_expired := v_batch.some_expired;
+    p_batch.turns_returned := v_batch.turns_returned;
   end loop;
   return p_batch;
 end $$;
