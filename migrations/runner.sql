@@ -142,7 +142,7 @@ begin
   if v_foreign is not null then
     raise exception using errcode = 'dependent_objects_still_exist',
       message = format('%s depends on %s, which this release changes: drop it, migrate, and create it again',
-                       v_foreign, array_to_string(p_objects, ', '));
+                       v_foreign, (select string_agg(object, ', ' order by object) from unnest(p_objects) as object));
   end if;
   update migration set checksum = '' where objects && v_doomed;
   loop
