@@ -97,7 +97,7 @@ begin
     v_watched := array(select unnest(v_watched) except select unnest(v_ended));
   end loop;
   if v_proposals is not null then
-    granted := grant_turns(batch, v_proposals, v_followers);
+    granted := grant_turns(batch, v_proposals, v_followers, coalesce(v_read.met_again, false));
   end if;
   batch.mark_seq := write_key_cursor(v_before, v_after, v_open, v_proposals is not null or v_policy.is_wider);
 end $$;

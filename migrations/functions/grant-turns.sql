@@ -3,8 +3,9 @@
 -- Locks the proposed rows and writes what the keys stand at then. A key whose next row is locked, because somebody cancels
 -- it, gets no turn: nothing may pass that row until it is known how the cancel ends. So the turn goes back to the lane of
 -- returned turns, and is looked at again by the next dispatch.
-create or replace function grant_turns(p_batch claim_batch, p_proposals key_proposal[], p_followers key_proposal[])
-returns granted_jobs
+create or replace function grant_turns(
+  p_batch claim_batch, p_proposals key_proposal[], p_followers key_proposal[], p_met_again boolean
+) returns granted_jobs
 language plpgsql as $$
 declare
   v_heads     granted_jobs := first_of_keys(p_proposals, '{}');
@@ -26,7 +27,7 @@ begin
     v_others := locked_followers(p_followers, v_locked, v_stuck);
   end if;
   perform return_turns(p_batch.queue, array_agg(key), array_agg(-1)) from unnest(p_proposals) where is_passed;
-  perform write_key_states(p_proposals, v_stuck, v_others.keys);
+  perform write_key_states(p_proposals, v_stuck, v_others.keys, p_met_again);
   if (p_batch.policy).seconds_apart is not null and v_heads.heads > 0 then
     v_heads := pace_shares(v_heads, (p_batch.policy).seconds_apart);
   end if;
@@ -67,19 +68,21 @@ end $$;
 -- job to the next it is not written: the turn that comes back has the place. A fair key's jobs are given out in any order, so its
 -- `low` lies before the first that waits. `late` stays while the turn
 -- is out, because the row waits behind it; whoever gets the turn next starts from there. `waits` is true if rows were read that
--- got no turn, and for a key with followers: they may be put back.
-create or replace function write_key_states(p_proposals key_proposal[], p_stuck bigint[], p_followed bigint[]) returns void
+-- got no turn, and for a key with followers: they may be put back. A fair key is `listed` until its job is claimed or is gone (a
+-- place of 1).
+create or replace function write_key_states(
+  p_proposals key_proposal[], p_stuck bigint[], p_followed bigint[], p_met_again boolean
+) returns void
 language plpgsql as $$
 begin
   with judged as (
     select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
-           turns_out + stuck > 0 or (granted > 0 and (has_more or coalesce(key = any(p_followed), false))) or coalesce(is_passed, false)
+           turns_out + stuck > 0 or (granted > 0 and (has_more or p_met_again or coalesce(key = any(p_followed), false))) or coalesce(is_passed, false)
              as new_waits,
            case when kind = 'fair' then coalesce(head_seq - 1, low)
                 when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
            case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,
-           case when granted > 0 then kind = 'fair'
-                when returned > 0 and listed then has_listed_job(key) else listed end as new_listed
+           case when granted > 0 then kind = 'fair' else listed and place <> 1 end as new_listed
     from (
       select *, greatest(turns - returned, 0) as turns_out, (key = any(p_stuck))::int as stuck,
              (tid is not null and key <> all(p_stuck))::int as granted

@@ -115,7 +115,7 @@ begin
   )
   select array_agg(row(candidate.key, state.tid, coalesce(turns, 0), coalesce(low, 0), late, coalesce(waits, false),
                        coalesce(listed, false), next_at, returned, place, first_seq,
-                       least(late - 1, first_seq - 1, greatest(coalesce(low, 0), place)),
+                       least(late - 1, first_seq - 1, greatest(coalesce(low, 0), case when listed then 0 else place end)),
                        null, null, null, null, null, c_after + n, true, false)::key_proposal)
   into v_known
   from candidate
@@ -145,8 +145,7 @@ begin
   select array_agg(row(known.key, state, turns, low, late, waits, listed, next_at, returned, place, first_seq, start, head.seq,
                        case when greatest(turns - returned, 0) < max_turns(head.kind, p_policy)
                              and (next.seq <= greatest(next.read_seq, first_seq) or has_read_row(known.key, next.seq, p_cursor))
-                             and (head.kind = 'ordered'
-                                  or next.is_asked and (not listed or (returned > 0 and not has_listed_job(known.key))))
+                             and (head.kind = 'ordered' or next.is_asked and (not listed or known.place = 1))
                             then next.tid end,
                        next.seq, next.lane, head.kind,
                        case when head.kind = 'fair' then coalesce(known.rank, next.seq) else next.seq end,

@@ -6,18 +6,18 @@
 -- that the first row of a key that was read is the first of all.
 create or replace function read_waiting(
   p_batch claim_batch, p_cursor key_cursor, p_types text[], p_last bigint, p_highest bigint,
-  out cursor key_cursor, out proposals key_proposal[], out is_whole boolean, out has_more boolean
+  out cursor key_cursor, out proposals key_proposal[], out is_whole boolean, out met_again boolean,
+  out has_more boolean
 )
 language plpgsql as $$
 declare
   c_rows    constant int := 5000; -- the most of one look; the first takes as many as jobs are wanted
-  c_shares  constant int := 1000; -- fair keys are looked for ahead, so that they take turns
+  c_shares  constant int := 200;  -- fair keys are looked for ahead, so that they take turns
   c_most_ms constant int := 100;  -- one look after the other, for this long
   v_until   timestamptz := clock_timestamp() + make_interval(secs => c_most_ms / 1000.0);
   v_wanted  int;
   v_free    int := 0;
   v_rows    int;
-  v_looks   int := 0;
   v_level   record;
   v_look    record;
 begin
@@ -46,12 +46,7 @@ begin
       v_look := look_at_waiting(p_batch, cursor, v_level.lanes, v_level.kinds, p_last, v_rows, p_highest,
                                 v_wanted - v_free, case when is_whole then proposals end);
       cursor := move_positions(cursor, v_level.lanes, case when v_look.is_all then p_last else v_look.last_seq end);
-      if v_looks > 0 then -- this look may have met keys that were found before
-        for n in 1 .. coalesce(cardinality(proposals), 0) loop
-          proposals[n].has_more := true;
-        end loop;
-      end if;
-      v_looks := v_looks + 1;
+      met_again := met_again is not null; -- a second look may have met keys that were found before
       proposals := proposals || v_look.proposals;
       v_free := v_free + v_look.free;
       exit when v_look.is_all;

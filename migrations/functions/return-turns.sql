@@ -2,8 +2,9 @@
 -- pinned database are no matter. The dispatcher removes them. They have ids of their own: an id of a job would be found by
 -- whoever looks for the job.
 
--- Keys, and the place up to which each was worked. An ordered key has one turn, so it may be named twice. The places of a fair
--- key are 0, since its jobs end in any order. A negative place gives no turn back; it only has the dispatcher look at the key.
+-- Keys, and the place up to which each was worked. An ordered key has one turn, so it may be named twice. The jobs of a fair key
+-- end in any order, so their places are none: 0 for a job that was claimed, 1 for one that had a turn and was not claimed yet.
+-- A negative place gives no turn back; it only has the dispatcher look at the key.
 create or replace function return_turns(p_queue text, p_keys bigint[], p_places bigint[]) returns void
 language plpgsql as $$
 declare
@@ -38,11 +39,11 @@ begin
   where lease.ctid = any(p_leases) and keys is not null;
 end $$;
 
--- Turns of jobs that were cancelled, have expired, or were dead and blocked their keys.
+-- Turns of jobs that were cancelled or have expired before they were claimed, or that were dead and blocked their keys.
 create or replace function return_held_turns(p_turns held_turn[]) returns void
 language plpgsql as $$
 begin
-  perform return_turns(queue, array_agg(key), array_agg(case when kind = 'fair' then 0 else place end))
+  perform return_turns(queue, array_agg(key), array_agg(case when kind = 'fair' then 1 else place end))
   from unnest(p_turns) as turn join lane using (lane)
   group by queue;
 end $$;

@@ -1,15 +1,6 @@
 -- shares: what fair keys have beyond turns. A queue can cap how many jobs of one fair key run at a time, and say how far apart
 -- they start. Only the dispatcher calls these.
 
--- Whether a job of the key has a turn and was not claimed yet. Asked when a turn came back: the job that had it may have been
--- cancelled, or have expired.
-create or replace function has_listed_job(p_key bigint) returns boolean
-language plpgsql as $$
-begin
-  return exists (select from ready where key = p_key and place is not null)
-    or exists (select from scheduled where key = p_key and place is not null);
-end $$;
-
 -- Jobs of fair keys that may not start yet wait in `scheduled`, with their turn. Returns the others.
 create or replace function pace_shares(p_granted granted_jobs, p_seconds_apart float8) returns granted_jobs
 language plpgsql as $$
