@@ -27,10 +27,14 @@
 --      writer that ends after that committed later than all that was seen.
 
 -- The queue's advisory lock. Claims of a queue with keys wait here for each other, for a short time.
+create or replace function keys_lock_of(p_queue text) returns bigint
+language sql stable
+return hashtextextended(format('sluice.keys.%s.%s', current_schema(), p_queue), 0);
+
 create or replace function lock_keys(p_queue text) returns boolean
 language plpgsql as $$
 declare
-  v_lock bigint := hashtextextended(format('sluice.keys.%s.%s', current_schema(), p_queue), 0);
+  v_lock bigint := keys_lock_of(p_queue);
 begin
   return pg_try_advisory_xact_lock(v_lock) or wait_for_lock(v_lock);
 end $$;

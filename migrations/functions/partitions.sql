@@ -214,7 +214,7 @@ begin
     where minute > '-infinity' and minute < now() - interval '25 hours'
     order by minute limit p_limit);
   perform prune_workers(p_limit);
-  return v_keys + forget_jobs(v_closed || v_done) + prune_dropped_day(p_limit);
+  return v_keys + forget_jobs(v_closed || v_done) + prune_dropped_day(p_limit) + prune_keys();
 end $$;
 
 create or replace function forget_jobs(p_ids uuid[]) returns int
