@@ -67,13 +67,13 @@ function judgeOrder(history: History, jobs: readonly KnownJob[]) {
     const completed = history.ends.get(x.id)?.find((end) => end.outcome === "complete");
     for (const y of regular.filter((job) => isKnown(x, job))) {
       const { first } = y;
-      const names = `${x.queue} ${x.key}: ${x.id} before ${y.id}`;
-      if (x.queue === "block" && isPassed(history, x, first)) found.passedDead.push(names);
+      const names = () => `${x.queue} ${x.key}: ${x.id} before ${y.id}`;
+      if (x.queue === "block" && isPassed(history, x, first)) found.passedDead.push(names());
       if (!isRegular) continue;
       found.pairs++;
-      if (!last || byStart(last, first) >= 0) found.outOfOrder.push(names);
+      if (!last || byStart(last, first) >= 0) found.outOfOrder.push(names());
       else if (completed && completed.leaseKey !== first.leaseKey && completed.sentAt > first.answeredAt)
-        found.outOfOrder.push(`${names}, not ended`);
+        found.outOfOrder.push(`${names()}, not ended`);
     }
   }
   return found;
