@@ -64,12 +64,13 @@ begin
   return v_others;
 end $$;
 
--- Writes the keys that stand at something else now. `low` is the last place that was given out. While the turn goes from one
--- job to the next it is not written: the turn that comes back has the place. A fair key's jobs are given out in any order, so its
--- `low` lies before the first that waits. `late` stays while the turn
--- is out, because the row waits behind it; whoever gets the turn next starts from there. `waits` is true if rows were read that
--- got no turn, and for a key with followers: they may be put back. A fair key is `listed` until its job is claimed or is gone (a
--- place of 1).
+-- Writes the keys that stand at something else now.
+--   low      the last place that was given out. It is not written while the turn goes from one job to the next: the turn that
+--            comes back has the place. The jobs of a fair key are given out in any order, so its `low` lies before the first
+--            that waits.
+--   late     stays while the turn is out, because the row waits behind it. Whoever gets the turn next starts from there.
+--   waits    rows were read that got no turn; or the key has followers, which may be put back.
+--   listed   a fair key's job has a turn, until the job is claimed or is gone (a place of 1).
 create or replace function write_key_states(
   p_proposals key_proposal[], p_stuck bigint[], p_followed bigint[], p_met_again boolean
 ) returns void
@@ -77,8 +78,8 @@ language plpgsql as $$
 begin
   with judged as (
     select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
-           turns_out + stuck > 0 or (granted > 0 and (has_more or p_met_again or coalesce(key = any(p_followed), false))) or coalesce(is_passed, false)
-             as new_waits,
+           turns_out + stuck > 0 or coalesce(is_passed, false)
+             or (granted > 0 and (has_more or p_met_again or coalesce(key = any(p_followed), false))) as new_waits,
            case when kind = 'fair' then coalesce(head_seq - 1, low)
                 when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
            case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,

@@ -43,7 +43,8 @@ begin
     select returned.*, state.tid, state.waits or state.listed as waits
     from returned
     cross join lateral (
-      select ctid as tid, key_state.waits, key_state.listed from key_state where key_state.key = returned.key order by version desc limit 1
+      select ctid as tid, key_state.waits, key_state.listed
+      from key_state where key_state.key = returned.key order by version desc limit 1
     ) as state
   ),
   rested as (

@@ -12,7 +12,8 @@ begin
   lock table scheduled in row exclusive mode; -- before the clock: see insert_jobs
   v_now := clock_timestamp();
   with early as materialized (
-    select granted.tid, granted.lane, least(state.next_at, v_now + make_interval(secs => p_seconds_apart)) as next_at -- the clock may have stepped back
+    select granted.tid, granted.lane,
+           least(state.next_at, v_now + make_interval(secs => p_seconds_apart)) as next_at -- the clock may have stepped back
     from unnest(p_granted.tids, p_granted.keys, p_granted.lanes) as granted(tid, key, lane)
     join lane on lane.lane = granted.lane and lane.kind = 'fair'
     cross join lateral (
