@@ -1,7 +1,7 @@
 // The shapes of the pull API: claim, extend and settle jobs.
 import * as z from "zod";
 import { jobStatuses } from "../core/job.ts";
-import { jobError, jobResponse, name, time } from "./jobs.ts";
+import { enqueueFields, jobError, jobResponse, name, refineEnqueue, time } from "./jobs.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
 import { workerId } from "./workers.ts";
 
@@ -32,6 +32,8 @@ export const claimRequest = z.strictObject({
     ),
 });
 
+const blocker = z.object({ job_id: z.uuid(), status: z.enum(jobStatuses), output: json });
+
 export const claimResponse = z.object({
   jobs: z.array(
     z.object({
@@ -61,6 +63,10 @@ export const claimResponse = z.object({
         ),
       tags: z.array(z.string()),
       errors: z.array(jobError),
+      blockers: z
+        .record(z.string(), z.array(blocker))
+        .nullable()
+        .describe("The jobs that it waited for, by slot, and their outputs. Null if it waited for none."),
     }),
   ),
   has_more: z.boolean(),
@@ -68,7 +74,12 @@ export const claimResponse = z.object({
 export type ClaimRequest = z.output<typeof claimRequest>;
 export type ClaimResponse = z.output<typeof claimResponse>;
 
-export const completeRequest = z.strictObject({ lease, output: json.default(null) });
+const { idempotency_key: _key, on_blocker_dead: _onDead, ...nextFields } = enqueueFields;
+const next = refineEnqueue(z.strictObject(nextFields))
+  .optional()
+  .describe("The job completes, and this one comes next in its chain: both or none.");
+
+export const completeRequest = z.strictObject({ lease, output: json.default(null), next });
 
 export const failRequest = z.strictObject({
   lease,
@@ -100,7 +111,7 @@ export const releaseRequest = z.strictObject({ lease });
 
 const job = { job_id: z.uuid(), lease };
 const settlement = z.discriminatedUnion("outcome", [
-  z.strictObject({ ...job, outcome: z.literal("complete"), output: json.default(null) }),
+  z.strictObject({ ...job, outcome: z.literal("complete"), output: json.default(null), next }),
   z.strictObject({ ...job, outcome: z.literal("fail"), ...failRequest.omit({ lease: true }).shape }),
   z.strictObject({ ...job, outcome: z.literal("release") }),
 ]);

@@ -1,11 +1,24 @@
 // What a job is, and the states and outcomes that it can have. All other code uses these words.
 import type { JobOptions } from "./job-options.ts";
+import type { Blocker } from "./typed-job.ts";
 
-export const jobStatuses = ["pending", "processing", "completed", "dead", "discarded", "cancelled"] as const;
+export const jobStatuses = [
+  "blocked",
+  "pending",
+  "processing",
+  "completed",
+  "dead",
+  "discarded",
+  "cancelled",
+] as const;
 export type JobStatus = (typeof jobStatuses)[number];
 
-export const deadReasons = ["exhausted", "fatal", "expired", "abandoned"] as const;
+export const deadReasons = ["exhausted", "fatal", "expired", "abandoned", "blocker"] as const;
 export type DeadReason = (typeof deadReasons)[number];
+
+/** What happens to a job if one that it waits for does not complete. */
+export const onBlockerDead = ["die", "run"] as const;
+export type OnBlockerDead = (typeof onBlockerDead)[number];
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Payload = { [key: string]: Json };
@@ -61,6 +74,12 @@ export interface Job {
   idempotencyKey: string | null;
   traceparent: string | null;
   output: Json;
+  /** The first job of its chain, and its place in it. Null if it neither continues a job nor is waited for. */
+  chainId: string | null;
+  chainIndex: number | null;
+  flowId: string | null;
+  /** For the reason `blocker`: the job whose end has killed it. */
+  culprit: string | null;
 }
 
 /** A claimed job and its lease key. Every later write must show the key. */
@@ -93,6 +112,8 @@ export interface ClaimedJob extends LeaseRef {
   traceparent: string | null;
   tags: string[];
   errors: JobError[];
+  /** The jobs that it waited for, by slot. */
+  blockers: Readonly<Record<string, readonly Blocker[]>>;
   /** An open breaker let it through, to see whether its type works again. */
   isProbe: boolean;
   /** A probe, or one of the few jobs that run first after a breaker has closed. The next ones wait for them. */
@@ -107,7 +128,7 @@ export interface ClaimedJob extends LeaseRef {
  * after it are two claims and one attempt: the run is a snooze that uses one, and the check uses none.
  */
 export type Outcome =
-  | { kind: "complete"; output: Json; uses?: 0 }
+  | { kind: "complete"; output: Json; next?: NewJob; uses?: 0 }
   | {
       kind: "retry";
       message: string;

@@ -1,7 +1,7 @@
 // The options of a puller, their defaults, and what a handler gets.
 import type { CamelCased } from "../client/field-names.ts";
 import type { Fetch } from "../client/send.ts";
-import type { PayloadOf, TypedJob } from "../client/typed-job.ts";
+import type { PayloadOf, TypedJob } from "../core/typed-job.ts";
 import type { ClaimResponse } from "../contract/work.ts";
 
 /** A job in the answer to a claim. */

@@ -1,12 +1,13 @@
 // sluice/puller: a worker for Node, Deno and Bun. It claims jobs over HTTP, runs their handlers, extends their leases and
 // settles them, until it is told to stop. It has no dependencies.
 import { SluiceRequestError } from "../client/request-error.ts";
-import type { TypedJob } from "../client/typed-job.ts";
+import type { TypedJob } from "../core/typed-job.ts";
 import { FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
 import { runClaimLoop } from "./claim-loop.ts";
 import { createHeartbeat } from "./heartbeat.ts";
 import { createKeyTurns } from "./key-turns.ts";
 import { keepLeases } from "./leases.ts";
+import { next } from "./next.ts";
 import {
   type Handler,
   type JobName,
@@ -24,7 +25,7 @@ import { createSlots } from "./slots.ts";
 import { createStop, type Stop } from "./stop.ts";
 
 export type { Handler, JobName, PulledJob, PullerOptions, TypedJob };
-export { FatalError, LeaseLostError, RetryableError, SluiceRequestError, StoppedError };
+export { FatalError, LeaseLostError, next, RetryableError, SluiceRequestError, StoppedError };
 
 export interface Puller {
   readonly workerId: string;

@@ -11,7 +11,7 @@ export interface LeasedJob {
 
 export type Settlement = LeasedJob &
   (
-    | { outcome: "complete"; output: unknown }
+    | { outcome: "complete"; output: unknown; next?: object }
     | { outcome: "fail"; error: string; fatal?: boolean; retry_in_seconds?: number | undefined }
     | { outcome: "release" }
   );

@@ -1,8 +1,9 @@
 // Runs the handler of one job and says how to settle it. It never throws: whatever a handler does is an outcome. It does
 // not wait for a handler that ignores its signal.
-import { camelCased } from "../client/field-names.ts";
+import { camelCased, snakeCased } from "../client/field-names.ts";
 import { FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
-import type { Outcome } from "../core/job.ts";
+import type { Json, Outcome } from "../core/job.ts";
+import { Next } from "../core/next.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
 import { withStorableOutput } from "../queue/drain/storable.ts";
 import type { ClaimedJob, Handler, PulledJob, Settings } from "./options.ts";
@@ -38,7 +39,7 @@ export function startHandler(
         );
   const end = Promise.race([run(job, handlers.get(job.type), abortion.signal), aborted])
     .then(
-      (output) => endOf(job, withStorableOutput({ kind: "complete", output: output as never })),
+      (result) => endOf(job, withStorableOutput(completed(result))),
       (error) => failedEnd(job, error),
     )
     .finally(() => clearTimeout(timer));
@@ -55,6 +56,12 @@ async function run(job: ClaimedJob, handler: Handler | undefined, signal: AbortS
   return handler(payload, { ...camelCased(rest), signal } satisfies PulledJob);
 }
 
+function completed(result: unknown): Outcome {
+  return result instanceof Next
+    ? { kind: "complete", output: null, next: result.job }
+    : { kind: "complete", output: result as Json };
+}
+
 function failedEnd(job: ClaimedJob, thrown: unknown): End {
   if (thrown instanceof LeaseLostError) return { settlement: null, error: thrown };
   if (thrown instanceof StoppedError) return { settlement: released(job), error: thrown };
@@ -64,8 +71,10 @@ function failedEnd(job: ClaimedJob, thrown: unknown): End {
 
 function endOf({ job_id, lease }: ClaimedJob, outcome: Outcome, thrown?: Error): End {
   const job = { job_id, lease };
-  if (outcome.kind === "complete")
-    return { settlement: { ...job, outcome: "complete", output: outcome.output } };
+  if (outcome.kind === "complete") {
+    const next = outcome.next && { next: snakeCased(outcome.next) };
+    return { settlement: { ...job, outcome: "complete", output: outcome.output, ...next } };
+  }
   if (outcome.kind === "release") return { settlement: { ...job, outcome: "release" } };
   // The API has no snooze: the job is retried at that time, and the attempt counts.
   const message = outcome.kind === "snooze" ? (thrown?.message ?? "") : outcome.message;

@@ -2,8 +2,10 @@
 // database, the clock and the network only through them. A user's handler is free to do anything.
 import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
 import type { QueuePolicy } from "../core/key-policy.ts";
+import type { Next } from "../core/next.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
+import type { Blocker } from "../core/typed-job.ts";
 
 /**
  * Runs a statement and returns its decoded answer. Each statement is a transaction of its own, because there are no
@@ -82,13 +84,15 @@ export interface RunningJob {
   /** The errors of earlier attempts, oldest first. */
   readonly errors: readonly JobError[];
   readonly context: HandlerContext;
+  /** The jobs that it waited for, by slot. */
+  readonly blockers: Readonly<Record<string, readonly Blocker[]>>;
   /** For Sluice's own kinds of jobs. A pushed job is sent with them. */
   readonly ports: Pick<Ports, "clock" | "sender">;
 }
 
 /** How a type's jobs are run: one by one, as a whole batch, or by pullers. */
 export type Work =
-  | { kind: "single"; run(job: RunningJob): Promise<Json> }
+  | { kind: "single"; run(job: RunningJob): Promise<Json | Next> }
   | { kind: "batch"; run(jobs: readonly RunningJob[]): Promise<readonly Outcome[]> }
   | { kind: "pulled" };
 

@@ -11,7 +11,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   contract: { folders: ["contract", "core"], packages: ["zod"] },
   jobs: { folders: ["core", "queue", "jobs"], packages: ["zod"] },
   sql: { folders: ["core", "jobs", "sql"], packages: ["drizzle-orm", "zod", "@neondatabase/serverless"] },
-  client: { folders: ["client", "contract"], packages: [] },
+  client: { folders: ["client", "contract", "core"], packages: [] },
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "edge"],
@@ -66,10 +66,21 @@ test("the puller shares with the Worker only how an attempt ends", () => {
     .filter((target) => /^src\/(core|queue)\//.test(target));
   expect([...new Set(shared)].toSorted()).toEqual([
     "src/core/errors.ts",
+    "src/core/job-options.ts", // types only
     "src/core/job.ts", // types only
+    "src/core/next.ts",
+    "src/core/typed-job.ts", // types only
     "src/queue/drain/outcome.ts",
     "src/queue/drain/storable.ts",
   ]);
+});
+
+test("the client shares with the Worker only how a flow is described", () => {
+  const shared = files
+    .filter((file) => file.startsWith("src/client/"))
+    .flatMap((file) => importsOf(file).map((target) => inTree(file, target)))
+    .filter((target) => target.startsWith("src/core/"));
+  expect([...new Set(shared)].toSorted()).toEqual(["src/core/flow.ts", "src/core/typed-job.ts"]);
 });
 
 const forStatements = new Set(["./columns.ts", "./schema.ts", "./statement.ts"]);

@@ -1,9 +1,10 @@
 // claim: takes a batch of due jobs under leases, and says whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
-import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
+import { type ClaimedJob, type JobError, type Json, type Payload, type Settlement, timeOfId } from "../job.ts";
 import { defaultQueuePolicy, type KeyPolicy } from "../key-policy.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
+import type { Blocker } from "../typed-job.ts";
 import { one, type Statement } from "./statement.ts";
 
 export interface ClaimableType extends LimitedType {
@@ -110,6 +111,13 @@ interface Lease {
   /** The keys of the turns that the jobs hold. Null if they hold none. */
   keys: string[] | null;
   jobs: JobRow[];
+  /** By the jobs' ids, and then by slot. Null if none of them waited for others. */
+  blockers?: Record<string, Record<string, BlockerRow[]>> | null;
+}
+interface BlockerRow {
+  job_id: string;
+  status: Blocker["status"];
+  output: Json;
 }
 type JobRow = [
   id: string,
@@ -158,9 +166,19 @@ function toClaimedJob(
     traceparent,
     tags: tags ?? [],
     errors: errors ?? [],
+    blockers: toBlockers(lease.blockers?.[id]),
     isProbe,
     isTrial,
   };
+}
+
+function toBlockers(slots: Record<string, BlockerRow[]> = {}): ClaimedJob["blockers"] {
+  return Object.fromEntries(
+    Object.entries(slots).map(([slot, rows]) => [
+      slot,
+      rows.map(({ job_id, ...row }) => ({ jobId: job_id, ...row }) as Blocker),
+    ]),
+  );
 }
 
 function packLeases(types: readonly ClaimableType[], claimSeconds: number): string | null {

@@ -11,6 +11,15 @@ export { discard } from "./discard.ts";
 export { enqueue, enqueueMany, enqueueOne } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { extend, extendOne } from "./extend.ts";
+export {
+  cancelFlow,
+  deleteFlow,
+  enqueueFlow,
+  findChain,
+  findFlow,
+  listFlowJobs,
+  listFlows,
+} from "./flows.ts";
 export { findJob, findStates, listDeadLetters, listJobs } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
@@ -28,10 +37,12 @@ export {
   reapLeases,
 } from "./reap.ts";
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
+export { resolve } from "./resolve.ts";
 export { backlog, recordRound } from "./rounds.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
+export { sendSignal } from "./signals.ts";
 export { snapshot } from "./snapshot.ts";
 export { liveWorkers, registerPuller, removeWorker } from "./workers.ts";

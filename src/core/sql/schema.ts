@@ -61,6 +61,10 @@ export const jobs = pgTable("jobs", {
   traceparent: text("traceparent"),
   output: json<Json>("output"),
   errors: json<JobError[]>("errors").notNull(),
+  chainId: uuid("chain_id"),
+  chainIndex: integer("chain_index"),
+  flowId: uuid("flow_id"),
+  culprit: uuid("culprit"),
   leaseExpiresAt: time("lease_expires_at"),
 });
 

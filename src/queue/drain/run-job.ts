@@ -1,7 +1,8 @@
 // Runs the handler of a claimed job, or of a batch of jobs, and answers with the outcome of each. It never throws:
 // whatever a handler does is an outcome. It does not wait for a handler that ignores its signal.
 import { RetryableError } from "../../core/errors.ts";
-import { type ClaimedJob, generationOf, type Outcome } from "../../core/job.ts";
+import { type ClaimedJob, generationOf, type Json, type Outcome } from "../../core/job.ts";
+import { Next } from "../../core/next.ts";
 import type { HandlerContext, JobType, Log, Ports, RunningJob } from "../ports.ts";
 import { outcomeOf } from "./outcome.ts";
 import { withStorableOutput } from "./storable.ts";
@@ -30,6 +31,7 @@ export function callHandler(
   const running = jobs.map((job) => ({
     payload: job.payload,
     errors: job.errors,
+    blockers: job.blockers,
     context: contextOf(ports, job, { signal: abortion.signal, extend: timer.restart }),
     ports,
   }));
@@ -63,13 +65,19 @@ async function runWork(
   running: readonly RunningJob[],
 ): Promise<readonly Outcome[]> {
   const [only] = running;
-  if (type.work.kind === "single" && only) return [{ kind: "complete", output: await type.work.run(only) }];
+  if (type.work.kind === "single" && only) return [completed(await type.work.run(only))];
   if (type.work.kind !== "batch") return jobs.map(() => ({ kind: "release" }));
   const outcomes = await type.work.run(running);
   if (outcomes.length !== jobs.length) {
     throw new Error(`the handler of "${type.type}" answered for ${outcomes.length} of ${jobs.length} jobs`);
   }
   return outcomes;
+}
+
+function completed(result: Json | Next): Outcome {
+  return result instanceof Next
+    ? { kind: "complete", output: null, next: result.job }
+    : { kind: "complete", output: result };
 }
 
 function contextOf(

@@ -1,6 +1,6 @@
 // A claimed job as a puller sees it.
 import type { ClaimRequest, ClaimResponse } from "../../../contract/work.ts";
-import { type ClaimedJob, generationOf } from "../../../core/job.ts";
+import { type ClaimedJob, generationOf, type Json } from "../../../core/job.ts";
 import { encodeLease } from "./lease.ts";
 
 export function toClaimedJobResponse(
@@ -26,5 +26,17 @@ export function toClaimedJobResponse(
     run: job.runKey,
     tags: job.tags,
     errors: job.errors,
+    blockers: toBlockers(job),
   };
+}
+
+function toBlockers({ blockers }: ClaimedJob): ClaimResponse["jobs"][number]["blockers"] {
+  const slots = Object.entries(blockers);
+  if (slots.length === 0) return null;
+  return Object.fromEntries(
+    slots.map(([slot, list]) => [
+      slot,
+      list.map(({ jobId, status, output }) => ({ job_id: jobId, status, output: output as Json })),
+    ]),
+  );
 }

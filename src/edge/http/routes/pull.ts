@@ -8,10 +8,11 @@ import type {
 } from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import type { Outcome } from "../../../core/job.ts";
+import type { NewJob, Outcome } from "../../../core/job.ts";
 import type { Claim } from "../../../core/sql/claim.ts";
 import { extend, extendOne } from "../../../core/sql/index.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
+import { startDrains, toNewJob } from "../accept-jobs.ts";
 import type { AppEnv } from "../app-env.ts";
 import { claimForClient } from "../claim-waiting.ts";
 import { toClaimedJobResponse } from "../codec/claimed-job-response.ts";
@@ -101,9 +102,11 @@ export const settleJobs: Handlers["settleJobs"] = async (context, { body: reques
 async function settleInPath(context: Context<AppEnv>, settlement: OneSettlement): Promise<Response> {
   const { ports } = context.env;
   const lease = decodeLease(settlement.lease);
-  const toEnded = (id: string) => toEndedAttempt(id, settlement, lease);
+  const outcome = toOutcome(context, settlement);
+  const toEnded = (id: string) => toEndedAttempt(id, outcome, lease);
   const { applied, job } = await changeJobInPath(context, (id) => settleAttempt(ports, toEnded(id)));
   if (!applied) throw wasSettledByLease(job, settlement, lease) ? alreadySettled(job.id) : leaseLost(job.id);
+  if (isContinued(outcome)) startDrains(context, [outcome.next]);
   context.executionCtx.waitUntil(judgeBreakers(ports, [toEnded(job.id)])); // the puller need not wait for this
   return context.json(toJobResponse(job));
 }
@@ -114,18 +117,36 @@ async function settleRequests(
 ): Promise<SettlementAnswer[]> {
   const { ports } = context.env;
   const leased = requests.map((settlement) => ({ settlement, lease: decodeLease(settlement.lease) }));
-  const ended = leased.map(({ settlement, lease }) => toEndedAttempt(settlement.job_id, settlement, lease));
-  return addCurrentStatus(ports, await settleAttempts(ports, ended), leased);
+  const ended = leased.map(({ settlement, lease }, index) =>
+    toEndedAttempt(settlement.job_id, toOutcome(context, settlement, ["settlements", String(index)]), lease),
+  );
+  const settled = await settleAttempts(ports, ended);
+  const applied = ended.map(({ outcome }) => outcome).filter((_, index) => settled[index]?.applied);
+  startDrains(
+    context,
+    applied.filter(isContinued).map(({ next }) => next),
+  );
+  return addCurrentStatus(ports, settled, leased);
 }
 
-function toEndedAttempt(id: string, settlement: OneSettlement, { key, ...lease }: Lease): EndedAttempt {
-  return { job: { ...lease, id, leaseKey: key }, outcome: toOutcome(settlement) };
+function toEndedAttempt(id: string, outcome: Outcome, { key, ...lease }: Lease): EndedAttempt {
+  return { job: { ...lease, id, leaseKey: key }, outcome };
 }
 
-function toOutcome(request: OneSettlement): Outcome {
+function isContinued(outcome: Outcome): outcome is Outcome & { next: NewJob } {
+  return outcome.kind === "complete" && outcome.next !== undefined;
+}
+
+function toOutcome(
+  context: Context<AppEnv>,
+  request: OneSettlement,
+  path: readonly string[] = [],
+): Outcome {
   switch (request.outcome) {
-    case "complete":
-      return { kind: "complete", output: request.output };
+    case "complete": {
+      const next = request.next && toNewJob(context, request.next, [...path, "next"]);
+      return { kind: "complete", output: request.output, ...(next && { next }) };
+    }
     case "release":
       return { kind: "release" };
     case "fail":
