@@ -55,7 +55,7 @@ create or replace function held_by_blockers(p_id uuid) returns jsonb
 language sql stable as $$
   select jsonb_strip_nulls(
     case when signal_name is not null then jsonb_build_object('kind', 'signal', 'name', signal_name, 'key', signal_key, 'at', until)
-         else jsonb_build_object('kind', 'blockers', 'count', togo, 'at', until, 'job_ids', (
+         else jsonb_build_object('kind', 'jobs', 'count', togo, 'at', until, 'job_ids', (
            select coalesce(jsonb_agg(blocker), '[]')
            from (select blocker from edge where edge.wait = blocked.wait order by blocker limit 10) as first)) end)
   from blocked where id = p_id

@@ -3,10 +3,18 @@
 import type { ChainResponse, FlowMadeResponse, SignalResponse } from "../contract/flows.ts";
 import type { BatchResponse, EnqueueResponse, JobOptions, JobResponse } from "../contract/jobs.ts";
 import { type After, describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
-import type { FlowIds, JobId, JobOfId, OptionsFor, OutputOf, PayloadOf, TypedJob } from "../core/typed-job.ts";
+import type {
+  FlowIds,
+  JobId,
+  JobOfId,
+  OptionsFor,
+  OutputOf,
+  PayloadOf,
+  TypedJob,
+} from "../core/typed-job.ts";
 import { type CamelCased, camelCased, snakeCased } from "./field-names.ts";
 import { SluiceRequestError, SluiceTimeoutError } from "./request-error.ts";
-import { createSend, type Fetch, sleep } from "./send.ts";
+import { createSend, type Fetch, type Send, sleep } from "./send.ts";
 
 export type { Fetch, FlowBuilder, FlowIds, JobId, OutputOf, PayloadOf, TypedJob };
 export { SluiceRequestError, SluiceTimeoutError };
@@ -91,7 +99,7 @@ export interface Client<Jobs extends Record<string, TypedJob> = Record<never, ne
    * of the chain and returns the last job.
    */
   wait<Id extends string>(id: Id, options?: WaitOptions): Promise<EndedJob<JobOfId<Id>>>;
-  /** Completes a pending or blocked job from outside, without a worker. */
+  /** Completes a pending or blocked job from outside, without a worker. Returns it also if it has completed before. */
   resolve<Id extends string>(id: Id, output?: OutputOf<JobOfId<Id>>): Promise<Job>;
   /** Sends a signal. Answers whether it was the first one of its name and key: only that one counts. */
   signal(name: string, key: string, payload?: object): Promise<boolean>;
@@ -109,25 +117,7 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
 ): Client<Jobs> {
   const send = createSend(options);
 
-  const look = async (id: string, timeoutMs?: number): Promise<Job> =>
-    camelCased(await send<JobResponse>("GET", pathOf(id), { timeoutMs }));
-
-  /** The job, or if it has completed and was continued, the last one of its chain. */
-  const lookAtLast = async (id: string, leftMs: () => number): Promise<Job> => {
-    const job = await look(id, leftMs());
-    if (job.status !== "completed" || !job.chain) return job;
-    const path = `/v1/chains/${job.chain.chain_id}`;
-    const last = (await send<ChainResponse>("GET", path, { timeoutMs: leftMs() })).jobs.at(-1);
-    return last === undefined || last === id ? job : look(last, leftMs());
-  };
-
-  /** After a 409: an earlier try may have done it, and its answer was lost. */
-  const unlessDone = async (error: unknown, id: string, status: Job["status"]): Promise<Job> => {
-    if (!(error instanceof SluiceRequestError) || error.status !== 409) throw error;
-    const job = await look(id);
-    if (job.status === status) return job;
-    throw error;
-  };
+  const { look, lookAtLast, unlessDone } = createLooks(send);
 
   return {
     async enqueue(job, payload, ...[given]) {
@@ -201,6 +191,32 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
       }
     },
   };
+}
+
+/** How the state of a job is read. */
+function createLooks(send: Send) {
+  const look = async (id: string, timeoutMs?: number): Promise<Job> =>
+    camelCased(await send<JobResponse>("GET", pathOf(id), { timeoutMs }));
+
+  /** The job, or if it has completed and was continued, the last one of its chain. */
+  const lookAtLast = async (id: string, leftMs: () => number): Promise<Job> => {
+    const job = await look(id, leftMs());
+    if (job.status !== "completed" || !job.chain) return job;
+    const path = `/v1/chains/${job.chain.chain_id}`;
+    const chain = await send<ChainResponse>("GET", path, { timeoutMs: leftMs() });
+    const last = chain.jobs.at(-1);
+    return last ? camelCased(last) : job;
+  };
+
+  /** After a 409: an earlier try may have done it, and its answer was lost. */
+  const unlessDone = async (error: unknown, id: string, status: Job["status"]): Promise<Job> => {
+    if (!(error instanceof SluiceRequestError) || error.status !== 409) throw error;
+    const job = await look(id);
+    if (job.status === status) return job;
+    throw error;
+  };
+
+  return { look, lookAtLast, unlessDone };
 }
 
 function newJob(job: TypedJob | string, payload: unknown, options: object): object {

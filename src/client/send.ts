@@ -47,7 +47,11 @@ export function createSend(settings: SendSettings): Send {
       signal,
     } = options;
     const deadline = Date.now() + timeoutMs;
-    const init = { method, headers: { ...headers, ...options.headers }, ...(body && { body: JSON.stringify(body) }) };
+    const init = {
+      method,
+      headers: { ...headers, ...options.headers },
+      ...(body && { body: JSON.stringify(body) }),
+    };
     for (let failures = 0; ; failures++) {
       const tryMs = Math.max(Math.min(tryTimeoutMs, deadline - Date.now()), 1);
       // Called as a plain function, not as a method: workerd and browsers refuse another `this`.

@@ -1,9 +1,9 @@
 // The shapes of the flows API: jobs that wait for others, chains, and signals.
 import * as z from "zod";
-import { enqueueFields, jobResponse, refineEnqueue, slotName, time } from "./jobs.ts";
-import { json, jsonObject, limitedList } from "./json.ts";
 import { jobStatuses } from "../core/job.ts";
 import { jobLimits } from "../core/job-options.ts";
+import { enqueueFields, jobResponse, refineEnqueue, slotName, time } from "./jobs.ts";
+import { json, jsonObject, limitedList } from "./json.ts";
 
 export const flowStatuses = ["running", "completed", "dead", "cancelled"] as const;
 const key = z.string().min(1).max(jobLimits.maxKeyLength);
@@ -26,7 +26,9 @@ const flowJob = refineEnqueue(
 );
 export type FlowJobRequest = z.output<typeof flowJob>;
 
-export const flowRequest = z.strictObject({ jobs: limitedList(flowJob, { min: 1, max: jobLimits.maxFlowJobs }) });
+export const flowRequest = z.strictObject({
+  jobs: limitedList(flowJob, { min: 1, max: jobLimits.maxFlowJobs }),
+});
 
 export const flowMadeResponse = z.object({
   flow_id: z.uuid(),
@@ -82,7 +84,8 @@ export const chainResponse = z.object({
   chain_id: z.uuid(),
   status: z.enum(jobStatuses).describe("The status of the last job."),
   output: json.describe("The output of the last job."),
-  jobs: z.array(z.uuid()).describe("In the order of the chain."),
+  total: z.int(),
+  jobs: z.array(jobResponse).describe("In the order of the chain; of a longer one the last 100."),
 });
 export type ChainResponse = z.output<typeof chainResponse>;
 

@@ -101,12 +101,12 @@ export const jobError = z.object({
   causes: z.array(z.object({ message: z.string(), stack: z.string().nullable() })).optional(),
 });
 
-/** Why a pending job does not run. If several reasons hold: time, key, pause, breaker, limit, turn, the first of these. */
+/** Why a pending or blocked job does not run. If several reasons hold: time, key, pause, breaker, limit, turn, the first of these. */
 export const waitingFor = z.object({
   kind: z.enum(waitingKinds),
   /** A sentence for people. */
   detail: z.string(),
-  /** For `key`: the jobs of its partition key that come first. */
+  /** For `key`: the jobs of its partition key that come first. For `jobs`: some of those that it waits for. */
   job_ids: z.array(z.uuid()),
 });
 
@@ -139,7 +139,7 @@ export const jobResponse = z.object({
   flow_id: z.uuid().nullable(),
   /** For dead_reason `blocker`: the job whose end has killed it. */
   culprit: z.uuid().nullable(),
-  /** Only in the answer to GET /v1/jobs/:id. Null if the job is not pending. */
+  /** Only in the answer to GET /v1/jobs/:id. Null if the job is neither pending nor blocked. */
   waiting_for: waitingFor.nullable().optional(),
 });
 export type JobResponse = z.output<typeof jobResponse>;

@@ -105,7 +105,10 @@ export const operations = {
     path: "/v1/flows",
     summary: "Enqueue up to 1,000 jobs that wait for each other, all or none",
     roles: ["producer"],
-    headers: { "Idempotency-Key": "A second request with the same key answers with the first flow.", traceparent },
+    headers: {
+      "Idempotency-Key": "A second request with the same key answers with the first flow.",
+      traceparent,
+    },
     body: { schema: flowRequest, maxBytes: bodyLimits.batch },
     answers: { 201: flowMadeResponse, 200: flowMadeResponse },
     answerHeaders: { Location: "The path of the flow." },

@@ -1,6 +1,6 @@
 // What a job is, and the states and outcomes that it can have. All other code uses these words.
+import type { JobBlockers } from "./blocker-row.ts";
 import type { JobOptions } from "./job-options.ts";
-import type { Blocker } from "./typed-job.ts";
 
 export const jobStatuses = [
   "blocked",
@@ -112,8 +112,8 @@ export interface ClaimedJob extends LeaseRef {
   traceparent: string | null;
   tags: string[];
   errors: JobError[];
-  /** The jobs that it waited for, by slot. */
-  blockers: Readonly<Record<string, readonly Blocker[]>>;
+  /** The jobs that it waited for, by slot. Null if they are too many for the answer: ask for them. */
+  blockers: JobBlockers | null;
   /** An open breaker let it through, to see whether its type works again. */
   isProbe: boolean;
   /** A probe, or one of the few jobs that run first after a breaker has closed. The next ones wait for them. */

@@ -37,7 +37,9 @@ function compare(a: string, b: string): number {
 }
 
 function isPlain(outcome: Outcome): boolean {
-  return outcome.kind === "complete" && outcome.output === null && !outcome.next && outcome.uses === undefined;
+  return (
+    outcome.kind === "complete" && outcome.output === null && !outcome.next && outcome.uses === undefined
+  );
 }
 
 interface AnyOutcome {

@@ -54,9 +54,11 @@ export interface Group extends Counts {
   oldestDueSeconds: number | null;
 }
 
-/** enqueued = pending + leased + completed + dead + discarded + cancelled. */
+/** enqueued = blocked + pending + leased + completed + dead + discarded + cancelled. */
 export interface Counts {
   enqueued: number;
+  /** Jobs that wait for others, for a signal or for a time. */
+  blocked: number;
   pending: number;
   /** The pending jobs that are not due yet. */
   scheduled: number;

@@ -27,7 +27,9 @@ export type PayloadOf<Job> = Job extends {
   : never;
 
 /** The output of a job; of one that continues, the output at the end of its chain. */
-export type OutputOf<Job> = Job extends { readonly output?: infer Output } ? Exclude<Output, undefined> : unknown;
+export type OutputOf<Job> = Job extends { readonly output?: infer Output }
+  ? Exclude<Output, undefined>
+  : unknown;
 
 export type SlotsOf<Job> = Job extends { readonly after: infer After extends Slots } ? After : NoSlots;
 
@@ -61,7 +63,11 @@ export type OptionsFor<Job, Options, In extends "flow" | "ids" = "ids"> = keyof 
 /** A job that was waited for. */
 export type Blocker<Job = unknown> =
   | { readonly jobId: JobId<Job>; readonly status: "completed"; readonly output: OutputOf<Job> }
-  | { readonly jobId: JobId<Job>; readonly status: "dead" | "cancelled" | "discarded"; readonly output: null };
+  | {
+      readonly jobId: JobId<Job>;
+      readonly status: "dead" | "cancelled" | "discarded";
+      readonly output: null;
+    };
 
 /** What a handler gets to know of the jobs that its own waited for. */
 export type Blockers<After> = {
@@ -77,8 +83,9 @@ export type Outputs<After> = {
 };
 
 /** The ids of the refs that the description of a flow has returned, in the same shape. */
-export type FlowIds<Refs> = Refs extends FlowRef<infer Job>
-  ? JobId<Job>
-  : Refs extends object
-    ? { readonly [Name in keyof Refs]: FlowIds<Refs[Name]> }
-    : Refs;
+export type FlowIds<Refs> =
+  Refs extends FlowRef<infer Job>
+    ? JobId<Job>
+    : Refs extends object
+      ? { readonly [Name in keyof Refs]: FlowIds<Refs[Name]> }
+      : Refs;

@@ -2,7 +2,7 @@
 import type * as z from "zod";
 import type { Fault } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
-import { Next } from "../core/next.ts";
+import type { Next } from "../core/next.ts";
 import type { NoSlots, Slots } from "../core/typed-job.ts";
 import type { HandlerContext, JobType } from "../queue/ports.ts";
 import { type FlowContext, flowContext } from "./flow-context.ts";

@@ -3,7 +3,16 @@ import { FatalError, type Fault, SluiceError } from "../core/errors.ts";
 import type { NewJob, Payload } from "../core/job.ts";
 import type { JobOptions } from "../core/job-options.ts";
 import { Next } from "../core/next.ts";
-import type { Blocker, Blockers, OptionsFor, OutputOf, Outputs, PayloadOf, Slots, TypedJob } from "../core/typed-job.ts";
+import type {
+  Blocker,
+  Blockers,
+  OptionsFor,
+  OutputOf,
+  Outputs,
+  PayloadOf,
+  Slots,
+  TypedJob,
+} from "../core/typed-job.ts";
 
 /** The settle itself is done once, so a job that comes next needs no idempotency key. */
 export type NextOptions = Omit<JobOptions, "idempotencyKey" | "after" | "onBlockerDead">;
@@ -64,7 +73,12 @@ function outputOf(blocker: Blocker): unknown {
 }
 
 /** Stores the payload unchanged. The handler's side parses it, maybe with a newer schema. */
-export function newJob(job: EnqueuableJob, payload: unknown, options: JobOptions, path: readonly string[] = []): NewJob {
+export function newJob(
+  job: EnqueuableJob,
+  payload: unknown,
+  options: JobOptions,
+  path: readonly string[] = [],
+): NewJob {
   return { type: job.type, payload: checkPayload(job, payload, path), ...withDefaults(job, options) };
 }
 

@@ -1,8 +1,8 @@
 // The options of a puller, their defaults, and what a handler gets.
 import type { CamelCased } from "../client/field-names.ts";
 import type { Fetch } from "../client/send.ts";
-import type { PayloadOf, TypedJob } from "../core/typed-job.ts";
 import type { ClaimResponse } from "../contract/work.ts";
+import type { PayloadOf, TypedJob } from "../core/typed-job.ts";
 
 /** A job in the answer to a claim. */
 export type ClaimedJob = ClaimResponse["jobs"][number];

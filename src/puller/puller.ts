@@ -1,8 +1,8 @@
 // sluice/puller: a worker for Node, Deno and Bun. It claims jobs over HTTP, runs their handlers, extends their leases and
 // settles them, until it is told to stop. It has no dependencies.
 import { SluiceRequestError } from "../client/request-error.ts";
-import type { TypedJob } from "../core/typed-job.ts";
 import { FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
+import type { TypedJob } from "../core/typed-job.ts";
 import { runClaimLoop } from "./claim-loop.ts";
 import { createHeartbeat } from "./heartbeat.ts";
 import { createKeyTurns } from "./key-turns.ts";

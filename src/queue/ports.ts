@@ -1,11 +1,11 @@
 // The ports: everything that src/queue needs from outside. The code in src/queue and Sluice's own kinds of jobs use the
 // database, the clock and the network only through them. A user's handler is free to do anything.
+import type { JobBlockers } from "../core/blocker-row.ts";
 import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
 import type { QueuePolicy } from "../core/key-policy.ts";
 import type { Next } from "../core/next.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
-import type { Blocker } from "../core/typed-job.ts";
 
 /**
  * Runs a statement and returns its decoded answer. Each statement is a transaction of its own, because there are no
@@ -85,7 +85,7 @@ export interface RunningJob {
   readonly errors: readonly JobError[];
   readonly context: HandlerContext;
   /** The jobs that it waited for, by slot. */
-  readonly blockers: Readonly<Record<string, readonly Blocker[]>>;
+  readonly blockers: JobBlockers;
   /** For Sluice's own kinds of jobs. A pushed job is sent with them. */
   readonly ports: Pick<Ports, "clock" | "sender">;
 }

@@ -11,9 +11,9 @@ import type { JobOptions } from "../core/job-options.ts";
 import type { SharedOptions } from "../core/sql/enqueue.ts";
 import {
   completeOne,
+  enqueueFlow as enqueueFlowStatement,
   enqueueMany as enqueueManyStatement,
   enqueueOne,
-  enqueueFlow as enqueueFlowStatement,
   sendSignal,
 } from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";

@@ -55,6 +55,8 @@ describe("the client sends", () => {
       idempotencyKey: "signup:1",
       partitionKey: "u1",
       tags: ["signup"],
+      after: { parts: ["01900000-0000-7000-8000-000000000000"] },
+      onBlockerDead: "run",
     };
     const id = await client.enqueue(welcome, { userId: "u1" }, options);
     expect([...api.jobs.keys()]).toEqual([id]);

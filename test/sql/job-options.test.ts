@@ -31,6 +31,8 @@ const samples: { [Name in keyof Required<JobOptions>]: NonNullable<JobOptions[Na
   fairKey: "share",
   traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
   tags: ["b", "a"],
+  after: { parts: ["01900000-0000-7000-8000-000000000000"] }, // so old that it counts as completed
+  onBlockerDead: "run",
 };
 /** Options that belong to one job, so enqueue_many does not take them. */
 const ofOneJob = ["idempotencyKey"];

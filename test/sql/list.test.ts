@@ -26,7 +26,9 @@ async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {
   await queue.claimOne();
   const ready = await queue.enqueueOne(fields);
   const scheduled = await queue.enqueueOne({ ...fields, delaySeconds: 60 });
+  const blocked = await queue.enqueueOne({ ...fields, after: [scheduled] });
   return {
+    blocked: [blocked],
     completed: [completed],
     dead: [dead],
     discarded: [discarded],

@@ -59,15 +59,24 @@ const job = z.strictObject({
   idempotencyKey: text.nullable(),
   traceparent: text.nullable(),
   output: z.json(),
+  chainId: id.nullable(),
+  chainIndex: count.nullable(),
+  flowId: id.nullable(),
+  culprit: id.nullable(),
 });
 const at = z.iso.datetime({ offset: true });
 const limit = { kind: z.literal("limit") };
 const waitingFor = z.union([
   z.strictObject({ kind: z.literal("time"), at, attempt: count }),
   z.strictObject({
-    ...{ kind: z.literal("key"), holder: z.enum(["dead", "scheduled", "leased", "ready", "waiting"]) },
+    ...{
+      kind: z.literal("key"),
+      holder: z.enum(["dead", "scheduled", "leased", "ready", "waiting", "blocked"]),
+    },
     ...{ jobIds: z.array(id), at: z.exactOptional(at), attempt: z.exactOptional(count) },
   }),
+  z.strictObject({ kind: z.literal("jobs"), count, jobIds: z.array(id), at: z.exactOptional(at) }),
+  z.strictObject({ kind: z.literal("signal"), name: text, key: text, at: z.exactOptional(at) }),
   z.strictObject({ kind: z.literal("pause"), paused: z.enum(["queue", "type"]), since: at }),
   z.strictObject({ kind: z.literal("breaker"), state: z.enum(["open", "closing"]), since: at }),
   z.strictObject({ ...limit, limited: z.literal("concurrency"), max: count }),
@@ -77,6 +86,15 @@ const waitingFor = z.union([
   z.strictObject({ kind: z.literal("turn"), isIsolated: flag }),
 ]);
 const changedJob = z.strictObject({ applied: flag, job, leaseExpiresAt: time.nullable() }).nullable();
+const blockers = z.record(
+  text,
+  z.array(
+    z.union([
+      z.strictObject({ jobId: text, status: z.literal("completed"), output: z.json() }),
+      z.strictObject({ jobId: text, status: z.enum(["dead", "cancelled", "discarded"]), output: none }),
+    ]),
+  ),
+);
 const claimedJob = z.strictObject({
   id,
   leaseKey: id,
@@ -95,6 +113,7 @@ const claimedJob = z.strictObject({
   traceparent: text.nullable(),
   tags: z.array(text),
   errors: z.array(error),
+  blockers: blockers.nullable(),
   isProbe: flag,
   isTrial: flag,
 });
@@ -110,7 +129,15 @@ const counts = {
   discarded: count,
   cancelled: count,
   expired: count,
+  blocked: count,
 };
+const flow = z.strictObject({
+  flowId: id,
+  status: z.enum(["running", "completed", "dead", "cancelled"]),
+  total: count,
+  counts: z.record(status, count),
+  createdAt: time,
+});
 const group = { queue: text, type: text, priority: z.int(), ...counts };
 const minute = z.strictObject({
   ...{ minute: time, queue: text, type: text },
@@ -207,6 +234,7 @@ export const answers = {
   backlog: z.array(z.strictObject({ queue: text, due: count })),
   books: z.array(z.strictObject(group)),
   cancel: changedJob,
+  cancelFlow: count.nullable(),
   changeAlarms: z.array(z.strictObject(alarmKey)),
   checkReach: count,
   claim: z.strictObject({
@@ -219,6 +247,7 @@ export const answers = {
   closeBreakerByProbe: flag,
   completeOne: flag,
   countDeadLetters: count,
+  deleteFlow: z.enum(["deleted", "running", "waited_for"]).nullable(),
   depths: z.array(z.strictObject({ queue: text, pending: count })),
   discard: changedJob,
   dropOldestDay: text.nullable(),
@@ -226,11 +255,20 @@ export const answers = {
   enqueue: z.array(
     z.strictObject({ id, status, type: text, queue: text, scheduledAt: time, deduplicated: flag }),
   ),
+  enqueueFlow: z.strictObject({
+    flowId: id,
+    jobs: z.array(z.strictObject({ ref: text, id, status })),
+    deduplicated: flag,
+  }),
   enqueueMany: z.array(id),
   enqueueOne: id,
   extend: z.array(z.strictObject({ id, leaseExpiresAt: time })),
   extendOne: changedJob,
+  findBlockers: blockers,
+  findChain: z.strictObject({ chainId: id, status, output: z.json(), jobs: z.array(id) }).nullable(),
+  findFlow: flow.nullable(),
   findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
+  findJobs: z.array(job),
   findKey: key.or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
   foldLedger: count,
@@ -250,6 +288,8 @@ export const answers = {
   ),
   listBreakers: z.array(z.strictObject({ type: text, openedAt: time })),
   listDeadLetters: z.array(job),
+  listFlowJobs: z.array(job),
+  listFlows: z.array(flow),
   listJobs: z.array(job),
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
@@ -277,8 +317,10 @@ export const answers = {
   replay: changedJob,
   replayMany: z.array(z.strictObject({ queue: text, replayed: count })),
   requireSchemaVersion: count,
+  resolve: changedJob,
   resume: flag,
   revokeKey: key.or(nothing),
+  sendSignal: flag,
   settle: z.array(settled),
   settleDeliveries: count,
   settleOne: changedJob,

@@ -1,7 +1,7 @@
 // Runs a job type's handler directly, as a drain does, with a context that a test can read.
 import type { JobError, Json, Outcome, Payload } from "../../src/core/job.ts";
-import { systemClock } from "../../src/edge/system-clock.ts";
 import type { Next } from "../../src/core/next.ts";
+import { systemClock } from "../../src/edge/system-clock.ts";
 import type { HandlerContext, JobType, RunningJob } from "../../src/queue/ports.ts";
 import { noLease } from "./jobs.ts";
 
@@ -43,5 +43,7 @@ export function runBatch(
   { errors = [], ...fields }: Partial<HandlerContext> & { errors?: JobError[] } = {},
 ): Promise<readonly Outcome[]> {
   if (type.work.kind !== "batch") throw new Error(`"${type.type}" does not run batches`);
-  return type.work.run(payloads.map((payload) => ({ payload, context: testContext(fields), errors, blockers: {}, ports })));
+  return type.work.run(
+    payloads.map((payload) => ({ payload, context: testContext(fields), errors, blockers: {}, ports })),
+  );
 }

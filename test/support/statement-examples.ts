@@ -50,6 +50,7 @@ export const examples = {
   backlog: [statements.backlog({ types: ["a"], cap: 10 })],
   books: [statements.books()],
   cancel: [statements.cancel(id), statements.cancel(id, { types: ["a"] })],
+  cancelFlow: [statements.cancelFlow("me", id)],
   changeAlarms: [
     statements.changeAlarms([], []),
     statements.changeAlarms(
@@ -153,6 +154,31 @@ export const examples = {
     statements.replayMany("me", { type: "a", count: 1 }),
     statements.replayMany("me", { type: "a", reason: "fatal", count: 1 }),
   ],
+  resolve: [
+    statements.resolve(id, { output: null }),
+    statements.resolve(id, { output: { a: 1 }, types: ["a"] }),
+  ],
+  sendSignal: [statements.sendSignal({ name: "go", key: "k", payload: { a: 1 } })],
+  deleteFlow: [statements.deleteFlow("me", id)],
+  enqueueFlow: [
+    statements.enqueueFlow([{ ref: "a", job: { type: "echo", payload: {} }, after: [] }]),
+    statements.enqueueFlow(
+      [
+        { ref: "a", job: fullJob, after: [] },
+        { ref: "b", job: { type: "echo", payload: {} }, after: { parts: ["a"] } },
+      ],
+      { idempotencyKey: "k" },
+    ),
+  ],
+  findBlockers: [statements.findBlockers(id, { from: 0, limit: 10 })],
+  findChain: [statements.findChain(id)],
+  findJobs: [statements.findJobs([id])],
+  findFlow: [statements.findFlow(id)],
+  listFlowJobs: [
+    statements.listFlowJobs(id, { limit: 1 }),
+    statements.listFlowJobs(id, { after: id, limit: 1 }),
+  ],
+  listFlows: [statements.listFlows({ limit: 1 }), statements.listFlows({ before: id, limit: 1 })],
   requireSchemaVersion: [statements.requireSchemaVersion()],
   resume: [statements.resume("me", { queue: "q" }), statements.resume("me", { type: "a" })],
   revokeKey: [statements.revokeKey("me", id)],

@@ -20,7 +20,11 @@ const plan = defineJob("plan", {
 const load = defineJob("load", {
   payload: z.object({ table: z.string() }),
   after: { parts: [extract], plan },
-  run: ({ table }, { outputs }) => ({ table, plan: outputs.plan, rows: outputs.parts.map(({ rows }) => rows) }),
+  run: ({ table }, { outputs }) => ({
+    table,
+    plan: outputs.plan,
+    rows: outputs.parts.map(({ rows }) => rows),
+  }),
 });
 const start = defineJob("start", {
   payload: z.object({ n: z.number() }),
@@ -47,12 +51,18 @@ describe("a handler", () => {
       },
     });
     const blockers = { parts: [completed({ rows: 1 }), completed({ rows: 2 })], plan: [completed("p")] };
-    expect(await runSingle(load, { table: "t" }, undefined, blockers)).toEqual({ table: "t", plan: "p", rows: [1, 2] });
+    expect(await runSingle(load, { table: "t" }, undefined, blockers)).toEqual({
+      table: "t",
+      plan: "p",
+      rows: [1, 2],
+    });
   });
 
   test("that reads the outputs of a job that is dead fails for good", async () => {
     const blockers = { parts: [], plan: [{ jobId: "a", status: "dead", output: null } as const] };
-    await expect(runSingle(load, { table: "t" }, undefined, blockers)).rejects.toThrow("the job a that this one waited for is dead");
+    await expect(runSingle(load, { table: "t" }, undefined, blockers)).rejects.toThrow(
+      "the job a that this one waited for is dead",
+    );
   });
 
   test("continues with a job of another type, or of its own", async () => {
@@ -84,10 +94,16 @@ describe("a flow", () => {
     const { jobs: described, toIds } = describeFlow((flow) => {
       const parts = ["a", "b"].map((file) => flow.add(extract, { file }));
       const first = flow.add(plan, { table: "t" }, { priority: 9 } as never);
-      const last = flow.add(load, { table: "t" }, { after: { parts: [...parts, "id" as JobId<typeof extract>], plan: first } });
+      const last = flow.add(
+        load,
+        { table: "t" },
+        { after: { parts: [...parts, "id" as JobId<typeof extract>], plan: first } },
+      );
       return { parts, last };
     });
-    expect(described.map(({ ref, job, options, after }) => ({ ref, type: job.type, options, after }))).toEqual([
+    expect(
+      described.map(({ ref, job, options, after }) => ({ ref, type: job.type, options, after })),
+    ).toEqual([
       { ref: "0", type: "extract", options: {}, after: {} },
       { ref: "1", type: "extract", options: {}, after: {} },
       { ref: "2", type: "plan", options: { priority: 9 }, after: {} },
@@ -110,7 +126,8 @@ describe("a flow", () => {
   });
 
   test("does not compile with a missing or a wrong blocker", () => {
-    const _wrong = () =>
+    expect.assertions(0); // the compiler checks it
+    void (() =>
       enqueueFlow({} as never, (flow) => {
         const part = flow.add(extract, { file: "a" });
         const first = flow.add(plan, { table: "t" });
@@ -123,7 +140,7 @@ describe("a flow", () => {
         flow.add(load, { table: "t" }, { after: { parts: [part], plan: part } });
         // @ts-expect-error: a file is a string
         flow.add(extract, { file: 1 });
-      });
+      }));
   });
 });
 
@@ -132,8 +149,13 @@ describe("a producer", () => {
   const pulled = definePulledJob("pulled", { payload: z.object({}), after: { plan } });
 
   test("must give the ids of what a job waits for, and of the right types", () => {
-    const _wrong = async (part: JobId<typeof extract>, first: JobId<typeof plan>) => {
-      await client.enqueue("load", { table: "t" }, { after: { parts: [part], plan: first }, onBlockerDead: "run" });
+    expect.assertions(0); // the compiler checks it
+    void (async (part: JobId<typeof extract>, first: JobId<typeof plan>) => {
+      await client.enqueue(
+        "load",
+        { table: "t" },
+        { after: { parts: [part], plan: first }, onBlockerDead: "run" },
+      );
       await client.enqueue(pulled, {}, { after: { plan: first } });
       await enqueue({} as never, load, { table: "t" }, { after: { parts: [], plan: first } });
       await client.enqueue("extract", { file: "a" }, { after: [part] });
@@ -143,11 +165,12 @@ describe("a producer", () => {
       await client.enqueue(load, { table: "t" }, { after: { parts: [first], plan: first } });
       // @ts-expect-error: `after` is missing
       await enqueue({} as never, load, { table: "t" });
-    };
+    });
   });
 
   test("knows the type of the output that it waits for", () => {
-    const _wait = async () => {
+    expect.assertions(0); // the compiler checks it
+    void (async () => {
       const made = await client.enqueue("start", { n: 1 });
       const ended = await client.wait(made);
       expectTypeOf(ended.output).toEqualTypeOf<{ rows: number } | { nothing: true } | null>();
@@ -155,6 +178,6 @@ describe("a producer", () => {
       expectTypeOf(other.output).toEqualTypeOf<unknown>();
       const { jobs: flow } = await client.enqueueFlow((flow) => ({ part: flow.add(extract, { file: "a" }) }));
       expectTypeOf((await client.wait(flow.part)).output).toEqualTypeOf<{ rows: number } | null>();
-    };
+    });
   });
 });

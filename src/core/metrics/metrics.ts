@@ -54,6 +54,12 @@ function jobFamilies(groups: readonly Group[]): Family[] {
       samples: sumBy(groups, ({ queue, type, priority }) => ({ queue, type, priority }), "pending"),
     },
     counted("sluice_scheduled_jobs", "Pending jobs that are put off to a later time.", "gauge", "scheduled"),
+    counted(
+      "sluice_blocked_jobs",
+      "Jobs that wait for the end of others or for a signal.",
+      "gauge",
+      "blocked",
+    ),
     counted("sluice_leased_jobs", "Jobs that are being processed.", "gauge", "leased"),
     counted("sluice_dead_jobs", "Dead letters: jobs to replay or to discard.", "gauge", "dead"),
     counted("sluice_enqueued_jobs_total", "Jobs that were enqueued.", "counter", "enqueued"),
@@ -109,7 +115,7 @@ function durationSamples(
 function bookFamilies(groups: readonly Group[], { impossibleStates }: Snapshot): Family[] {
   const sum = (entries: readonly (keyof Counts)[]) =>
     groups.reduce((total, group) => total + entries.reduce((of, entry) => of + group[entry], 0), 0);
-  const states = ["pending", "leased", "completed", "dead", "discarded", "cancelled"] as const;
+  const states = ["blocked", "pending", "leased", "completed", "dead", "discarded", "cancelled"] as const;
   return [
     {
       name: "sluice_books_jobs",

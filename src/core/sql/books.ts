@@ -6,6 +6,7 @@ import { many, type Statement } from "./statement.ts";
 
 export const booked = [
   "enqueued",
+  "blocked",
   "pending",
   "scheduled",
   "leased",

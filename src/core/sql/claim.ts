@@ -1,10 +1,10 @@
 // claim: takes a batch of due jobs under leases, and says whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
-import { type ClaimedJob, type JobError, type Json, type Payload, type Settlement, timeOfId } from "../job.ts";
+import { type BlockerRows, toBlockers } from "../blocker-row.ts";
+import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
 import { defaultQueuePolicy, type KeyPolicy } from "../key-policy.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
-import type { Blocker } from "../typed-job.ts";
 import { one, type Statement } from "./statement.ts";
 
 export interface ClaimableType extends LimitedType {
@@ -112,12 +112,7 @@ interface Lease {
   keys: string[] | null;
   jobs: JobRow[];
   /** By the jobs' ids, and then by slot. Null if none of them waited for others. */
-  blockers?: Record<string, Record<string, BlockerRow[]>> | null;
-}
-interface BlockerRow {
-  job_id: string;
-  status: Blocker["status"];
-  output: Json;
+  blockers?: Record<string, BlockerRows | { too_large: true }> | null;
 }
 type JobRow = [
   id: string,
@@ -166,19 +161,14 @@ function toClaimedJob(
     traceparent,
     tags: tags ?? [],
     errors: errors ?? [],
-    blockers: toBlockers(lease.blockers?.[id]),
+    blockers: decodeBlockers(lease.blockers?.[id]),
     isProbe,
     isTrial,
   };
 }
 
-function toBlockers(slots: Record<string, BlockerRow[]> = {}): ClaimedJob["blockers"] {
-  return Object.fromEntries(
-    Object.entries(slots).map(([slot, rows]) => [
-      slot,
-      rows.map(({ job_id, ...row }) => ({ jobId: job_id, ...row }) as Blocker),
-    ]),
-  );
+function decodeBlockers(blockers: BlockerRows | { too_large: true } = {}): ClaimedJob["blockers"] {
+  return blockers.too_large === true ? null : toBlockers(blockers as BlockerRows);
 }
 
 function packLeases(types: readonly ClaimableType[], claimSeconds: number): string | null {

@@ -2,6 +2,7 @@
 export { auditTestNotice, changeAlarms, readAlarms, silenceAlarm } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
 export { listBlockedKeys } from "./blocked-keys.ts";
+export { findBlockers, findChain } from "./blockers.ts";
 export { books, depths } from "./books.ts";
 export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "./breaker.ts";
 export { cancel } from "./cancel.ts";
@@ -10,17 +11,10 @@ export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts
 export { discard } from "./discard.ts";
 export { enqueue, enqueueMany, enqueueOne } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
+export { enqueueFlow } from "./enqueue-flow.ts";
 export { extend, extendOne } from "./extend.ts";
-export {
-  cancelFlow,
-  deleteFlow,
-  enqueueFlow,
-  findChain,
-  findFlow,
-  listFlowJobs,
-  listFlows,
-} from "./flows.ts";
-export { findJob, findStates, listDeadLetters, listJobs } from "./jobs.ts";
+export { cancelFlow, deleteFlow, findFlow, listFlowJobs, listFlows } from "./flows.ts";
+export { findJob, findJobs, findStates, listDeadLetters, listJobs } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
 export { ping } from "./ping.ts";
@@ -43,6 +37,6 @@ export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
-export { sendSignal } from "./signals.ts";
+export { sendSignal } from "./signal.ts";
 export { snapshot } from "./snapshot.ts";
 export { liveWorkers, registerPuller, removeWorker } from "./workers.ts";

@@ -83,6 +83,7 @@ export const books = pgTable("books", {
   discarded: sum("discarded").notNull(),
   cancelled: sum("cancelled").notNull(),
   expired: sum("expired").notNull(),
+  blocked: sum("blocked").notNull(),
 });
 
 /** All columns but the hash, which the Worker's role may not read. */

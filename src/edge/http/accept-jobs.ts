@@ -62,7 +62,10 @@ export function toSlots<After extends AfterRequest>(
     throw badField([...path, "after"].join("."), `must be an object with the slots ${names.join(", ")}`);
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined)
-    throw badField([...path, "after", unknown].join("."), `is not a slot of the type; its slots are ${names.join(", ")}`);
+    throw badField(
+      [...path, "after", unknown].join("."),
+      `is not a slot of the type; its slots are ${names.join(", ")}`,
+    );
   return given;
 }
 

@@ -3,6 +3,7 @@
 import { RetryableError } from "../../core/errors.ts";
 import { type ClaimedJob, generationOf, type Json, type Outcome } from "../../core/job.ts";
 import { Next } from "../../core/next.ts";
+import { blockersOf } from "../blockers.ts";
 import type { HandlerContext, JobType, Log, Ports, RunningJob } from "../ports.ts";
 import { outcomeOf } from "./outcome.ts";
 import { withStorableOutput } from "./storable.ts";
@@ -28,14 +29,15 @@ export function callHandler(
     ended.reject(reason);
   };
   const timer = startTimeout(ports, type, { hardEndMs, abort });
-  const running = jobs.map((job) => ({
+  const toRunning = async (job: ClaimedJob): Promise<RunningJob> => ({
     payload: job.payload,
     errors: job.errors,
-    blockers: job.blockers,
+    blockers: await blockersOf(ports, job),
     context: contextOf(ports, job, { signal: abortion.signal, extend: timer.restart }),
     ports,
-  }));
-  const outcomes = Promise.race([runWork(type, jobs, running), ended.promise])
+  });
+  const run = async () => runWork(type, jobs, await Promise.all(jobs.map(toRunning)));
+  const outcomes = Promise.race([run(), ended.promise])
     .catch((error) => jobs.map(() => outcomeOf(error)))
     .then((outcomes) => outcomes.map(withStorableOutput))
     .finally(timer.stop);

@@ -12,13 +12,25 @@ import type {
 } from "../../../contract/flows.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { jobLimits } from "../../../core/job-options.ts";
-import type { Flow, NewFlowJob } from "../../../core/sql/flows.ts";
+import type { NewFlowJob } from "../../../core/sql/enqueue-flow.ts";
+import type { Flow } from "../../../core/sql/flows.ts";
 import * as sql from "../../../core/sql/index.ts";
-import { badField, checkQueues, findIdempotencyKey, startDrains, startDrainsOf, toNewJob, toSlots } from "../accept-jobs.ts";
+import {
+  badField,
+  checkQueues,
+  findIdempotencyKey,
+  startDrains,
+  startDrainsOf,
+  toNewJob,
+  toSlots,
+} from "../accept-jobs.ts";
 import type { AppEnv } from "../app-env.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import { toJobResponse } from "../codec/job-response.ts";
 import type { Handlers } from "../operation-routes.ts";
+
+/** The most jobs of a chain in one answer. */
+const maxJobs = 100;
 
 export const enqueueFlow: Handlers["enqueueFlow"] = async (context, { body }) => {
   const idempotencyKey = findIdempotencyKey(context, { idempotency_key: null });
@@ -94,8 +106,15 @@ export const getChain: Handlers["getChain"] = async (context) => {
   const id = z.uuid().safeParse(text);
   const chain = id.success ? await context.env.ports.db.run(sql.findChain(id.data)) : null;
   if (!chain) throw new SluiceError("not_found", `there is no chain ${text}`);
-  const { chainId, status, output, jobs } = chain;
-  return context.json({ chain_id: chainId, status, output, jobs } satisfies ChainResponse);
+  const { chainId, status, output } = chain;
+  const jobs = await context.env.ports.db.run(sql.findJobs(chain.jobs.slice(-maxJobs)));
+  return context.json({
+    chain_id: chainId,
+    status,
+    output,
+    total: chain.jobs.length,
+    jobs: jobs.map(toJobResponse),
+  } satisfies ChainResponse);
 };
 
 /** Nobody knows who waits for it, so drains of the deployment's queues start. */

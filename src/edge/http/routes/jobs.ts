@@ -60,7 +60,10 @@ export const resolveJob: Handlers["resolveJob"] = async (context, { body: { outp
   const { applied, job } = await changeJobInPath(context, (id) => sql.resolve(id, { output, types }));
   refuseOwnType(job.type);
   if (!applied)
-    throw new SluiceError("conflict", `the job is ${job.status}; only a pending or blocked job can be resolved`);
+    throw new SluiceError(
+      "conflict",
+      `the job is ${job.status}; only a pending or blocked job can be resolved`,
+    );
   startDrainsOf(context, [job.queue]);
   return context.json(toJobResponse(job));
 };

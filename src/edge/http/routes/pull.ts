@@ -11,6 +11,7 @@ import { SluiceError } from "../../../core/errors.ts";
 import type { NewJob, Outcome } from "../../../core/job.ts";
 import type { Claim } from "../../../core/sql/claim.ts";
 import { extend, extendOne } from "../../../core/sql/index.ts";
+import { blockersOf } from "../../../queue/blockers.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
 import { startDrains, toNewJob } from "../accept-jobs.ts";
 import type { AppEnv } from "../app-env.ts";
@@ -49,7 +50,11 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
   });
   const claimed = await claimForClient(context, toClaim, { waitSeconds: request.wait_seconds });
   const body: ClaimResponse = {
-    jobs: claimed.jobs.map((job) => toClaimedJobResponse(job, request)),
+    jobs: await Promise.all(
+      claimed.jobs.map(async (job) =>
+        toClaimedJobResponse(job, { queue, blockers: await blockersOf(ports, job) }),
+      ),
+    ),
     has_more: claimed.hasMore,
   };
   return context.json(body);
@@ -137,11 +142,7 @@ function isContinued(outcome: Outcome): outcome is Outcome & { next: NewJob } {
   return outcome.kind === "complete" && outcome.next !== undefined;
 }
 
-function toOutcome(
-  context: Context<AppEnv>,
-  request: OneSettlement,
-  path: readonly string[] = [],
-): Outcome {
+function toOutcome(context: Context<AppEnv>, request: OneSettlement, path: readonly string[] = []): Outcome {
   switch (request.outcome) {
     case "complete": {
       const next = request.next && toNewJob(context, request.next, [...path, "next"]);

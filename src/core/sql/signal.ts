@@ -1,4 +1,4 @@
-// send signal: the first one of a name and key counts. See migrations/functions/signals.sql.
+// send signal: the first one of a name and key counts. See migrations/functions/signal.sql.
 import { sql } from "drizzle-orm";
 import type { Json } from "../job.ts";
 import { one, type Statement } from "./statement.ts";
