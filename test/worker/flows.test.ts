@@ -63,6 +63,7 @@ describe("a job with `after`", () => {
     const culprit = await enqueue({ type: "approval" });
     const id = await enqueue({ type: "sum", after: { parts: [culprit] } });
     const last = await enqueue({ type: "echo", after: [id] });
+    await quiet(); // a drain that looks at the culprit has locked it
     const { jobs } = claimResponse.parse(
       await (await post("/v1/claims", { worker_id: "w", types: ["approval"] })).json(),
     );
