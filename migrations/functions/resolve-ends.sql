@@ -140,6 +140,7 @@ declare
   v_ids      uuid[];
   v_timed    bigint[];
   v_earliest timestamptz; -- run_at
+  v_now      timestamptz := clock_timestamp(); -- once: a job goes to one of two tables
 begin
   if p_waits is null then
     return;
@@ -150,11 +151,11 @@ begin
   readied as (
     insert into ready (seq, id, lane, attempt, abandonments, key, place)
     select nextval('ready_seq'), id, lane, attempt, abandonments, key, place
-    from (select * from removed where run_at is null or run_at <= clock_timestamp() order by wait) as in_order
+    from (select * from removed where run_at is null or run_at <= v_now order by wait) as in_order
   ),
   postponed as (
     insert into scheduled (run_at, id, lane, attempt, abandonments, key, place)
-    select run_at, id, lane, attempt, abandonments, key, place from removed where run_at > clock_timestamp()
+    select run_at, id, lane, attempt, abandonments, key, place from removed where run_at > v_now
     returning run_at, lane
   ),
   booked as (
