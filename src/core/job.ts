@@ -63,6 +63,11 @@ export interface Job {
   output: Json;
 }
 
+/** What durable steps have returned, by name. Of a sleep or a wait: when it is over, in the database's milliseconds. */
+export type StepValues = { [name: string]: Json };
+/** A step to be stored: what it returned, or how long it sleeps. */
+export type NewStep = { name: string; value: Json } | { name: string; seconds: number };
+
 /** A claimed job and its lease key. Every later write must show the key. */
 export interface LeaseRef {
   id: string;
@@ -97,6 +102,8 @@ export interface ClaimedJob extends LeaseRef {
   isProbe: boolean;
   /** A probe, or one of the few jobs that run first after a breaker has closed. The next ones wait for them. */
   isTrial: boolean;
+  /** The steps that were stored by earlier claims, and the database's time. Null: not read yet. */
+  stored: { steps: StepValues; nowMs: number } | null;
 }
 
 /**

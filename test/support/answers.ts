@@ -76,7 +76,10 @@ const waitingFor = z.union([
   z.strictObject({ ...limit, limited: z.literal("share_rate"), at, fairKey: text }),
   z.strictObject({ kind: z.literal("turn"), isIsolated: flag }),
 ]);
-const changedJob = z.strictObject({ applied: flag, job, leaseExpiresAt: time.nullable() }).nullable();
+const changedJob = z
+  .strictObject({ applied: flag, job, leaseExpiresAt: time.nullable(), cancelRequested: flag })
+  .nullable();
+const steps = z.record(text, z.json());
 const claimedJob = z.strictObject({
   id,
   leaseKey: id,
@@ -97,6 +100,7 @@ const claimedJob = z.strictObject({
   errors: z.array(error),
   isProbe: flag,
   isTrial: flag,
+  stored: z.strictObject({ steps, nowMs: z.number() }).nullable(),
 });
 const settled = z.strictObject({ id, status: status.nullable(), applied: flag });
 const counts = {
@@ -215,6 +219,7 @@ export const answers = {
     settled: z.array(settled),
     workers: z.array(text).nullable(),
   }),
+  checkpoint: z.array(z.strictObject({ cancelRequested: flag, steps }).nullable()),
   claimDeliveries: z.array(z.strictObject({ id: text, target: text, notice: z.json(), tries: count })),
   closeBreakerByProbe: flag,
   completeOne: flag,
@@ -228,8 +233,10 @@ export const answers = {
   ),
   enqueueMany: z.array(id),
   enqueueOne: id,
-  extend: z.array(z.strictObject({ id, leaseExpiresAt: time })),
+  extend: z.array(z.strictObject({ id, leaseExpiresAt: time, cancelRequested: flag })),
   extendOne: changedJob,
+  findCancelRequests: z.array(id),
+  findSteps: z.strictObject({ byJob: z.record(id, steps), nowMs: z.number() }),
   findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
   findKey: key.or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),

@@ -17,6 +17,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   cancel: "changed jsonb",
   changeAlarms: "alarm text, queue text, job_type text",
   checkReach: "count integer",
+  checkpoint: "answers jsonb",
   claim: "claimed json",
   claimDeliveries: "id uuid, target text, notice jsonb, tries integer",
   closeBreakerByProbe: "changed boolean",
@@ -29,8 +30,10 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   enqueue: "answers json",
   enqueueMany: "id uuid",
   enqueueOne: "id uuid",
-  extend: "id uuid, lease_expires_at double precision",
+  extend: "id uuid, lease_expires_at double precision, cancel_requested boolean",
   extendOne: "changed jsonb",
+  findCancelRequests: "ids uuid[]",
+  findSteps: "steps jsonb, now_ms double precision",
   findJob:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
