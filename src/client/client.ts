@@ -71,8 +71,11 @@ export interface Client<Jobs extends Record<string, TypedJob> = Record<never, ne
   get(id: string): Promise<Job>;
   /** Polls until the job is completed, dead, discarded or cancelled. */
   wait(id: string, options?: WaitOptions): Promise<Job>;
-  /** Returns the cancelled job. If it is no longer pending, throws a SluiceRequestError with status 409. */
-  cancel(id: string): Promise<Job>;
+  /**
+   * Returns the cancelled job. If it is no longer pending, throws a SluiceRequestError with status 409. With `running`, a
+   * job that is being processed is asked to stop: `wait` for its end, which is "cancelled" unless it completes first.
+   */
+  cancel(id: string, options?: { running?: boolean }): Promise<Job>;
 }
 
 const batchSize = 100;
@@ -121,9 +124,10 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
       }
     },
 
-    async cancel(id) {
+    async cancel(id, { running = false } = {}) {
       try {
-        return camelCased(await send<JobResponse>("POST", `${pathOf(id)}/cancel`));
+        const path = `${pathOf(id)}/cancel`;
+        return camelCased(await send<JobResponse>("POST", path, running ? { body: { running } } : {}));
       } catch (error) {
         if (!(error instanceof SluiceRequestError) || error.status !== 409) throw error;
         // An earlier try may have cancelled it, and its answer was lost.

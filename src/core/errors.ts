@@ -75,6 +75,11 @@ export class LeaseLostError extends Error {
   override readonly name = "LeaseLostError";
 }
 
+/** Why a handler's signal is aborted: somebody cancelled the job. Nothing of it is retried. */
+export class CancelledError extends Error {
+  override readonly name = "CancelledError";
+}
+
 /** Thrown by a handler: run the job later. No attempt is used. */
 export class Snooze extends Error {
   override readonly name = "Snooze";

@@ -1,7 +1,7 @@
 // Runs the handler of one job and says how to settle it. It never throws: whatever a handler does is an outcome. It does
 // not wait for a handler that ignores its signal.
 import { camelCased } from "../client/field-names.ts";
-import { FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
+import { CancelledError, FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
 import type { Outcome } from "../core/job.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
 import { withStorableOutput } from "../queue/drain/storable.ts";
@@ -57,6 +57,7 @@ async function run(job: ClaimedJob, handler: Handler | undefined, signal: AbortS
 
 function failedEnd(job: ClaimedJob, thrown: unknown): End {
   if (thrown instanceof LeaseLostError) return { settlement: null, error: thrown };
+  if (thrown instanceof CancelledError) return { settlement: released(job) };
   if (thrown instanceof StoppedError) return { settlement: released(job), error: thrown };
   const error = thrown instanceof Error ? thrown : undefined;
   return endOf(job, outcomeOf(thrown), error);

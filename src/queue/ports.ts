@@ -65,7 +65,7 @@ export interface HandlerContext<Env = unknown> {
   readonly leaseGeneration: string;
   /** The secret of the lease, for `sluice.complete(job_id, lease_key)`. Do not give it to others. */
   readonly leaseKey: string;
-  /** Aborted when the type's time-out has passed, or when the lease is lost. */
+  /** Aborted when the type's time-out has passed, when the lease is lost, or when somebody cancelled the job. */
   readonly signal: AbortSignal;
   readonly traceparent: string | null;
   /** Adds the job's id, type and attempt to every line. */

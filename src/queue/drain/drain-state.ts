@@ -1,7 +1,13 @@
 // What a drain keeps from one step to the next.
-import { type DrainBudget, type DrainEnd, fitsBeforeEnd, type Pace } from "../../core/policy/drain-budget.ts";
+import {
+  type DrainBudget,
+  type DrainEnd,
+  fitsBeforeEnd,
+  hasStatementsToSpare,
+  type Pace,
+} from "../../core/policy/drain-budget.ts";
 import type { JobType, Ports } from "../ports.ts";
-import type { LeaseUpkeep } from "./extend-leases.ts";
+import { createLeaseUpkeep, type LeaseUpkeep } from "./extend-leases.ts";
 import { createRingMember, type RingMember } from "./ring-member.ts";
 import { createRunningJobs, type RunningJobs } from "./running-jobs.ts";
 import { createUnsettledJobs, type UnsettledJobs } from "./unsettled-jobs.ts";
@@ -55,7 +61,7 @@ export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
     startedMs,
     running,
     unsettled: createUnsettledJobs(ports, { queue, endMs }),
-    leases: { ports, queue, running, extendAtMs: Number.POSITIVE_INFINITY },
+    leases: createLeaseUpkeep({ ports, queue, running, canLook: () => hasStatementsToSpare(budget, spent) }),
     claims: { count: 0, ms: 0, jobs: 0 },
     member: createRingMember(options.worker),
     end: null,

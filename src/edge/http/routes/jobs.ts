@@ -1,7 +1,13 @@
 // The producers' routes: enqueue one job or many, get or list jobs, cancel one.
 import type { Context } from "hono";
 import * as z from "zod";
-import type { BatchResponse, EnqueueRequest, EnqueueResponse, ListResponse } from "../../../contract/jobs.ts";
+import type {
+  BatchResponse,
+  CancelRequestedResponse,
+  EnqueueRequest,
+  EnqueueResponse,
+  ListResponse,
+} from "../../../contract/jobs.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { NewJob } from "../../../core/job.ts";
 import { fromFields, jobLimits } from "../../../core/job-options.ts";
@@ -54,10 +60,16 @@ export const getJob: Handlers["getJob"] = async (context) => {
   return context.json(toFoundJobResponse(job, context.env.ports.registry.find(job.type)));
 };
 
-export const cancelJob: Handlers["cancelJob"] = async (context) => {
+export const cancelJob: Handlers["cancelJob"] = async (context, { body: { running } }): Promise<Response> => {
   const { types } = context.get("caller");
-  const { applied, job } = await changeJobInPath(context, (id) => sql.cancel(id, { types }));
+  const { applied, job, cancelRequested } = await changeJobInPath(context, (id) =>
+    sql.cancel(id, { types, running }),
+  );
   refuseOwnType(job.type);
+  if (cancelRequested) {
+    const body: CancelRequestedResponse = { ...toJobResponse(job), cancel_requested: true };
+    return context.json(body, 202);
+  }
   if (!applied)
     throw new SluiceError("conflict", `the job is ${job.status}; only a pending job can be cancelled`);
   return context.json(toJobResponse(job));
