@@ -4,6 +4,7 @@ import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
 import type { QueuePolicy } from "../core/key-policy.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
+import type { Step } from "./steps/step.ts";
 
 /**
  * Runs a statement and returns its decoded answer. Each statement is a transaction of its own, because there are no
@@ -74,6 +75,8 @@ export interface HandlerContext<Env = unknown> {
   readonly env: Env;
   /** Restarts the type's time-out, within the limit of the invocation. The drain extends the lease by itself. */
   extend(): void;
+  /** Durable steps, for handlers of defineJob: docs/durable-steps.md. */
+  readonly step: Step;
 }
 
 /** A claimed job as it is passed to its handler. */
@@ -118,6 +121,8 @@ export interface Registry {
   all(): readonly JobType[];
   /** Of a queue that the deployment does not define: the defaults. */
   policyOf(queue: string): QueuePolicy;
+  /** The types whose handlers have used durable steps in this isolate. Their claims bring the stored steps along. */
+  readonly stepTypes: Set<string>;
 }
 
 export interface Ports {

@@ -5,6 +5,7 @@ import type { ClaimedJob, Outcome } from "../../core/job.ts";
 import type { JobType, Ports } from "../ports.ts";
 import { type EndedJob, type JobRun, releaseRun, runsOf, toRun } from "./job-runs.ts";
 import { callHandler, type HandlerCall } from "./run-job.ts";
+import type { DrainSteps } from "./step-host.ts";
 
 export interface RunningJobs {
   readonly ports: Ports;
@@ -12,6 +13,7 @@ export interface RunningJobs {
   readonly endMs: number;
   /** Whether a handler of this type has the time to run now. */
   readonly canStart: (type: JobType) => boolean;
+  readonly steps: DrainSteps;
   readonly series: Set<CallSeries>;
   readonly ended: EndedJob[];
   /** Jobs that must not start or go on: their lease is lost, or somebody cancelled them. */
@@ -28,7 +30,7 @@ interface CallSeries {
 
 export function createRunningJobs(
   ports: Ports,
-  options: Pick<RunningJobs, "endMs" | "canStart">,
+  options: Pick<RunningJobs, "endMs" | "canStart" | "steps">,
 ): RunningJobs {
   return { ports, ...options, series: new Set(), ended: [], stoppedIds: new Set(), wake() {} };
 }
@@ -47,14 +49,14 @@ export function startJobs(running: RunningJobs, type: JobType, jobs: readonly Cl
 
 /** Never rejects. Runs that no longer fit into the drain's time go back to the queue. */
 async function workThrough(running: RunningJobs, type: JobType, runs: readonly JobRun[]): Promise<void> {
-  const { ports, endMs } = running;
+  const { ports } = running;
   const series: CallSeries = { type, runs, call: null };
   running.series.add(series);
   for (;;) {
     series.runs = series.runs.flatMap((run) => endStopped(running, run));
     if (series.runs.length === 0 || !running.canStart(type)) break;
     const jobs = series.runs.map(({ first }) => first);
-    series.call = callHandler(ports, type, jobs, endMs);
+    series.call = callHandler(ports, type, jobs, running);
     const outcomes = await series.call.outcomes;
     series.runs = series.runs.flatMap((run, index) => endFirst(running, run, outcomes[index]));
     running.wake();
