@@ -1,5 +1,5 @@
--- cancel: a pending job is closed and never runs. Answers as answer_with_job does; `applied` is false when the job is not
--- pending. `p_types` are the types that the caller may use, null for all: a job of another type is answered with null, as
+-- cancel: a pending or blocked job is closed and never runs. Answers as answer_with_job does; `applied` is false when the job is
+-- neither. `p_types` are the types that the caller may use, null for all: a job of another type is answered with null, as
 -- if it did not exist. With `p_running` a job that is being processed is asked to stop, and the answer has
 -- `cancel_requested`.
 --
@@ -32,11 +32,14 @@ begin
     exit when found;
     delete from ready where id = p_id returning lane, attempt, abandonments, key, place, 0 as scheduled into v_pending;
     exit when found;
+    exit when exists (select from blocked where id = p_id); -- a job that is released goes from there to `ready`
     v_asked := p_running and request_cancel(p_id);
     exit when v_asked;
   end loop;
-  if v_pending is null then
-    return answer_with_job(p_id, false) || jsonb_build_object('cancel_requested', v_asked);
+  if v_asked then
+    return answer_with_job(p_id, false) || jsonb_build_object('cancel_requested', true);
+  elsif v_pending is null then
+    return answer_with_job(p_id, close_blocked(p_id, 'cancelled'));
   end if;
   if v_pending.place is not null then
     perform return_held_turns(array[row(v_pending.lane, v_pending.key, v_pending.place)::held_turn]);
@@ -45,6 +48,7 @@ begin
   insert into closed (id, status, closed_at, lane, attempt, abandonments)
   values (p_id, 'cancelled', now(), v_pending.lane, v_pending.attempt, v_pending.abandonments);
   insert into ledger (lane, pending, scheduled, cancelled) values (v_pending.lane, -1, v_pending.scheduled, 1);
+  perform note_moves(array[p_id], 'pending', 'cancelled');
   return answer_with_job(p_id, true);
 end $$;
 

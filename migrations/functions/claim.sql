@@ -5,7 +5,8 @@
 --   1. advance the cursors, when they lag (advance-cursors.sql)
 --   2. settle the outcomes that came along (settle.sql)
 --   3. promote: move jobs that have become due from `scheduled` to `ready`
---   4. in a queue with keys: find the jobs whose turn it is (dispatch.sql, take-turns.sql)
+--   4. in a queue where jobs wait for others: release those whose wait is over (resolve-ends.sql)
+--      in a queue with keys: find the jobs whose turn it is (dispatch.sql, take-turns.sql)
 --   5. fill a batch, one priority after the other:
 --      choose the lanes of the next priority that have work (choose.sql), then
 --      take jobs that must not share a claim with others (take-alone.sql), or
@@ -21,7 +22,7 @@
 --     workers: [worker, …] | null,
 --     steps: { id: { name: value, … } | null, … } | null, now_ms: number | null, -- of the types that use steps (checkpoint.sql)
 --     leases: [{ type, kind, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
---                keys: [text, …] | null,
+--                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null,
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
 -- A batch to fill. The only place that knows the order of claim_batch's fields. Inlined.
@@ -67,6 +68,7 @@ declare
   v_leases  json[];
   v_workers text[];
   v_steps   jsonb;
+  v_left    boolean; -- events of waiting jobs are left
 begin
   if current_setting('transaction_isolation') <> 'read committed' then -- a call at every claim would cost more
     perform need_read_committed();
@@ -81,9 +83,10 @@ begin
     perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
   if exists (select from lane where queue = p_queue and kind <> 'plain') then
-    v_batch.queue := p_queue;
-    v_batch.buckets := p_buckets;
-    v_batch := fill_batch_with_keys(v_batch, p_types, p_limits, v_cursors.cursor_seqs, p_isolated, p_run, p_policy);
+    v_left := resolve_ends(p_queue, v_cursors.cursor_seqs);
+    v_batch := fill_linked_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated, p_run, p_buckets,
+                                 p_policy);
+    v_batch.has_more := v_batch.has_more or v_left;
   else
     v_batch := fill_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated);
   end if;
@@ -104,6 +107,21 @@ begin
     'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null,
     'has_more', v_batch.has_more, 'workers', v_workers, 'steps', v_steps,
     'now_ms', case when p_step_types is not null then date_part('epoch', clock_timestamp()) * 1000 end, 'leases', v_leases);
+end $$;
+
+-- Fills a batch from a queue whose jobs have keys, or wait for others, or both.
+create or replace function fill_linked_batch(
+  p_batch claim_batch, p_queue text, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_run int,
+  p_buckets int[], p_policy jsonb
+) returns claim_batch
+language plpgsql as $$
+begin
+  if not exists (select from lane where queue = p_queue and kind <> 'plain' and kind <> 'ends') then
+    return fill_batch(p_batch, p_queue, p_types, p_limits, p_cursor_seqs, p_isolated);
+  end if;
+  p_batch.queue := p_queue;
+  p_batch.buckets := p_buckets;
+  return fill_batch_with_keys(p_batch, p_types, p_limits, p_cursor_seqs, p_isolated, p_run, p_policy);
 end $$;
 
 -- The cursors to read from. They are advanced by the claims that make them lag, once in about 400 claimed jobs, and by
@@ -189,13 +207,14 @@ begin
       v_seconds := least(v_seconds, c_ordered_seconds);
     end if;
     v_deadline := p_batch.at + make_interval(secs => v_seconds);
-    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places)
+    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, linked)
     values (p_key, v_deadline, now(), v_taken.lane, p_worker, v_taken.ids, v_taken.attempts, v_taken.abandonments,
-            v_taken.keys, v_taken.places);
+            v_taken.keys, v_taken.places, v_taken.linked);
     v_leases := v_leases || json_build_object(
       'type', v_taken.type, 'kind', v_taken.kind, 'priority', v_taken.priority,
       'expires_ms', date_part('epoch', v_deadline) * 1000, 'attempts', v_taken.attempts,
-      'abandonments', v_taken.abandonments, 'seqs', v_taken.seqs, 'keys', v_taken.keys::text[], 'jobs', v_taken.jobs);
+      'abandonments', v_taken.abandonments, 'seqs', v_taken.seqs, 'keys', v_taken.keys::text[],
+      'blockers', v_taken.blockers, 'jobs', v_taken.jobs);
   end loop;
   return v_leases;
 end $$;
@@ -217,7 +236,8 @@ language sql as $$
     returning run_at, id, lane, attempt, abandonments, key, place
   ),
   booked as (
-    insert into ledger (lane, scheduled) select abs(lane), -count(*) from removed group by abs(lane)
+    insert into ledger (lane, scheduled)
+    select abs(lane), -count(*) from removed where place is distinct from 0 /* a time-out */ group by abs(lane)
   )
   insert into ready (seq, id, lane, attempt, abandonments, key, place)
   select nextval('ready_seq'), id, lane, attempt, abandonments, key, place

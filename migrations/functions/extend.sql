@@ -25,7 +25,7 @@ begin
 
   return query
     with leased as materialized (
-      select lease.ctid as tid, lease.key, lease.deadline, lease.started_at, lease.lane, lease.worker, entry.*,
+      select lease.ctid as tid, lease.key, lease.deadline, lease.started_at, lease.lane, lease.worker, lease.linked, entry.*,
              exists (select from unnest(p_ids, p_keys) as wanted(id, key)
                      where wanted.id = entry.id and wanted.key = lease.key) as is_wanted
       from lease
@@ -34,7 +34,7 @@ begin
       where lease.key = any(p_keys)
     ),
     packed as materialized (
-      select tid, is_wanted, key, deadline, started_at, lane, worker,
+      select tid, is_wanted, key, deadline, started_at, lane, worker, linked,
              array_agg(id order by place) as ids,
              case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
              case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments,
@@ -42,7 +42,7 @@ begin
              case when count(turn_key) > 0 then array_agg(turn_place order by place) end as places,
              bool_and(is_wanted) over (partition by tid) as is_whole
       from leased
-      group by tid, is_wanted, key, deadline, started_at, lane, worker
+      group by tid, is_wanted, key, deadline, started_at, lane, worker, linked
     ),
     prolonged as (
       update lease
@@ -54,9 +54,9 @@ begin
       delete from lease where ctid = any(array(select tid from packed where is_wanted and not is_whole)) returning ctid
     ),
     parts as (
-      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places)
+      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, linked)
       select key, case when is_wanted then greatest(deadline, v_deadline) else deadline end, started_at, lane,
-             worker, ids, attempts, abandonments, keys, places
+             worker, ids, attempts, abandonments, keys, places, linked
       from packed
       where tid = any(array(select ctid from split))
     )

@@ -17,7 +17,8 @@ begin
   end if;
   v_moves := judge_jobs(p_jobs, p_last_reason);
   with move as materialized (
-    select * from unnest(v_moves)
+    -- A job that cannot keep its key's turn waits for it and is suspended when it runs again.
+    select *, outcome = 'suspend' and seq is null as is_suspended from unnest(v_moves)
   ),
   buried as (
     insert into closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments, key, place)
@@ -31,13 +32,13 @@ begin
   postponed as (
     insert into scheduled (run_at, id, lane, attempt, abandonments, key, place)
     select clock_timestamp() + make_interval(secs => seconds), id, lane, attempt, abandonments, key, place
-    from move where reason is null and seconds > 0
+    from move where reason is null and seconds > 0 and not is_suspended
     returning run_at
   ),
   readied as (
     insert into ready (seq, id, lane, attempt, abandonments, key, place)
     select coalesce(seq, nextval('ready_seq')), id, lane, attempt, abandonments, key, place
-    from move where reason is null and seconds <= 0
+    from move where reason is null and seconds <= 0 and not is_suspended
   ),
   remembered as (
     insert into failed_attempt (id, attempt, started_at, failed_at, message, detail)
@@ -45,9 +46,10 @@ begin
     from move where outcome in ('retry', 'bury')
   ),
   booked as (
-    insert into ledger (lane, leased, pending, scheduled, failed, dead, cancelled)
-    select abs(lane), -count(*), nullif(count(*) filter (where reason is null), 0),
-           nullif(count(*) filter (where reason is null and seconds > 0), 0),
+    insert into ledger (lane, leased, pending, scheduled, blocked, failed, dead, cancelled)
+    select abs(lane), -count(*), nullif(count(*) filter (where reason is null and not is_suspended), 0),
+           nullif(count(*) filter (where reason is null and seconds > 0 and not is_suspended), 0),
+           nullif(count(*) filter (where is_suspended), 0),
            nullif(count(*) filter (where outcome in ('retry', 'bury')), 0),
            nullif(count(*) filter (where reason <> 'cancelled'), 0),
            nullif(count(*) filter (where reason = 'cancelled'), 0)
@@ -62,6 +64,24 @@ begin
   from unnest(v_moves)
   where returned is not null
   group by queue;
+  perform note_failed(p_jobs, v_moves, dead, cancelled);
+end $$;
+
+-- What the moves mean for those that wait for the jobs, and for suspended jobs.
+create or replace function note_failed(
+  p_jobs settled_job[], p_moves job_move[], p_dead uuid[], p_cancelled uuid[]
+) returns void
+language plpgsql as $$
+begin
+  if exists (select from unnest(p_jobs) where linked) then
+    perform note_moves(p_dead, 'processing', 'dead');
+    perform note_moves(p_cancelled, 'processing', 'cancelled');
+    perform note_moves(array(select id from unnest(p_moves) where reason is null and not (outcome = 'suspend' and seq is null)),
+                       'processing', 'pending');
+  end if;
+  if exists (select from unnest(p_moves) where outcome = 'suspend' and seq is null) then
+    perform add_waits(p_moves);
+  end if;
 end $$;
 
 -- Where each job that did not complete goes, and which turns go back.
@@ -94,7 +114,7 @@ begin
            end as reason,
            -- A snooze, a release and a withdrawal give the attempt back. A reconciled job's look after its last run is one
            -- claim more than the maximum.
-           least(failed.attempt - case when failed.outcome in ('snooze', 'release', 'withdraw') then 1 else 0 end,
+           least(failed.attempt - case when failed.outcome in ('snooze', 'release', 'withdraw', 'suspend') then 1 else 0 end,
                  job.max_attempts - (line.blocks and not failed.is_last)::int) as used
     from unnest(p_jobs) as failed
     join job on job.id = failed.id
@@ -117,13 +137,14 @@ begin
     ) as held
   )
   select array_agg(row(id, case when kind = 'plain' or holds then lane else -lane end, used, abandonments, started_at,
-                       outcome, reason, message, detail,
+                       case when is_cancelled and outcome = 'suspend' then 'release' else outcome end, reason, message, detail,
                        case when kind = 'ordered' and key is not null and not holds then 0 else seconds end,
                        case when kind = 'ordered' and not holds then place end,
                        case when reason is null or holds then key end,
                        case when holds then place end, queue,
                        case when kind = 'fair' then array[key, 0]
-                            when key is not null and is_free and number = 1 then array[key, place] end)::job_move)
+                            when key is not null and is_free and number = 1 then array[key, place] end,
+                       more)::job_move)
   into v_moves
   from placed;
   return v_moves;

@@ -7,7 +7,13 @@ return case when delay_seconds > 0 then at + make_interval(secs => delay_seconds
             when scheduled_at > at then scheduled_at end;
 
 -- One row for each job, in the order of the jobs.
-create or replace function insert_jobs(p_jobs new_job[])
+create or replace function insert_jobs(
+  p_jobs new_job[],
+  p_refs text[] default null,    -- of a flow: the names by which `after` calls its jobs
+  p_chains uuid[] default null,  -- of continuations: the chain of each, its place there, and its flow
+  p_indexes int[] default null,
+  p_flows uuid[] default null
+)
 returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean)
 language plpgsql
 set enable_seqscan = off -- the table of idempotency keys is large
@@ -19,6 +25,7 @@ declare
   v_some       record := check_jobs(p_jobs);
   v_lanes      int[] := lanes_of(p_jobs, v_some.are_of_one_lane);
   v_stem       text := id_stem(cardinality(p_jobs));
+  v_flow       uuid := case when p_refs is not null then numbered_id(v_stem, 0) end;
   v_first      uuid := numbered_id(v_stem, 1);
   v_last       uuid := numbered_id(v_stem, cardinality(p_jobs));
   v_now        timestamptz;
@@ -36,23 +43,35 @@ begin
 
   with written as (
     insert into job (id, lane, max_attempts, scheduled_at, expires_at, idempotency_key, partition_key, fair_key,
-                     traceparent, tags, payload)
+                     traceparent, tags, payload, chain, chain_index, flow, waits)
     select numbered_id(v_stem, ordinality), v_lanes[ordinality], coalesce(new.max_attempts, 5::smallint), run_at,
            -- a job that is due after its default expiry would never run
            coalesce(new.expires_at, run_at + interval '720 hours'),
            new.idempotency_key, new.partition_key, new.fair_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
-           coalesce(new.payload, '{}')
+           coalesce(new.payload, '{}'),
+           coalesce(p_chains[ordinality], case when v_flow is not null then numbered_id(v_stem, ordinality) end),
+           p_indexes[ordinality], coalesce(v_flow, p_flows[ordinality]), case when new.after is not null then true end
     from unnest(p_jobs) with ordinality as new
     cross join lateral (select run_at_of(new.delay_seconds, new.scheduled_at, v_now) as run_at) as due
     where ordinality <> all(v_duplicates)
-    returning id, lane, scheduled_at, coalesce(partition_key, fair_key) as key
+    returning id, lane, scheduled_at, coalesce(partition_key, fair_key) as key, waits
   ),
   readied as (
     insert into ready (seq, id, lane)
-    select nextval('ready_seq'), id, lane from written where scheduled_at is null and key is null
+    select nextval('ready_seq'), id, lane from written where scheduled_at is null and key is null and waits is null
   )
-  insert into ledger (lane, enqueued, pending, scheduled)
-  select lane, count(*), count(*), nullif(count(scheduled_at), 0) from written group by lane;
+  insert into ledger (lane, enqueued, pending, scheduled, blocked)
+  select lane, count(*), nullif(count(*) - count(waits), 0), nullif(count(scheduled_at) filter (where waits is null), 0),
+         nullif(count(waits), 0)
+  from written group by lane;
+  if v_some.have_after then
+    perform insert_blocked(p_jobs, p_refs, ids_of_jobs(p_jobs, v_stem, v_duplicates), v_duplicates, v_now);
+  end if;
+  if v_flow is not null then
+    perform insert_flow(v_flow, v_last);
+  elsif p_flows is not null then
+    insert into flow_ledger (flow, total, pending) select flow, count(*), count(*) from unnest(p_flows) as flow where flow is not null group by flow;
+  end if;
   if v_some.have_turns then
     perform insert_waiting(v_first, v_last);
   end if;
@@ -66,7 +85,7 @@ begin
 
   return query
     select coalesce(owner.id, numbered_id(v_stem, ordinality)),
-           coalesce(owner.status, 'pending'),
+           coalesce(owner.status, case when new.after is not null then 'blocked' else 'pending' end),
            coalesce(owner.scheduled_at, run_at_of(new.delay_seconds, new.scheduled_at, v_now), time_of_id(v_first)),
            owner.id is not null
     from unnest(p_jobs) with ordinality as new
@@ -83,7 +102,8 @@ begin
   from (
     select job.id, lane, queue, partition_key, fair_key
     from job join lane using (lane)
-    where job.id between p_first and p_last and scheduled_at is null and coalesce(partition_key, fair_key) is not null
+    where job.id between p_first and p_last and scheduled_at is null and waits is null
+      and coalesce(partition_key, fair_key) is not null
     order by job.id
   ) as in_order;
 end $$;
@@ -95,13 +115,14 @@ declare
   v_earliest timestamptz;
 begin
   with written as materialized (
-    select id, lane, scheduled_at, expires_at, key_of_job(queue, partition_key, fair_key) as key
+    select id, lane, scheduled_at, expires_at, key_of_job(queue, partition_key, fair_key) as key, waits
     from job join lane using (lane)
     where id between p_first and p_last
   ),
   postponed as (
     insert into scheduled (run_at, id, lane, key)
-    select scheduled_at, id, case when key is null then lane else -lane end, key from written where scheduled_at is not null
+    select scheduled_at, id, case when key is null then lane else -lane end, key from written
+    where scheduled_at is not null and waits is null
     returning run_at
   ),
   expiring as (

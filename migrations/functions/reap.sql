@@ -33,7 +33,7 @@ begin
     select lane.lane, lane.queue, lane.type, lane.priority, lane.kind, isolated.group_size, entry.is_first, count(*)::int as jobs,
            array_agg(entry.id) as ids, array_agg(isolated.attempt) as attempts,
            array_agg(isolated.abandonments) as abandonments, array_agg(lease.started_at) as started_at,
-           array_agg(entry.key) as keys, array_agg(entry.place) as places
+           array_agg(entry.key) as keys, array_agg(entry.place) as places, bool_or(lease.linked) as linked
     from lease
     join lane using (lane)
     cross join lateral (
@@ -56,7 +56,8 @@ begin
     insert into ledger (lane, leased) values (v_group.lane, -v_group.jobs), (v_lane, v_group.jobs);
     v_closed := fail_jobs(array(
       select row(id, v_lane, attempt, abandonments, started_at, case when v_group.is_first then 'retry' else 'withdraw' end,
-                 null, 'the lease ran out', null, backoff_seconds(attempt, v_backoff), null, key, place, true)::settled_job
+                 null, 'the lease ran out', null, backoff_seconds(attempt, v_backoff), null, key, place, true,
+                 v_group.linked, null)::settled_job
       from unnest(v_group.ids, v_group.attempts, v_group.abandonments, v_group.started_at, v_group.keys, v_group.places)
         as job(id, attempt, abandonments, started_at, key, place)), 'abandoned');
     buried := buried + cardinality(v_closed.dead);
@@ -114,6 +115,9 @@ declare
   v_ids    uuid[];
   v_buried int;
   v_turns  held_turn[];
+  v_pending uuid[];
+  v_blocked uuid[];
+  v_waits  bigint[];
 begin
   with due as materialized (
     select ctid as tid from expiry where expires_at <= now() order by expires_at limit p_limit for update skip locked
@@ -129,6 +133,9 @@ begin
              limit p_limit)
     || array(select old.id from (select id from scheduled where id < v_oldest order by id) as old
              cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
+             limit p_limit)
+    || array(select old.id from (select id from blocked where id < v_oldest order by id) as old
+             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
              limit p_limit);
 
   with expired as materialized (
@@ -143,9 +150,15 @@ begin
     delete from scheduled where id = any(array(select expired.id from expired))
     returning id, lane, attempt, abandonments, key, place
   ),
+  from_blocked as (
+    delete from blocked where id = any(array(select expired.id from expired))
+    returning id, lane, attempt, abandonments, key, place, wait
+  ),
   gone as materialized (
     select gone.*, blocks and place is not null as holds
-    from (select *, 0 as scheduled from from_ready union all select *, 1 from from_scheduled) as gone
+    from (select *, 0 as scheduled, null::bigint as wait from from_ready
+          union all select *, 1, null from from_scheduled
+          union all select id, lane, attempt, abandonments, key, place, 0, wait from from_blocked) as gone
     join expired using (id)
   ),
   closed as (
@@ -155,12 +168,17 @@ begin
     from gone
   ),
   booked as (
-    insert into ledger (lane, pending, scheduled, dead, expired)
-    select abs(lane), -count(*), -sum(scheduled), count(*), count(*) from gone group by abs(lane)
+    insert into ledger (lane, pending, scheduled, blocked, dead, expired)
+    select abs(lane), -count(*) filter (where wait is null), -sum(scheduled), -count(wait), count(*), count(*)
+    from gone group by abs(lane)
   )
-  select array_agg(row(lane, key, place)::held_turn) filter (where place is not null and not holds), count(*)
-  into v_turns, v_buried
+  select array_agg(row(lane, key, place)::held_turn) filter (where place is not null and not holds), count(*),
+         array_agg(id) filter (where wait is null), array_agg(id) filter (where wait is not null), array_agg(wait)
+  into v_turns, v_buried, v_pending, v_blocked, v_waits
   from gone;
   perform return_held_turns(v_turns);
+  perform note_moves(v_pending, 'pending', 'dead');
+  perform note_moves(v_blocked, 'blocked', 'dead');
+  perform forget_waits(v_waits);
   return v_buried;
 end $$;

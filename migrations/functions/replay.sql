@@ -73,7 +73,7 @@ as $$
   limit p_count
 $$;
 
--- Moves the jobs that are dead from `closed` to `ready`, and answers their ids in order. With `p_seconds_apart` they become
+-- Moves the jobs that are dead from `closed` to `ready`, or to `blocked` if a blocker killed them, and answers their ids in order. With `p_seconds_apart` they become
 -- due one after the other, so that a replay of many is not a second outage.
 create or replace function revive(p_ids uuid[], p_payload jsonb default null, p_seconds_apart float8 default 0)
 returns uuid[]
@@ -83,7 +83,9 @@ set jit = off
 as $$
 declare
   v_fault     text := payload_fault_of(p_payload);
-  v_ids       uuid[];
+  v_all       uuid[];
+  v_victims   uuid[];      -- those that died of a blocker wait for it again
+  v_ids       uuid[];      -- the others
   v_lanes     int[];       -- of each job while it was dead
   v_keys      bigint[];    -- of those that blocked their keys, and their places
   v_places    bigint[];
@@ -99,13 +101,24 @@ begin
     select id from closed where id = any(p_ids) and status = 'dead' order by id for update
   ),
   revived as (
-    delete from closed where id = any(array(select id from locked)) returning id, lane, key, place
+    delete from closed where id = any(array(select id from locked)) returning id, lane, key, place, reason
+  ),
+  booked as (
+    insert into ledger (lane, dead) select lane, -count(*) from revived where reason = 'blocker' group by lane
   )
-  select coalesce(array_agg(id order by id), '{}'), array_agg(lane order by id), array_agg(key order by id),
-         array_agg(place order by id)
-  into v_ids, v_lanes, v_keys, v_places from revived;
+  select coalesce(array_agg(id order by id) filter (where reason <> 'blocker'), '{}'),
+         array_agg(lane order by id) filter (where reason <> 'blocker'),
+         array_agg(key order by id) filter (where reason <> 'blocker'),
+         array_agg(place order by id) filter (where reason <> 'blocker'),
+         array_agg(id order by id) filter (where reason = 'blocker'), coalesce(array_agg(id order by id), '{}')
+  into v_ids, v_lanes, v_keys, v_places, v_victims, v_all from revived;
 
-  perform renew(v_ids, p_payload);
+  perform renew(v_all, p_payload);
+  if v_victims is not null then
+    perform block_again(v_victims);
+    perform note_moves(v_victims, 'dead', 'blocked');
+  end if;
+  perform tell_victims(v_all);
 
   -- An isolated job goes back to the ordinary lane of its type. The lanes come before the statement that moves the jobs:
   -- lane_of inserts a lane that is missing, and may wait for another transaction that does the same.
@@ -140,7 +153,8 @@ begin
   )
   select min(run_at) into v_earliest from postponed;
   perform keep_reachable(v_earliest);
-  return v_ids;
+  perform note_moves(v_ids, 'dead', 'pending');
+  return v_all;
 end $$;
 
 -- A job that is about to expire gets 30 days more, or it would die again. In hours: the length of 30 days depends on the
