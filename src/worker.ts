@@ -4,9 +4,10 @@ import { echo } from "./jobs/examples/echo.ts";
 import { fatal } from "./jobs/examples/fatal.ts";
 import { flaky } from "./jobs/examples/flaky.ts";
 import { sleep } from "./jobs/examples/sleep.ts";
+import { steps } from "./jobs/examples/steps.ts";
 
 export default sluice({
-  jobs: [echo, sleep, flaky, fatal],
+  jobs: [echo, sleep, flaky, fatal, steps],
   queues: [
     defineQueue("ordered"),
     defineQueue("ordered_pass", { partitions: { onDead: "pass" } }),

@@ -1,7 +1,15 @@
 // What a job is, and the states and outcomes that it can have. All other code uses these words.
 import type { JobOptions } from "./job-options.ts";
 
-export const jobStatuses = ["pending", "processing", "completed", "dead", "discarded", "cancelled"] as const;
+export const jobStatuses = [
+  "pending",
+  "blocked",
+  "processing",
+  "completed",
+  "dead",
+  "discarded",
+  "cancelled",
+] as const;
 export type JobStatus = (typeof jobStatuses)[number];
 
 export const deadReasons = ["exhausted", "fatal", "expired", "abandoned"] as const;
@@ -124,7 +132,15 @@ export type Outcome =
     }
   | { kind: "bury"; message: string; detail?: ErrorDetail; uses?: 0 }
   | { kind: "snooze"; retryInSeconds: number; uses?: 1 }
-  | { kind: "release" };
+  | { kind: "release" }
+  | { kind: "suspend"; wait: Wait };
+
+/** What a suspended job waits for: a signal, or the end of all jobs, for so many seconds at most. */
+export interface Wait {
+  seconds?: number | undefined;
+  signal?: { name: string; key: string } | undefined;
+  jobs?: readonly string[] | undefined;
+}
 
 export interface Settlement {
   job: LeaseRef;

@@ -1,6 +1,6 @@
 // Turns settlements into the arguments of sluice.settle() and its answer back. They are sorted by id, as a lease has its
 // jobs, because the engine compares the two lists.
-import type { ErrorDetail, JobStatus, Json, Outcome, Settlement } from "./job.ts";
+import type { ErrorDetail, JobStatus, Json, Outcome, Settlement, Wait } from "./job.ts";
 
 /** The job's new status; null, and not applied, when the lease was lost. */
 export interface Settled {
@@ -46,8 +46,9 @@ interface AnyOutcome {
   detail?: ErrorDetail;
   retryInSeconds?: number | undefined;
   uses?: 0 | 1 | undefined;
+  wait?: Wait;
 }
 
-function toRow({ kind, output, message, detail, retryInSeconds, uses }: AnyOutcome) {
-  return { outcome: kind, output, message, detail, seconds: retryInSeconds, uses };
+function toRow({ kind, output, message, detail, retryInSeconds, uses, wait }: AnyOutcome) {
+  return { outcome: kind, output, message, detail, seconds: retryInSeconds, uses, ...wait };
 }

@@ -3,6 +3,7 @@ import type * as z from "zod";
 import type { Fault } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
 import type { HandlerContext, JobType } from "../queue/ports.ts";
+import type { Stored } from "../queue/steps/step.ts";
 import { createPayloadCheck, type OlderPayload } from "./payload.ts";
 import { parseTypeOptions, type TypeOptions } from "./type-options.ts";
 
@@ -19,20 +20,31 @@ export interface PayloadOptions<Schema extends PayloadSchema> extends TypeOption
   older?: readonly OlderPayload[];
 }
 
-export interface JobOptions<Schema extends PayloadSchema, Env = unknown> extends PayloadOptions<Schema> {
-  run(payload: z.output<Schema>, context: HandlerContext<Env>): HandlerResult | Promise<HandlerResult>;
+export interface JobOptions<
+  Schema extends PayloadSchema,
+  Env = unknown,
+  Result extends HandlerResult = HandlerResult,
+> extends PayloadOptions<Schema> {
+  run(payload: z.output<Schema>, context: HandlerContext<Env>): Result | Promise<Result>;
 }
 
-export interface JobDefinition<Schema extends PayloadSchema = PayloadSchema> extends JobType {
+export interface JobDefinition<Schema extends PayloadSchema = PayloadSchema, Output = unknown>
+  extends JobType {
   readonly payload: Schema;
+  /** The type of its outputs. There is no value. */
+  readonly outputType?: Output;
   /** The faults of a payload. Empty if it can be enqueued. */
   faultsOf(payload: unknown): Fault[];
 }
 
-export function defineJob<Schema extends PayloadSchema, Env = unknown>(
+export function defineJob<
+  Schema extends PayloadSchema,
+  Env = unknown,
+  Result extends HandlerResult = HandlerResult,
+>(
   type: string,
-  { payload, older, run, ...options }: JobOptions<Schema, Env>,
-): JobDefinition<Schema> {
+  { payload, older, run, ...options }: JobOptions<Schema, Env, Result>,
+): JobDefinition<Schema, Stored<Result>> {
   const check = createPayloadCheck(payload, older);
   return {
     ...parseTypeOptions(type, options),
@@ -40,7 +52,10 @@ export function defineJob<Schema extends PayloadSchema, Env = unknown>(
     faultsOf: check.faultsOf,
     work: {
       kind: "single",
-      run: async (job) => (await run(check.parse(job.payload), job.context as HandlerContext<Env>)) ?? null,
+      run: async (job) => {
+        const result: HandlerResult = await run(check.parse(job.payload), job.context as HandlerContext<Env>);
+        return result ?? null;
+      },
     },
   };
 }

@@ -67,7 +67,8 @@ function endOf({ job_id, lease }: ClaimedJob, outcome: Outcome, thrown?: Error):
   const job = { job_id, lease };
   if (outcome.kind === "complete")
     return { settlement: { ...job, outcome: "complete", output: outcome.output } };
-  if (outcome.kind === "release") return { settlement: { ...job, outcome: "release" } };
+  if (outcome.kind === "release" || outcome.kind === "suspend")
+    return { settlement: { ...job, outcome: "release" } };
   // The API has no snooze: the job is retried at that time, and the attempt counts.
   const message = outcome.kind === "snooze" ? (thrown?.message ?? "") : outcome.message;
   return {

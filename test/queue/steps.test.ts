@@ -1,11 +1,12 @@
 // Durable steps in a drain: what is stored never runs again, and a handler that has to wait goes on in a later invocation.
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { RetryableError } from "../../src/core/errors.ts";
+import { FatalError, RetryableError } from "../../src/core/errors.ts";
 import type { Payload } from "../../src/core/job.ts";
 import { cancel, reapLeases } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
 import { defineBatchJob } from "../../src/jobs/define-batch.ts";
+import { defineSignal } from "../../src/jobs/define-signal.ts";
 import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import type { HandlerContext } from "../../src/queue/ports.ts";
@@ -31,7 +32,17 @@ const work = {
   backoff: { baseSeconds: 1, maxSeconds: 1, jitterSeconds: 0 },
   run: (payload: object, context: HandlerContext) => handler(context, payload as Payload) as never,
 };
+const render = defineJob("render", {
+  payload: z.object({ page: z.number() }),
+  timeoutSeconds: 5,
+  run: ({ page }) => {
+    count(`page ${page}`);
+    if (page === 0) throw new FatalError("no such page");
+    return { rows: page * 10 };
+  },
+});
 const ports = createTestPorts(counting, [
+  render,
   defineJob("durable", { ...work, timeoutSeconds: 5 }),
   defineJob("brief", { ...work, timeoutSeconds: 0.3 }),
   defineBatchJob("bulk", {
@@ -330,6 +341,93 @@ describe("a handler with too little time left", () => {
       await drain(small);
     }
     expect(await lookAt(db, id)).toMatchObject({ status: "dead", attempts: 2, deadReason: "exhausted" });
+  });
+});
+
+describe("a wait for a signal", () => {
+  const parcel = defineSignal("parcel", z.object({ tracking: z.string() }));
+  const send = (key: string, payload: object) =>
+    db.pool.query("select sluice.signal('parcel', $1, $2)", [key, JSON.stringify(payload)]);
+  const waitFor = (options?: { timeoutSeconds?: number }) => {
+    handler = async ({ step }) => {
+      await step.run("before", () => count("before"));
+      return step.waitFor(parcel, "order 1", options);
+    };
+  };
+
+  test("gets one that was sent before", async () => {
+    waitFor();
+    await send("order 1", { tracking: "x" });
+    const id = await start();
+    await drain();
+    expect(await lookAt(db, id)).toMatchObject({ status: "completed", output: { tracking: "x" } });
+  });
+
+  test("blocks the job until it is sent, and uses no attempt", async () => {
+    waitFor({ timeoutSeconds: 3600 });
+    const id = await start();
+    await drain();
+    expect(await lookAt(db, id)).toMatchObject({ status: "blocked", attempts: 0 });
+    await drain();
+    expect((await lookAt(db, id)).status).toBe("blocked");
+    await send("another order", { tracking: "y" });
+    await drain();
+    expect((await lookAt(db, id)).status).toBe("blocked");
+    await send("order 1", { tracking: "x" });
+    await drain();
+    expect(await lookAt(db, id)).toMatchObject({
+      status: "completed",
+      attempts: 1,
+      output: { tracking: "x" },
+    });
+    expect(ran).toEqual({ before: 1 });
+  });
+
+  test("gets null when its time is over, and a signal that comes later changes nothing", async () => {
+    handler = async ({ step, attempt }) => {
+      const found = await step.waitFor(parcel, "order 1", { timeoutSeconds: 0.3 });
+      if (attempt === 1) throw new RetryableError("once more", { retryInSeconds: 0 });
+      return { found };
+    };
+    const id = await start();
+    await drain();
+    expect((await lookAt(db, id)).status).toBe("blocked");
+    await pause(400);
+    await drain();
+    await send("order 1", { tracking: "late" });
+    await drain();
+    expect(await lookAt(db, id)).toMatchObject({ status: "completed", output: { found: null } });
+  });
+
+  test("checks the payload by the signal's schema", async () => {
+    waitFor();
+    await send("order 1", { tracking: 7 });
+    const id = await start();
+    await drain();
+    expect(await lookAt(db, id)).toMatchObject({ status: "dead", deadReason: "fatal" });
+  });
+});
+
+describe("children", () => {
+  test("are enqueued once and waited for, and each says how it ended", async () => {
+    handler = async ({ step, attempt }) => {
+      const parts = await step.all("render", render, [{ page: 1 }, { page: 2 }, { page: 0 }]);
+      if (attempt === 1) throw new RetryableError("once more", { retryInSeconds: 0 });
+      return parts.map((part) => (part.status === "completed" ? part.output.rows : part.status));
+    };
+    const id = await start();
+    await drain();
+    for (let n = 0; n < 5; n++) await drain();
+    expect(await lookAt(db, id)).toMatchObject({ status: "completed", output: [10, 20, "dead"] });
+    expect(ran).toEqual({ "page 1": 1, "page 2": 1, "page 0": 1 });
+    expect(await names()).toEqual(["all:render", "all:render:jobs"]);
+  });
+
+  test("none at all are no reason to wait", async () => {
+    handler = async ({ step }) => step.all("render", render, []);
+    const id = await start();
+    await drain();
+    expect(await lookAt(db, id)).toMatchObject({ status: "completed", output: [] });
   });
 });
 

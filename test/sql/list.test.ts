@@ -22,6 +22,9 @@ async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {
   await db.run(discard("ann", { id: discarded }));
   const cancelled = await queue.enqueueOne(fields);
   await db.run(cancel(cancelled));
+  const blocked = await queue.enqueueOne(fields);
+  const wait = { signal: { name: "go", key: "1" } };
+  await queue.settle([await queue.claimOne()], { kind: "suspend", wait });
   const processing = await queue.enqueueOne(fields);
   await queue.claimOne();
   const ready = await queue.enqueueOne(fields);
@@ -31,6 +34,7 @@ async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {
     dead: [dead],
     discarded: [discarded],
     cancelled: [cancelled],
+    blocked: [blocked],
     processing: [processing],
     pending: [scheduled, ready],
   };

@@ -236,6 +236,8 @@ export const answers = {
   extend: z.array(z.strictObject({ id, leaseExpiresAt: time, cancelRequested: flag })),
   extendOne: changedJob,
   findCancelRequests: z.array(id),
+  findOutcomes: z.array(z.strictObject({ id, status, output: z.json() })),
+  findSignal: z.strictObject({ payload: z.json() }).nullable(),
   findSteps: z.strictObject({ byJob: z.record(id, steps), nowMs: z.number() }),
   findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
   findKey: key.or(nothing),

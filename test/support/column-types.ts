@@ -33,6 +33,8 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   extend: "id uuid, lease_expires_at double precision, cancel_requested boolean",
   extendOne: "changed jsonb",
   findCancelRequests: "ids uuid[]",
+  findOutcomes: "outcomes jsonb",
+  findSignal: "signal jsonb",
   findSteps: "steps jsonb, now_ms double precision",
   findJob:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +

@@ -32,6 +32,8 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   extend: ["uuid[], uuid[], double precision", "uuid[], uuid[], double precision"],
   extendOne: ["uuid, uuid, double precision"],
   findCancelRequests: ["uuid[]"],
+  findOutcomes: ["uuid[]"],
+  findSignal: ["text, text"],
   findSteps: ["uuid[]", "uuid[]"],
   findJob: ["jsonb, uuid", "jsonb, uuid"],
   findKey: ["text"],

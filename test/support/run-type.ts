@@ -19,7 +19,7 @@ export function testContext(fields: Partial<HandlerContext> = {}): HandlerContex
     log: quiet,
     env: {},
     extend() {},
-    step: { run: () => refuse(), sleep: () => refuse() },
+    step: { run: refuse, sleep: refuse, waitFor: refuse, all: refuse },
     ...fields,
   };
 }

@@ -115,6 +115,8 @@ export const examples = {
   extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
   extendOne: [statements.extendOne(held, { seconds: 1.5 })],
   findCancelRequests: [statements.findCancelRequests([id])],
+  findOutcomes: [statements.findOutcomes([id])],
+  findSignal: [statements.findSignal("go", "1")],
   findSteps: [statements.findSteps([id]), statements.findSteps([])],
   findJob: [
     statements.findJob(id),
@@ -182,6 +184,7 @@ export const examples = {
       { job: held, outcome: { kind: "bury", message: "m" } },
       { job: held, outcome: { kind: "snooze", retryInSeconds: 1 } },
       { job: held, outcome: { kind: "release" } },
+      { job: held, outcome: { kind: "suspend", wait: { seconds: 1, signal: { name: "go", key: "1" } } } },
     ]),
   ],
   settleOne: [

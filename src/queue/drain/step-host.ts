@@ -1,6 +1,7 @@
 // Connects the durable steps of one job to the drain that runs it.
 import { CancelledError, LeaseLostError, RetryableError } from "../../core/errors.ts";
 import type { ClaimedJob, Json, NewStep } from "../../core/job.ts";
+import { enqueue, findOutcomes, findSignal } from "../../core/sql/index.ts";
 import type { JobType, Ports } from "../ports.ts";
 import type { StepHost } from "../steps/step-calls.ts";
 import type { StepStore } from "./step-store.ts";
@@ -13,7 +14,7 @@ export interface DrainSteps {
 }
 
 export function createStepHost(
-  { clock }: Pick<Ports, "clock">,
+  { clock, db }: Pick<Ports, "clock" | "db">,
   { store, hasRoom }: DrainSteps,
   options: {
     job: ClaimedJob;
@@ -25,6 +26,8 @@ export function createStepHost(
 ): StepHost {
   const { job, type, signal, restart, end } = options;
   return {
+    jobId: job.id,
+    traceparent: job.traceparent,
     clock,
     signal,
     timeoutSeconds: type.timeoutSeconds,
@@ -35,6 +38,9 @@ export function createStepHost(
       store.read(job).catch((error) => {
         throw new RetryableError(`the stored steps could not be read: ${textOf(error)}`);
       }),
+    findSignal: (name, key) => db.run(findSignal(name, key)),
+    findOutcomes: (ids) => db.run(findOutcomes(ids)),
+    enqueue: async (jobs) => (await db.run(enqueue(jobs))).map(({ id }) => id),
     async write(step) {
       const answer = signal.aborted ? undefined : await tryWrite(step);
       if (answer === null) end(new LeaseLostError("the lease is lost"));

@@ -3,8 +3,9 @@
 //
 // When the attempt has ended, its calls never settle. So no `catch` of the handler can take that for an error, and nothing of
 // the handler goes on. The next invocation runs the handler from its beginning and gets the stored values.
-import { FatalError, Suspension } from "../../core/errors.ts";
-import type { Json, NewStep, StepValues } from "../../core/job.ts";
+import { Suspension } from "../../core/errors.ts";
+import type { Json, NewJob, NewStep, Outcome, StepValues, Wait } from "../../core/job.ts";
+import type { JobEnd } from "../../core/sql/signals.ts";
 import type { Clock } from "../ports.ts";
 
 /** What the steps of one job need from the drain or puller that runs it. */
@@ -24,6 +25,19 @@ export interface StepHost {
   restart(): void;
   /** Ends the attempt. */
   end(reason: Error): void;
+  /** Null if nobody has sent the signal yet. */
+  findSignal(name: string, key: string): Promise<{ payload: Json } | null>;
+  /** Enqueues jobs and answers with their ids. Jobs with the same keys are enqueued once. */
+  enqueue(jobs: readonly NewJob[]): Promise<string[]>;
+  findOutcomes(ids: readonly string[]): Promise<JobEnd[]>;
+  readonly jobId: string;
+  readonly traceparent: string | null;
+}
+
+/** Until a time by the local clock, a signal or the end of jobs, whichever comes first. */
+export interface PausedCall {
+  untilMs?: number | undefined;
+  for?: Pick<Wait, "signal" | "jobs">;
 }
 
 export interface Known {
@@ -40,14 +54,11 @@ export interface StepCalls {
   active: number;
   /** This claim has stored something, so the next one will come further. */
   hasProgress: boolean;
-  /** When each wait is over, by the local clock. */
-  readonly waits: number[];
+  readonly paused: PausedCall[];
 }
 
-const maxNameCharacters = 200;
-
 export function createStepCalls(host: StepHost): StepCalls {
-  return { host, counts: new Map(), known: undefined, active: 0, hasProgress: false, waits: [] };
+  return { host, counts: new Map(), known: undefined, active: 0, hasProgress: false, paused: [] };
 }
 
 export async function callStep<Value>(
@@ -73,8 +84,6 @@ export async function callStep<Value>(
 
 /** Called before anything is awaited, so that the numbers follow the order of the calls. */
 function numbered({ counts }: StepCalls, name: string): string {
-  if (typeof name !== "string" || name.length === 0 || name.length > maxNameCharacters)
-    throw new FatalError(`a step's name must have 1 to ${maxNameCharacters} characters`);
   const count = (counts.get(name) ?? 0) + 1;
   counts.set(name, count);
   return count === 1 ? name : `${name}#${count}`;
@@ -94,8 +103,8 @@ export async function store(calls: StepCalls, known: Known, step: NewStep): Prom
 }
 
 /** The call waits for a later invocation. It never comes to its end, so it gives back its place in `active` here. */
-export function pause(calls: StepCalls, untilMs: number): Promise<never> {
-  calls.waits.push(untilMs);
+export function pause(calls: StepCalls, paused: PausedCall): Promise<never> {
+  calls.paused.push(paused);
   calls.active--;
   suspendIfIdle(calls);
   return never();
@@ -103,15 +112,23 @@ export function pause(calls: StepCalls, untilMs: number): Promise<never> {
 
 /** A branch of the handler that has just got a value may begin its next step first. */
 function suspendIfIdle(calls: StepCalls): void {
-  const { host, waits } = calls;
-  if (calls.active > 0 || waits.length === 0) return;
+  const { host, paused } = calls;
+  if (calls.active > 0 || paused.length === 0) return;
   host.clock.setTimer(0, () => {
     if (calls.active > 0 || host.signal.aborted) return;
-    const leftMs = Math.max(Math.min(...waits) - host.clock.nowMs(), 0);
-    host.end(
-      new Suspension(leftMs > 0 ? { kind: "snooze", retryInSeconds: leftMs / 1000 } : { kind: "release" }),
-    );
+    host.end(new Suspension(outcomeOfPause(paused, host.clock.nowMs())));
   });
+}
+
+/** Of several signals and groups of jobs, the job waits for the first. When that has come, it waits for the next. */
+function outcomeOfPause(paused: readonly PausedCall[], nowMs: number): Outcome {
+  const untilMs = Math.min(...paused.map((call) => call.untilMs ?? Number.POSITIVE_INFINITY));
+  if (untilMs <= nowMs) return { kind: "release" };
+  const seconds = Number.isFinite(untilMs) ? (untilMs - nowMs) / 1000 : undefined;
+  const first = paused.find((call) => call.for)?.for;
+  return first
+    ? { kind: "suspend", wait: { ...first, seconds } }
+    : { kind: "snooze", retryInSeconds: seconds ?? 0 };
 }
 
 export function never(): Promise<never> {

@@ -1,8 +1,10 @@
 // What a handler can do with durable steps. A step's value is stored when it has ended, and the step never runs again: a retry
 // of the job, or its next invocation, gets the stored value.
+import type { Fault } from "../../core/errors.ts";
+import type { Json } from "../../core/job.ts";
 
 /** A value after it was stored as JSON. What cannot be stored, for instance undefined, becomes null. */
-export type Stored<Value> = Value extends string | number | boolean | null
+export type Stored<Value> = Value extends Json
   ? Value
   : Value extends undefined
     ? null
@@ -28,6 +30,30 @@ export interface WaitOptions {
   timeoutSeconds?: number;
 }
 
+/** A signal and the shape of its payload: what defineSignal makes. */
+export interface Signal<Payload = unknown> {
+  readonly name: string;
+  readonly payload: { parse(value: unknown): Payload };
+}
+
+/** A job type as `step.all` needs it: what defineJob makes. */
+export interface ChildType {
+  readonly type: string;
+  readonly queue: string;
+  readonly maxAttempts: number;
+  readonly payload: { readonly "~standard": { readonly types?: { readonly input: unknown } | undefined } };
+  readonly outputType?: unknown;
+  faultsOf(payload: unknown): readonly Fault[];
+}
+
+type PayloadOf<Child extends ChildType> = NonNullable<Child["payload"]["~standard"]["types"]>["input"];
+type OutputOf<Child extends ChildType> = Exclude<Child["outputType"], undefined>;
+
+/** How a child ended. */
+export type ChildOutcome<Output> =
+  | { status: "completed"; jobId: string; output: Output }
+  | { status: "dead" | "cancelled" | "discarded"; jobId: string; output: null };
+
 export interface Step {
   /**
    * Runs the function, unless a value of this name is stored already. Names are unique within a job: the second call with
@@ -40,4 +66,12 @@ export interface Step {
   ): Promise<Stored<Value>>;
   /** Sleeps by the database's clock. The job is suspended meanwhile, unless it is only a few seconds. */
   sleep(name: string, seconds: number): Promise<void>;
+  /** Waits for the first signal of this name and key, sent before or after. Null if the time is over first. */
+  waitFor<Payload>(signal: Signal<Payload>, key: string, options?: WaitOptions): Promise<Payload | null>;
+  /** Enqueues a job for each payload, once, and waits until all have ended. Answers in the order of the payloads. */
+  all<Child extends ChildType>(
+    name: string,
+    child: Child,
+    payloads: readonly PayloadOf<Child>[],
+  ): Promise<ChildOutcome<OutputOf<Child>>[]>;
 }
