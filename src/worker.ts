@@ -6,10 +6,11 @@ import { fatal } from "./jobs/examples/fatal.ts";
 import { flaky } from "./jobs/examples/flaky.ts";
 import { relay } from "./jobs/examples/relay.ts";
 import { sleep } from "./jobs/examples/sleep.ts";
+import { steps } from "./jobs/examples/steps.ts";
 import { sum } from "./jobs/examples/sum.ts";
 
 export default sluice({
-  jobs: [echo, sleep, flaky, fatal, sum, relay, approval],
+  jobs: [echo, sleep, flaky, fatal, sum, relay, approval, steps],
   queues: [
     defineQueue("ordered"),
     defineQueue("ordered_pass", { partitions: { onDead: "pass" } }),

@@ -20,6 +20,7 @@
 -- The answer is one JSON value, because a row of a dozen columns for each job costs its reader more than all the rest:
 --   { settled: [status, …] | null, key, is_probe, is_trial, has_more,
 --     workers: [worker, …] | null,
+--     steps: { id: { name: value, … } | null, … } | null, now_ms: number | null, -- of the types that use steps (checkpoint.sql)
 --     leases: [{ type, kind, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
 --                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null,
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
@@ -46,7 +47,8 @@ create or replace function claim(
   p_run             int default 1, -- the most consecutive jobs of one partition key; the caller works them in order
   p_buckets         int[] default null, -- only partition keys in these buckets of the ring; null: all
   p_policy          jsonb default null, -- what the deployment says about the queue's keys (key-policy.sql)
-  p_registers       boolean default false -- the caller is a drain: it becomes a worker on the ring, and its leases are short
+  p_registers       boolean default false, -- the caller is a drain: it becomes a worker on the ring, and its leases are short
+  p_step_types      text[] default null -- the types whose stored steps come along
 ) returns json
 language plpgsql
 security definer
@@ -57,6 +59,7 @@ set jit = off -- before PostgreSQL 18 the two settings above make plans look exp
 set plan_cache_mode = force_generic_plan -- planning takes longer than the work
 as $$
 declare
+  c_step_bytes constant bigint := 262144;
   v_cursors cursors%rowtype;
   v_settled text[];
   v_batch   claim_batch;
@@ -64,6 +67,7 @@ declare
   v_claims  bigint;
   v_leases  json[];
   v_workers text[];
+  v_steps   jsonb;
   v_left    boolean; -- events of waiting jobs are left
 begin
   if current_setting('transaction_isolation') <> 'read committed' then -- a call at every claim would cost more
@@ -94,11 +98,15 @@ begin
     if p_limits is not null or v_batch.trial_type is not null then
       perform note_limited(v_batch, p_limits, v_key);
     end if;
+    if p_step_types is not null then
+      v_steps := steps_of(array(select unnest(ids) from unnest(v_batch.taken) where type = any(p_step_types)), c_step_bytes);
+    end if;
   end if;
   v_workers := case when p_registers and v_batch.queue is not null then join_ring(v_batch, p_worker) end;
   return json_build_object(
     'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null,
-    'has_more', v_batch.has_more, 'workers', v_workers, 'leases', v_leases);
+    'has_more', v_batch.has_more, 'workers', v_workers, 'steps', v_steps,
+    'now_ms', case when p_step_types is not null then date_part('epoch', clock_timestamp()) * 1000 end, 'leases', v_leases);
 end $$;
 
 -- Fills a batch from a queue whose jobs have keys, or wait for others, or both.

@@ -1,5 +1,6 @@
 -- extend: moves the deadline of claimed jobs to `p_seconds` from now, never to an earlier time. It applies only while the
--- lease of the given key still holds the job, as in settle. Returns the jobs that it applied to. When it extends only some
+-- lease of the given key still holds the job, as in settle. Returns the jobs that it applied to, and whether each of them was
+-- asked to stop (cancel.sql). When it extends only some
 -- jobs of a lease, they get a lease row of their own with the same key. A run of jobs of one partition key is extended as a
 -- whole, so that it always lies in one row.
 --
@@ -7,7 +8,7 @@
 -- those that it waited for have left.
 
 create or replace function extend(p_ids uuid[], p_keys uuid[], p_seconds float8)
-returns table (id uuid, key uuid, lease_expires_at timestamptz)
+returns table (id uuid, key uuid, lease_expires_at timestamptz, cancel_requested boolean)
 language plpgsql
 security definer
 set search_path from current
@@ -59,7 +60,9 @@ begin
       from packed
       where tid = any(array(select ctid from split))
     )
-    select leased.id, leased.key, greatest(leased.deadline, v_deadline) from leased where is_wanted;
+    select leased.id, leased.key, greatest(leased.deadline, v_deadline),
+           exists (select from cancel_request where cancel_request.id = leased.id)
+    from leased where is_wanted;
 end $$;
 
 -- The jobs and their lease keys, and the other jobs of their runs. Called while the leases are locked.
@@ -84,14 +87,14 @@ begin
   end if;
 end $$;
 
--- Extends one job. Answers as answer_with_job does; `applied` is false when the lease is lost.
+-- Extends one job. Answers as answer_with_job does, with `cancel_requested`; `applied` is false when the lease is lost.
 create or replace function extend_one(p_id uuid, p_key uuid, p_seconds float8) returns jsonb
 language plpgsql
 security definer
 set search_path from current
 as $$
 declare
-  v_applied boolean := exists (select from extend(array[p_id], array[p_key], p_seconds));
+  v_asked boolean := (select cancel_requested from extend(array[p_id], array[p_key], p_seconds) where id = p_id);
 begin
-  return answer_with_job(p_id, v_applied);
+  return answer_with_job(p_id, v_asked is not null) || jsonb_build_object('cancel_requested', coalesce(v_asked, false));
 end $$;

@@ -1,7 +1,7 @@
 -- What the reaper does. Each step is bounded, and harmless when it is run twice or by two at once.
 
 -- A lease that ran out was held by a process that died. Its jobs come back after a backoff, or they are dead (abandoned)
--- when their attempts are used up. The limit counts jobs: the lease that reaches it is the last one.
+-- when their attempts are used up, or cancelled if somebody asked for it. The limit counts jobs: the lease that reaches it is the last one.
 --
 -- Any of these jobs may be what ended its invocation, but most likely none or one is. So they go on as isolated jobs, in
 -- groups of a size that isolated_group_size says. Of a run of one partition key only the first job was begun for sure: the
@@ -24,6 +24,7 @@ declare
   v_group   record;
   v_lane    int;
   v_backoff jsonb;
+  v_closed  record;
 begin
   returned := 0;
   buried := 0;
@@ -53,16 +54,16 @@ begin
     -- Before the statements that move jobs: it inserts a lane that is missing, and may wait for another that does so.
     v_lane := lane_of(v_group.queue, v_group.type, v_group.priority, v_group.group_size, v_group.kind);
     insert into ledger (lane, leased) values (v_group.lane, -v_group.jobs), (v_lane, v_group.jobs);
-    buried := buried + cardinality(fail_jobs(array(
+    v_closed := fail_jobs(array(
       select row(id, v_lane, attempt, abandonments, started_at, case when v_group.is_first then 'retry' else 'withdraw' end,
                  null, 'the lease ran out', null, backoff_seconds(attempt, v_backoff), null, key, place, true,
                  v_group.linked, null)::settled_job
       from unnest(v_group.ids, v_group.attempts, v_group.abandonments, v_group.started_at, v_group.keys, v_group.places)
-        as job(id, attempt, abandonments, started_at, key, place)), 'abandoned'));
-    returned := returned + v_group.jobs;
+        as job(id, attempt, abandonments, started_at, key, place)), 'abandoned');
+    buried := buried + cardinality(v_closed.dead);
+    returned := returned + v_group.jobs - cardinality(v_closed.dead) - cardinality(v_closed.cancelled);
   end loop;
   delete from lease where ctid = any(v_leases);
-  returned := returned - buried;
 end $$;
 
 -- A settle that holds a lease's lock is just in time, so that lease is left out.

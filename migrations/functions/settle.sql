@@ -12,6 +12,7 @@
 --              attempt does not count
 -- `uses` is how many attempts the claim counts as, where that is not the usual number: a reconciled job's run is a snooze
 -- that uses 1, and the look after it uses 0, since the two are one attempt.
+-- A job that somebody asked to stop is cancelled by every outcome but a completion (cancel.sql).
 --
 -- Jobs leave their leases in one of two ways, which agree. Most settles complete all that one claim still holds:
 -- complete_whole_leases moves whole rows from `lease` to `done`. Everything else goes job by job (remove_from_leases),
@@ -35,7 +36,8 @@ declare
   v_request record;
   v_jobs    settled_job[];
   v_failed  settled_job[];
-  v_dead    uuid[] := '{}';
+  v_dead      uuid[] := '{}';
+  v_cancelled uuid[] := '{}';
 begin
   if p_outcomes is null and complete_whole_leases(p_ids, p_keys) then
     return array_fill('completed'::text, array[cardinality(p_ids)]);
@@ -50,13 +52,14 @@ begin
     v_jobs := remove_from_leases(v_request.ids, v_request.keys, v_request.outcomes);
     v_failed := array(select job from unnest(v_jobs) as job where job.outcome <> 'complete');
     perform complete_jobs(array(select job from unnest(v_jobs) as job where job.outcome = 'complete'), v_failed);
-    v_dead := fail_jobs(v_failed);
+    select dead, cancelled into v_dead, v_cancelled from fail_jobs(v_failed);
   end if;
 
   return array(
     select case when job.id is null then null
                 when job.outcome = 'complete' then 'completed'
                 when job.id = any(v_dead) then 'dead'
+                when job.id = any(v_cancelled) then 'cancelled'
                 when job.outcome = 'suspend' and exists (select from blocked where blocked.id = job.id) then 'blocked'
                 else 'pending' end
     from unnest(p_ids) with ordinality as request(id, request_index)

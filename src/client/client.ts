@@ -103,8 +103,11 @@ export interface Client<Jobs extends Record<string, TypedJob> = Record<never, ne
   resolve<Id extends string>(id: Id, output?: OutputOf<JobOfId<Id>>): Promise<Job>;
   /** Sends a signal. Answers whether it was the first one of its name and key: only that one counts. */
   signal(name: string, key: string, payload?: object): Promise<boolean>;
-  /** Returns the cancelled job. If it is no longer pending, throws a SluiceRequestError with status 409. */
-  cancel(id: string): Promise<Job>;
+  /**
+   * Returns the cancelled job. If it is no longer pending, throws a SluiceRequestError with status 409. With `running`, a
+   * job that is being processed is asked to stop: `wait` for its end, which is "cancelled" unless it completes first.
+   */
+  cancel(id: string, options?: { running?: boolean }): Promise<Job>;
 }
 
 const batchSize = 100;
@@ -183,9 +186,10 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
       return !(await send<SignalResponse>("POST", path, { body })).deduplicated;
     },
 
-    async cancel(id) {
+    async cancel(id, { running = false } = {}) {
       try {
-        return camelCased(await send<JobResponse>("POST", `${pathOf(id)}/cancel`));
+        const path = `${pathOf(id)}/cancel`;
+        return camelCased(await send<JobResponse>("POST", path, running ? { body: { running } } : {}));
       } catch (error) {
         return unlessDone(error, id, "cancelled");
       }

@@ -144,6 +144,18 @@ export const jobResponse = z.object({
 });
 export type JobResponse = z.output<typeof jobResponse>;
 
+export const cancelRequest = z.strictObject({
+  running: z
+    .boolean()
+    .default(false)
+    .describe("If true, a job that is being processed is asked to stop. The answer is 202."),
+});
+
+export const cancelRequestedResponse = jobResponse.extend({ cancel_requested: z.literal(true) });
+export interface CancelRequestedResponse extends JobResponse {
+  cancel_requested: true;
+}
+
 export const listQuery = z.strictObject({
   type: name.optional(),
   status: z.enum(jobStatuses).optional(),

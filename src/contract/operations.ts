@@ -20,6 +20,8 @@ import { healthResponse } from "./health.ts";
 import {
   batchRequest,
   batchResponse,
+  cancelRequest,
+  cancelRequestedResponse,
   enqueueRequest,
   enqueueResponse,
   jobResponse,
@@ -86,9 +88,10 @@ export const operations = {
   cancelJob: {
     method: "post",
     path: "/v1/jobs/{id}/cancel",
-    summary: "Cancel a pending job",
+    summary: "Cancel a pending job, or ask a running one to stop",
     roles: ["producer"],
-    answers: { 200: jobResponse },
+    body: { schema: cancelRequest, maxBytes: bodyLimits.pull, isOptional: true },
+    answers: { 200: jobResponse, 202: cancelRequestedResponse },
     problems: [404, 409],
   },
   resolveJob: {

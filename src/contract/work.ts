@@ -90,7 +90,17 @@ export const failRequest = z.strictObject({
 
 export const extendRequest = z.strictObject({ lease, lease_seconds: leaseSeconds });
 
-export const extendResponse = jobResponse.extend({ lease: z.string(), lease_expires_at: time });
+const cancelRequested = z
+  .boolean()
+  .describe(
+    "True if somebody cancelled the job: stop the work and release the job, which is then cancelled.",
+  );
+
+export const extendResponse = jobResponse.extend({
+  lease: z.string(),
+  lease_expires_at: time,
+  cancel_requested: cancelRequested,
+});
 
 export const extensionsRequest = z.strictObject({
   extensions: limitedList(z.strictObject({ job_id: z.uuid(), lease }), { min: 1, max: 1000 }),
@@ -102,6 +112,7 @@ export const extensionsResponse = z.object({
     z.object({
       job_id: z.uuid(),
       lease_expires_at: time.nullable().describe("Null if the lease is lost."),
+      cancel_requested: cancelRequested,
     }),
   ),
 });

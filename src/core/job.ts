@@ -3,8 +3,8 @@ import type { JobBlockers } from "./blocker-row.ts";
 import type { JobOptions } from "./job-options.ts";
 
 export const jobStatuses = [
-  "blocked",
   "pending",
+  "blocked",
   "processing",
   "completed",
   "dead",
@@ -82,6 +82,11 @@ export interface Job {
   culprit: string | null;
 }
 
+/** What durable steps have returned, by name. Of a sleep or a wait: when it is over, in the database's milliseconds. */
+export type StepValues = { [name: string]: Json };
+/** A step to be stored: what it returned, or how long it sleeps. */
+export type NewStep = { name: string; value: Json } | { name: string; seconds: number };
+
 /** A claimed job and its lease key. Every later write must show the key. */
 export interface LeaseRef {
   id: string;
@@ -118,6 +123,8 @@ export interface ClaimedJob extends LeaseRef {
   isProbe: boolean;
   /** A probe, or one of the few jobs that run first after a breaker has closed. The next ones wait for them. */
   isTrial: boolean;
+  /** The steps that were stored by earlier claims, and the database's time. Null: not read yet. */
+  stored: { steps: StepValues; nowMs: number } | null;
 }
 
 /**
@@ -138,7 +145,15 @@ export type Outcome =
     }
   | { kind: "bury"; message: string; detail?: ErrorDetail; uses?: 0 }
   | { kind: "snooze"; retryInSeconds: number; uses?: 1 }
-  | { kind: "release" };
+  | { kind: "release" }
+  | { kind: "suspend"; wait: Wait };
+
+/** What a suspended job waits for: a signal, or the end of all jobs, for so many seconds at most. */
+export interface Wait {
+  seconds?: number | undefined;
+  signal?: { name: string; key: string } | undefined;
+  jobs?: readonly string[] | undefined;
+}
 
 export interface Settlement {
   job: LeaseRef;

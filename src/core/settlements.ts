@@ -1,6 +1,6 @@
 // Turns settlements into the arguments of sluice.settle() and its answer back. They are sorted by id, as a lease has its
 // jobs, because the engine compares the two lists.
-import type { ErrorDetail, JobStatus, Json, NewJob, Outcome, Settlement } from "./job.ts";
+import type { ErrorDetail, JobStatus, Json, NewJob, Outcome, Settlement, Wait } from "./job.ts";
 import { toFields } from "./job-options.ts";
 
 /** The job's new status; null, and not applied, when the lease was lost. */
@@ -50,9 +50,10 @@ interface AnyOutcome {
   detail?: ErrorDetail;
   retryInSeconds?: number | undefined;
   uses?: 0 | 1 | undefined;
+  wait?: Wait;
 }
 
-function toRow({ kind, output, next, message, detail, retryInSeconds, uses }: AnyOutcome) {
-  const row = { outcome: kind, output, message, detail, seconds: retryInSeconds, uses };
+function toRow({ kind, output, next, message, detail, retryInSeconds, uses, wait }: AnyOutcome) {
+  const row = { outcome: kind, output, message, detail, seconds: retryInSeconds, uses, ...wait };
   return next ? { ...row, next: { type: next.type, payload: next.payload, ...toFields(next) } } : row;
 }

@@ -9,7 +9,10 @@ export type ClaimedJob = ClaimResponse["jobs"][number];
 
 /** A claimed job as its handler sees it. Times are ISO 8601. */
 export interface PulledJob extends CamelCased<Omit<ClaimedJob, "payload" | "lease_expires_at">> {
-  /** Aborted when the lease is lost, when `timeoutSeconds` have passed, or when the puller has no more time to stop. */
+  /**
+   * Aborted when the lease is lost, when `timeoutSeconds` have passed, when somebody cancelled the job, or when the puller
+   * has no more time to stop.
+   */
   readonly signal: AbortSignal;
 }
 

@@ -1,7 +1,7 @@
 // Runs the handler of one job and says how to settle it. It never throws: whatever a handler does is an outcome. It does
 // not wait for a handler that ignores its signal.
 import { camelCased, snakeCased } from "../client/field-names.ts";
-import { FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
+import { CancelledError, FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
 import type { Json, Outcome } from "../core/job.ts";
 import { Next } from "../core/next.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
@@ -64,6 +64,7 @@ function completed(result: unknown): Outcome {
 
 function failedEnd(job: ClaimedJob, thrown: unknown): End {
   if (thrown instanceof LeaseLostError) return { settlement: null, error: thrown };
+  if (thrown instanceof CancelledError) return { settlement: released(job) };
   if (thrown instanceof StoppedError) return { settlement: released(job), error: thrown };
   const error = thrown instanceof Error ? thrown : undefined;
   return endOf(job, outcomeOf(thrown), error);
@@ -75,7 +76,8 @@ function endOf({ job_id, lease }: ClaimedJob, outcome: Outcome, thrown?: Error):
     const next = outcome.next && { next: snakeCased(outcome.next) };
     return { settlement: { ...job, outcome: "complete", output: outcome.output, ...next } };
   }
-  if (outcome.kind === "release") return { settlement: { ...job, outcome: "release" } };
+  if (outcome.kind === "release" || outcome.kind === "suspend")
+    return { settlement: { ...job, outcome: "release" } };
   // The API has no snooze: the job is retried at that time, and the attempt counts.
   const message = outcome.kind === "snooze" ? (thrown?.message ?? "") : outcome.message;
   return {

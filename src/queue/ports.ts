@@ -6,6 +6,7 @@ import type { QueuePolicy } from "../core/key-policy.ts";
 import type { Next } from "../core/next.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
+import type { Step } from "./steps/step.ts";
 
 /**
  * Runs a statement and returns its decoded answer. Each statement is a transaction of its own, because there are no
@@ -67,7 +68,7 @@ export interface HandlerContext<Env = unknown> {
   readonly leaseGeneration: string;
   /** The secret of the lease, for `sluice.complete(job_id, lease_key)`. Do not give it to others. */
   readonly leaseKey: string;
-  /** Aborted when the type's time-out has passed, or when the lease is lost. */
+  /** Aborted when the type's time-out has passed, when the lease is lost, or when somebody cancelled the job. */
   readonly signal: AbortSignal;
   readonly traceparent: string | null;
   /** Adds the job's id, type and attempt to every line. */
@@ -76,6 +77,8 @@ export interface HandlerContext<Env = unknown> {
   readonly env: Env;
   /** Restarts the type's time-out, within the limit of the invocation. The drain extends the lease by itself. */
   extend(): void;
+  /** Durable steps, for handlers of defineJob: docs/durable-steps.md. */
+  readonly step: Step;
 }
 
 /** A claimed job as it is passed to its handler. */
@@ -122,6 +125,8 @@ export interface Registry {
   all(): readonly JobType[];
   /** Of a queue that the deployment does not define: the defaults. */
   policyOf(queue: string): QueuePolicy;
+  /** The types whose handlers have used durable steps in this isolate. Their claims bring the stored steps along. */
+  readonly stepTypes: Set<string>;
 }
 
 export interface Ports {

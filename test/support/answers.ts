@@ -85,7 +85,9 @@ const waitingFor = z.union([
   z.strictObject({ ...limit, limited: z.literal("share_rate"), at, fairKey: text }),
   z.strictObject({ kind: z.literal("turn"), isIsolated: flag }),
 ]);
-const changedJob = z.strictObject({ applied: flag, job, leaseExpiresAt: time.nullable() }).nullable();
+const changedJob = z
+  .strictObject({ applied: flag, job, leaseExpiresAt: time.nullable(), cancelRequested: flag })
+  .nullable();
 const blockers = z.record(
   text,
   z.array(
@@ -95,6 +97,7 @@ const blockers = z.record(
     ]),
   ),
 );
+const steps = z.record(text, z.json());
 const claimedJob = z.strictObject({
   id,
   leaseKey: id,
@@ -116,6 +119,7 @@ const claimedJob = z.strictObject({
   blockers: blockers.nullable(),
   isProbe: flag,
   isTrial: flag,
+  stored: z.strictObject({ steps, nowMs: z.number() }).nullable(),
 });
 const settled = z.strictObject({ id, status: status.nullable(), applied: flag });
 const counts = {
@@ -243,6 +247,7 @@ export const answers = {
     settled: z.array(settled),
     workers: z.array(text).nullable(),
   }),
+  checkpoint: z.array(z.strictObject({ cancelRequested: flag, steps }).nullable()),
   claimDeliveries: z.array(z.strictObject({ id: text, target: text, notice: z.json(), tries: count })),
   closeBreakerByProbe: flag,
   completeOne: flag,
@@ -262,11 +267,15 @@ export const answers = {
   }),
   enqueueMany: z.array(id),
   enqueueOne: id,
-  extend: z.array(z.strictObject({ id, leaseExpiresAt: time })),
+  extend: z.array(z.strictObject({ id, leaseExpiresAt: time, cancelRequested: flag })),
   extendOne: changedJob,
   findBlockers: blockers,
   findChain: z.strictObject({ chainId: id, status, output: z.json(), jobs: z.array(id) }).nullable(),
   findFlow: flow.nullable(),
+  findCancelRequests: z.array(id),
+  findOutcomes: z.array(z.strictObject({ id, status, output: z.json() })),
+  findSignal: z.strictObject({ payload: z.json() }).nullable(),
+  findSteps: z.strictObject({ byJob: z.record(id, steps), nowMs: z.number() }),
   findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
   findJobs: z.array(job),
   findKey: key.or(nothing),

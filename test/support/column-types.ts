@@ -18,6 +18,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   cancelFlow: "answer jsonb",
   changeAlarms: "alarm text, queue text, job_type text",
   checkReach: "count integer",
+  checkpoint: "answers jsonb",
   claim: "claimed json",
   claimDeliveries: "id uuid, target text, notice jsonb, tries integer",
   closeBreakerByProbe: "changed boolean",
@@ -32,11 +33,15 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   enqueueFlow: "flow jsonb",
   enqueueMany: "id uuid",
   enqueueOne: "id uuid",
-  extend: "id uuid, lease_expires_at double precision",
+  extend: "id uuid, lease_expires_at double precision, cancel_requested boolean",
   extendOne: "changed jsonb",
   findBlockers: "blockers jsonb",
   findChain: "chain jsonb",
   findFlow: "flow jsonb",
+  findCancelRequests: "ids uuid[]",
+  findOutcomes: "outcomes jsonb",
+  findSignal: "signal jsonb",
+  findSteps: "steps jsonb, now_ms double precision",
   findJob:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +

@@ -47,6 +47,14 @@ interface Answer {
 export const complete: Outcome = { outcome: "complete" };
 export const bury: Outcome = { outcome: "bury", message: "no use" };
 
+interface ClaimOptions {
+  queue?: string;
+  limit?: number;
+  run?: number;
+  types?: string[];
+  seconds?: number;
+}
+
 export type FlowJobs = ReturnType<typeof flowJobsOf>;
 
 export function flowJobsOf(pool: pg.Pool | pg.ClientBase) {
@@ -74,7 +82,7 @@ export function flowJobsOf(pool: pg.Pool | pg.ClientBase) {
       const list = names.map((option, index) => `, ${option} => $${index + 3}`).join("");
       return value<string>(`select sluice.enqueue($1, $2${list})`, [type, { name }, ...values]);
     },
-    claim: async (options: { queue?: string; limit?: number; run?: number; types?: string[]; seconds?: number } = {}) => {
+    claim: async (options: ClaimOptions = {}) => {
       const { queue = "default", limit = 100, run = 1, types = ["echo"], seconds = 300 } = options;
       const answer = await value<Answer>(
         "select sluice.claim($1, $2, $3, $4, p_run => $5, p_worker => 'test')",
@@ -98,7 +106,7 @@ export function flowJobsOf(pool: pg.Pool | pg.ClientBase) {
       ]);
     },
     /** Claims and completes until nothing is left. Answers with the names, those of one claim in one text. */
-    drain: async (options: Parameters<typeof jobs.claim>[0] = {}) => {
+    drain: async (options: ClaimOptions = {}) => {
       const claims: string[] = [];
       for (;;) {
         const held = await jobs.claim(options);
@@ -107,16 +115,20 @@ export function flowJobsOf(pool: pg.Pool | pg.ClientBase) {
         await jobs.complete(held);
       }
     },
-    status: async (id: string | undefined) => value<string>("select status from sluice.jobs where id = $1", [id]),
-    waitingFor: async (id: string | undefined) => value<Record<string, unknown>>("select sluice.waiting_for($1)", [id]),
+    status: async (id: string | undefined) =>
+      value<string>("select status from sluice.jobs where id = $1", [id]),
+    waitingFor: async (id: string | undefined) =>
+      value<Record<string, unknown>>("select sluice.waiting_for($1)", [id]),
     find: async (flowId: string) => value<Flow>("select sluice.find_flow($1)", [flowId]),
-    cancel: async (id: string | undefined) => (await value<{ applied: boolean }>("select sluice.cancel($1)", [id])).applied,
+    cancel: async (id: string | undefined) =>
+      (await value<{ applied: boolean }>("select sluice.cancel($1)", [id])).applied,
     replay: async (id: string | undefined) =>
       (await value<{ applied: boolean }>("select sluice.replay('ann', $1)", [id])).applied,
     discard: async (id: string | undefined) =>
       (await value<{ applied: boolean }>("select sluice.discard('ann', $1)", [id])).applied,
     resolve: async (id: string | undefined, output: unknown = null) =>
-      (await value<{ applied: boolean }>("select sluice.resolve($1, $2)", [id, JSON.stringify(output)])).applied,
+      (await value<{ applied: boolean }>("select sluice.resolve($1, $2)", [id, JSON.stringify(output)]))
+        .applied,
     signal: async (name: string, key: string, payload: unknown = null) =>
       value<boolean>("select sluice.signal($1, $2, $3)", [name, key, JSON.stringify(payload)]),
     /** What is scheduled becomes due now. */

@@ -5,6 +5,8 @@ import { systemClock } from "../../src/edge/system-clock.ts";
 import type { HandlerContext, JobType, RunningJob } from "../../src/queue/ports.ts";
 import { noLease } from "./jobs.ts";
 
+const refuse = () => Promise.reject(new Error("this test has no durable steps"));
+
 export function testContext(fields: Partial<HandlerContext> = {}): HandlerContext {
   const quiet = { info() {}, warn() {}, error() {} };
   return {
@@ -18,6 +20,7 @@ export function testContext(fields: Partial<HandlerContext> = {}): HandlerContex
     log: quiet,
     env: {},
     extend() {},
+    step: { run: refuse, sleep: refuse, waitFor: refuse, all: refuse },
     ...fields,
   };
 }

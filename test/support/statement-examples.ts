@@ -49,7 +49,7 @@ export const examples = {
   auditTestNotice: [statements.auditTestNotice("me", [{ target: "ops", status: 200 }])],
   backlog: [statements.backlog({ types: ["a"], cap: 10 })],
   books: [statements.books()],
-  cancel: [statements.cancel(id), statements.cancel(id, { types: ["a"] })],
+  cancel: [statements.cancel(id), statements.cancel(id, { types: ["a"], running: true })],
   cancelFlow: [statements.cancelFlow("me", id)],
   changeAlarms: [
     statements.changeAlarms([], []),
@@ -59,6 +59,21 @@ export const examples = {
         { state: { ...firing, queue: "q" }, version: 1, notice: null },
       ],
       [{ name: "ops", urlHash: "h" }],
+    ),
+  ],
+  checkpoint: [
+    statements.checkpoint([], { seconds: 60 }),
+    statements.checkpoint(
+      [
+        {
+          job: held,
+          steps: [
+            { name: "a", value: { n: 1 } },
+            { name: "b", seconds: 1.5 },
+          ],
+        },
+      ],
+      { seconds: 60 },
     ),
   ],
   claim: [
@@ -77,6 +92,7 @@ export const examples = {
       buckets: [0, 359],
       policy: { onDead: "pass", concurrency: 4, secondsApart: 0.5 },
       registers: true,
+      stepTypes: ["b"],
     }),
   ],
   claimDeliveries: [
@@ -99,6 +115,10 @@ export const examples = {
   enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
   extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
   extendOne: [statements.extendOne(held, { seconds: 1.5 })],
+  findCancelRequests: [statements.findCancelRequests([id])],
+  findOutcomes: [statements.findOutcomes([id])],
+  findSignal: [statements.findSignal("go", "1")],
+  findSteps: [statements.findSteps([id]), statements.findSteps([])],
   findJob: [
     statements.findJob(id),
     statements.findJob(id, { types: [{ type: "a", limits: { concurrency: 1 } }] }),
@@ -190,6 +210,7 @@ export const examples = {
       { job: held, outcome: { kind: "bury", message: "m" } },
       { job: held, outcome: { kind: "snooze", retryInSeconds: 1 } },
       { job: held, outcome: { kind: "release" } },
+      { job: held, outcome: { kind: "suspend", wait: { seconds: 1, signal: { name: "go", key: "1" } } } },
     ]),
   ],
   settleOne: [

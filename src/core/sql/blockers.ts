@@ -1,4 +1,4 @@
-// find blockers, find chain: what became of jobs that others wait for. See migrations/functions/blockers.sql.
+// find blockers, find outcomes, find chain: what became of jobs that others wait for. See migrations/functions/blockers.sql.
 import { sql } from "drizzle-orm";
 import { type BlockerRows, type JobBlockers, toBlockers } from "../blocker-row.ts";
 import type { JobStatus, Json } from "../job.ts";
@@ -16,6 +16,27 @@ export function findBlockers(
       sql`select ${schema}.blockers_of(${id}::uuid, ${from}::int, ${limit}::int) as blockers`,
     decode: one((row) => toBlockers((row.blockers ?? {}) as BlockerRows)),
   };
+}
+
+/** In the order of the ids. Of a job that continued, the last of its chain counts. */
+export function findOutcomes(ids: readonly string[]): Statement<JobEnd[]> {
+  return {
+    name: "find outcomes",
+    isRepeatable: true,
+    build: (schema) => sql`select ${schema}.outcomes_of(${sql.param(ids)}::uuid[]) as outcomes`,
+    decode: one((row) =>
+      (row.outcomes as { job_id: string; status: JobStatus; output: Json }[]).map(({ job_id, ...end }) => ({
+        id: job_id,
+        ...end,
+      })),
+    ),
+  };
+}
+
+export interface JobEnd {
+  id: string;
+  status: JobStatus;
+  output: Json;
 }
 
 export interface Chain {

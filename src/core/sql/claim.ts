@@ -1,7 +1,14 @@
 // claim: takes a batch of due jobs under leases, and says whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
 import { type BlockerRows, toBlockers } from "../blocker-row.ts";
-import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
+import {
+  type ClaimedJob,
+  type JobError,
+  type Payload,
+  type Settlement,
+  type StepValues,
+  timeOfId,
+} from "../job.ts";
 import { defaultQueuePolicy, type KeyPolicy } from "../key-policy.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
@@ -31,6 +38,8 @@ export interface Claim {
   policy?: Partial<KeyPolicy>;
   /** Counts the worker as alive, if the queue has partition keys. Default false. */
   registers?: boolean;
+  /** The types whose stored steps come along. */
+  stepTypes?: readonly string[];
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -73,12 +82,15 @@ export function claim(
         ${rest.run ?? 1}::int,
         ${sql.param(rest.buckets ?? null)}::int[],
         ${packPolicy(rest.policy)}::jsonb,
-        ${rest.registers ?? false}::boolean
+        ${rest.registers ?? false}::boolean,
+        ${sql.param(rest.stepTypes ?? null)}::text[]
       ) as claimed`,
     decode: one(({ claimed }) => {
       const answer = claimed as Answer;
       return {
-        jobs: toClaimedJobs(answer),
+        jobs: rest.stepTypes
+          ? toClaimedJobs(answer).map((job) => withSteps(job, answer, rest.stepTypes ?? []))
+          : toClaimedJobs(answer),
         hasMore: answer.has_more,
         settled: packed?.read(answer.settled ?? []) ?? [],
         workers: answer.workers ?? null,
@@ -96,6 +108,9 @@ interface Answer {
   has_more: boolean;
   leases: Lease[] | null;
   workers?: string[] | null;
+  /** Only jobs with stored steps. Null: they do not fit, and are read by another statement. */
+  steps: Record<string, StepValues | null> | null;
+  now_ms: number | null;
 }
 interface Lease {
   type: string;
@@ -164,11 +179,18 @@ function toClaimedJob(
     blockers: decodeBlockers(lease.blockers?.[id]),
     isProbe,
     isTrial,
+    stored: null,
   };
 }
 
 function decodeBlockers(blockers: BlockerRows | { too_large: true } = {}): ClaimedJob["blockers"] {
   return blockers.too_large === true ? null : toBlockers(blockers as BlockerRows);
+}
+
+function withSteps(job: ClaimedJob, { steps, now_ms: nowMs }: Answer, types: readonly string[]): ClaimedJob {
+  const found = steps?.[job.id];
+  const isRead = nowMs !== null && found !== null && types.includes(job.type);
+  return isRead ? { ...job, stored: { steps: found ?? {}, nowMs } } : job;
 }
 
 function packLeases(types: readonly ClaimableType[], claimSeconds: number): string | null {

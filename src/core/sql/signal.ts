@@ -1,4 +1,4 @@
-// send signal: the first one of a name and key counts. See migrations/functions/signal.sql.
+// send signal, find signal: the first one of a name and key counts. See migrations/functions/signal.sql.
 import { sql } from "drizzle-orm";
 import type { Json } from "../job.ts";
 import { one, type Statement } from "./statement.ts";
@@ -17,5 +17,15 @@ export function sendSignal({ name, key, payload }: NewSignal): Statement<boolean
     build: (schema) => sql`
       select ${schema}.signal(${name}::text, ${key}::text, ${JSON.stringify(payload)}::text::jsonb) as is_first`,
     decode: one((row) => row.is_first === true),
+  };
+}
+
+/** Null if nobody has sent the signal yet. */
+export function findSignal(name: string, key: string): Statement<{ payload: Json } | null> {
+  return {
+    name: "find signal",
+    isRepeatable: true,
+    build: (schema) => sql`select ${schema}.signal_of(${name}::text, ${key}::text) as signal`,
+    decode: one(({ signal }) => (signal ? { payload: (signal as { payload: Json }).payload ?? null } : null)),
   };
 }

@@ -80,7 +80,13 @@ function requestOf(
     run: policy.maxRun,
     policy,
     ...ringFields(member),
+    ...stepFields(ports, types),
   };
+}
+
+function stepFields({ registry }: Drain["ports"], types: readonly JobType[]): { stepTypes?: string[] } {
+  const stepTypes = types.map(({ type }) => type).filter((type) => registry.stepTypes.has(type));
+  return stepTypes.length > 0 ? { stepTypes } : {};
 }
 
 function startBatch(

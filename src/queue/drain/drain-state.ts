@@ -1,9 +1,16 @@
 // What a drain keeps from one step to the next.
-import { type DrainBudget, type DrainEnd, fitsBeforeEnd, type Pace } from "../../core/policy/drain-budget.ts";
+import {
+  type DrainBudget,
+  type DrainEnd,
+  fitsBeforeEnd,
+  hasStatementsToSpare,
+  type Pace,
+} from "../../core/policy/drain-budget.ts";
 import type { JobType, Ports } from "../ports.ts";
-import type { LeaseUpkeep } from "./extend-leases.ts";
+import { createLeaseUpkeep, type LeaseUpkeep } from "./extend-leases.ts";
 import { createRingMember, type RingMember } from "./ring-member.ts";
 import { createRunningJobs, type RunningJobs } from "./running-jobs.ts";
+import { createStepStore } from "./step-store.ts";
 import { createUnsettledJobs, type UnsettledJobs } from "./unsettled-jobs.ts";
 
 export interface DrainOptions {
@@ -45,9 +52,17 @@ export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
   const ports = countStatements(uncounted, spent);
   const startedMs = ports.clock.nowMs();
   const endMs = startedMs + budget.hardEndMs;
-  const canStart = ({ timeoutSeconds }: JobType) =>
+  const hasTime = (timeoutSeconds: number) =>
     fitsBeforeEnd(budget, { elapsedMs: ports.clock.nowMs() - startedMs, timeoutSeconds });
-  const running = createRunningJobs(ports, { endMs, canStart });
+  const hasStatements = () => hasStatementsToSpare(budget, spent);
+  const running = createRunningJobs(ports, {
+    endMs,
+    canStart: ({ timeoutSeconds }: JobType) => hasTime(timeoutSeconds),
+    steps: {
+      store: createStepStore(ports),
+      hasRoom: (seconds) => hasTime(seconds) && hasStatements(),
+    },
+  });
   return {
     ...options,
     ports,
@@ -55,7 +70,7 @@ export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
     startedMs,
     running,
     unsettled: createUnsettledJobs(ports, { queue, endMs }),
-    leases: { ports, queue, running, extendAtMs: Number.POSITIVE_INFINITY },
+    leases: createLeaseUpkeep({ ports, queue, running, canLook: hasStatements }),
     claims: { count: 0, ms: 0, jobs: 0 },
     member: createRingMember(options.worker),
     end: null,

@@ -5,7 +5,7 @@ import { type DrainEnd, hasSubrequests } from "../../core/policy/drain-budget.ts
 import type { Ports } from "../ports.ts";
 import { claimBatch, isIsolated } from "./claim-batch.ts";
 import { createDrain, type Drain, type DrainOptions } from "./drain-state.ts";
-import { extendLeases } from "./extend-leases.ts";
+import { keepLeases, untilUpkeepMs } from "./extend-leases.ts";
 import { leaveRing } from "./ring-member.ts";
 import { abortJobs, listJobs, takeEnded, waitForAll, waitForAny } from "./running-jobs.ts";
 import type { SettledCounts } from "./settle-report.ts";
@@ -33,7 +33,7 @@ export async function drainQueue(ports: Ports, options: DrainOptions): Promise<D
     if (drain.end && hasOneToSpare(drain)) await leaveRing(drain.ports, drain.member, drain);
     if (running.series.size + running.ended.length + unsettled.jobs.length > 0) {
       await waitForOutcomes(drain);
-      await extendLeases(drain.leases);
+      await keepLeases(drain.leases);
       addEnded(unsettled, takeEnded(running));
     } else if (drain.end) {
       return toReport(drain, drain.end);
@@ -60,12 +60,11 @@ function isIdle({ end, turnsHeld, running }: Drain): boolean {
 async function waitForOutcomes(drain: Drain): Promise<void> {
   const { ports, budget, spent, running, unsettled, leases, end, turnsHeld } = drain;
   const startedMs = ports.clock.nowMs();
-  const untilExtendMs = () => Math.max(leases.extendAtMs - ports.clock.nowMs(), 0);
   const hasEnded = running.ended.length + unsettled.jobs.length > 0;
   if (!hasEnded && (end !== null || turnsHeld !== null))
-    await waitForAny(running, Math.min(untilExtendMs(), untilNextStartMs(drain)));
+    await waitForAny(running, Math.min(untilUpkeepMs(leases), untilNextStartMs(drain)));
   const patienceMs = hasSubrequests(budget, spent) ? settleTogetherMs : Number.POSITIVE_INFINITY;
-  await waitForAll(running, Math.min(patienceMs, untilExtendMs()));
+  await waitForAll(running, Math.min(patienceMs, untilUpkeepMs(leases)));
   if (drain.lastBatch) drain.lastBatch.ms += ports.clock.nowMs() - startedMs;
 }
 

@@ -26,7 +26,10 @@ export async function endAll(gate: FlowsGate): Promise<void> {
       const inOrder = held.toSorted((a, b) => (a.id < b.id ? -1 : 1));
       for (const [index, status] of statuses.entries())
         if (status === "completed")
-          gate.completed.set(String(inOrder[index]?.id), (gate.completed.get(String(inOrder[index]?.id)) ?? 0) + 1);
+          gate.completed.set(
+            String(inOrder[index]?.id),
+            (gate.completed.get(String(inOrder[index]?.id)) ?? 0) + 1,
+          );
     }
     idle = claimed === 0 ? idle + 1 : 0;
   }

@@ -10,7 +10,8 @@ let signals = 0;
 function suspended(gate: FlowsGate, random: SeededRandom): Outcome {
   count(gate, "suspends");
   const seconds = random.isLikely(0.7) ? random.next() / 2 : undefined;
-  if (random.isLikely(0.3)) return { outcome: "suspend", seconds: seconds ?? 1, jobs: recent(gate.known, random, 3) };
+  if (random.isLikely(0.3))
+    return { outcome: "suspend", seconds: seconds ?? 1, jobs: recent(gate.known, random, 3) };
   const key = `${++signals}`;
   gate.signals.add(key);
   return { outcome: "suspend", seconds, signal: { name: "go", key } };
@@ -39,7 +40,12 @@ export function noteEarly(gate: FlowsGate, held: readonly Held[]): void {
         gate.early.push(`${id} before ${job_id}, which is ${status}`);
 }
 
-async function settleAll(gate: FlowsGate, jobs: FlowJobs, held: readonly Held[], outcomes: readonly Outcome[]) {
+async function settleAll(
+  gate: FlowsGate,
+  jobs: FlowJobs,
+  held: readonly Held[],
+  outcomes: readonly Outcome[],
+) {
   if (held.length === 0) return;
   const statuses = await jobs.settle(held, outcomes);
   for (const [index, status] of statuses.entries()) {
@@ -61,12 +67,21 @@ export function createWorker(): Actor {
       const statuses = await jobs.complete(held);
       const inOrder = held.toSorted((a, b) => (a.id < b.id ? -1 : 1));
       for (const [index, status] of statuses.entries())
-        if (status === "completed") gate.completed.set(String(inOrder[index]?.id), (gate.completed.get(String(inOrder[index]?.id)) ?? 0) + 1);
+        if (status === "completed")
+          gate.completed.set(
+            String(inOrder[index]?.id),
+            (gate.completed.get(String(inOrder[index]?.id)) ?? 0) + 1,
+          );
       return random.int(0, 3);
     }
     const outcomes = held.map(() => randomOutcome(gate, random));
     const settled = held.filter((_, index) => outcomes[index] !== null);
-    await settleAll(gate, jobs, settled, outcomes.filter((outcome) => outcome !== null));
+    await settleAll(
+      gate,
+      jobs,
+      settled,
+      outcomes.filter((outcome) => outcome !== null),
+    );
     return random.int(0, 3);
   };
 }

@@ -1,6 +1,11 @@
 // The producers' routes: enqueue one job or many, get or list jobs, cancel one.
 import * as z from "zod";
-import type { BatchResponse, EnqueueResponse, ListResponse } from "../../../contract/jobs.ts";
+import type {
+  BatchResponse,
+  CancelRequestedResponse,
+  EnqueueResponse,
+  ListResponse,
+} from "../../../contract/jobs.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { EnqueuedJob } from "../../../core/sql/enqueue.ts";
 import * as sql from "../../../core/sql/index.ts";
@@ -45,10 +50,16 @@ export const getJob: Handlers["getJob"] = async (context) => {
   return context.json(toFoundJobResponse(job, context.env.ports.registry.find(job.type)));
 };
 
-export const cancelJob: Handlers["cancelJob"] = async (context) => {
+export const cancelJob: Handlers["cancelJob"] = async (context, { body: { running } }): Promise<Response> => {
   const { types } = context.get("caller");
-  const { applied, job } = await changeJobInPath(context, (id) => sql.cancel(id, { types }));
+  const { applied, job, cancelRequested } = await changeJobInPath(context, (id) =>
+    sql.cancel(id, { types, running }),
+  );
   refuseOwnType(job.type);
+  if (cancelRequested) {
+    const body: CancelRequestedResponse = { ...toJobResponse(job), cancel_requested: true };
+    return context.json(body, 202);
+  }
   if (!applied)
     throw new SluiceError("conflict", `the job is ${job.status}; only a pending job can be cancelled`);
   return context.json(toJobResponse(job));

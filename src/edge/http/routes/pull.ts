@@ -72,12 +72,13 @@ export const releaseJob: Handlers["releaseJob"] = (context, { body }) =>
 export const extendJob: Handlers["extendJob"] = async (context, { body: request }) => {
   const { key } = decodeLease(request.lease);
   const seconds = request.lease_seconds;
-  const { applied, job, leaseExpiresAt } = await changeJobInPath(context, (id) =>
+  const { applied, job, leaseExpiresAt, cancelRequested } = await changeJobInPath(context, (id) =>
     extendOne({ id, leaseKey: key }, { seconds }),
   );
   if (!applied) throw leaseLost(job.id);
   const lease_expires_at = leaseExpiresAt?.toISOString();
-  return context.json({ ...toJobResponse(job), lease: request.lease, lease_expires_at });
+  const { lease } = request;
+  return context.json({ ...toJobResponse(job), lease, lease_expires_at, cancel_requested: cancelRequested });
 };
 
 export const extendJobs: Handlers["extendJobs"] = async (context, { body: request }) => {
@@ -86,12 +87,16 @@ export const extendJobs: Handlers["extendJobs"] = async (context, { body: reques
     leaseKey: decodeLease(lease).key,
   }));
   const extended = await context.env.ports.db.run(extend(jobs, { seconds: request.lease_seconds }));
-  const deadlines = new Map(extended.map(({ id, leaseExpiresAt }) => [id, leaseExpiresAt.toISOString()]));
+  const byId = new Map(extended.map((job) => [job.id, job]));
   const body: ExtensionsResponse = {
-    extensions: request.extensions.map(({ job_id }) => ({
-      job_id,
-      lease_expires_at: deadlines.get(job_id.toLowerCase()) ?? null,
-    })),
+    extensions: request.extensions.map(({ job_id }) => {
+      const job = byId.get(job_id.toLowerCase());
+      return {
+        job_id,
+        lease_expires_at: job?.leaseExpiresAt.toISOString() ?? null,
+        cancel_requested: job?.cancelRequested ?? false,
+      };
+    }),
   };
   return context.json(body);
 };
