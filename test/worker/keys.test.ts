@@ -121,6 +121,7 @@ describe("each operation is allowed for its roles and for no other", () => {
     failJob: [`POST /v1/jobs/${unknownId}/fail`, workers, { lease, error: "x" }],
     releaseJob: [`POST /v1/jobs/${unknownId}/release`, workers, { lease }],
     extendJob: [`POST /v1/jobs/${unknownId}/extend`, workers, { lease, lease_seconds: 60 }],
+    storeSteps: [`POST /v1/jobs/${unknownId}/steps`, workers, { lease }],
     extendJobs: ["POST /v1/extensions", workers, { extensions: [], lease_seconds: 60 }],
     settleJobs: ["POST /v1/settlements", workers, { settlements: [] }],
     registerWorker: ["POST /v1/workers", workers, { worker_id: "w", queues: ["default"] }],
