@@ -30,7 +30,7 @@ begin
   linked as (
     insert into chain_job (chain, index, id) select v_chains[number], v_indexes[number], id from written
   )
-  select array_agg(id) into v_stopped
+  select array_agg(written.id) into v_stopped
   from written join flow on flow.id = v_flows[number] and flow.cancelled_at is not null;
   perform cancel(id) from unnest(v_stopped) as id; -- nothing follows in a flow that was cancelled
 end $$;

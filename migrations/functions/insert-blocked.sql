@@ -14,6 +14,11 @@ begin
     order by number);
 end $$;
 
+-- A plain list is the slot `jobs`.
+create or replace function slots_of_after(after jsonb) returns jsonb
+language sql immutable
+return case when jsonb_typeof(after) = 'array' then jsonb_build_object('jobs', after) else after end;
+
 create or replace function insert_blocked(
   p_jobs new_job[], p_refs text[], p_ids uuid[], p_duplicates bigint[], p_now timestamptz
 ) returns void
@@ -38,7 +43,7 @@ begin
   waiting as materialized (
     select nextval('wait_number') as wait, p_ids[job.number] as id, job.number as owner, line.queue, line.ends_lane,
            coalesce(counted.togo, 0) as togo, coalesce(counted.is_inside, false) as is_inside,
-           coalesce(job.on_blocker_dead, 'die') = 'die' as dies
+           coalesce(job.on_blocker_dead, 'die') = 'die' as dies, job.after
     from unnest(p_jobs) with ordinality as job(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at,
       expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, number)
     join line on line.queue = coalesce(job.queue, 'default')
@@ -56,16 +61,17 @@ begin
     insert into edge (blocker, wait, lane, dies)
     select distinct blocker, wait, ends_lane, dies from waiting join entry using (owner)
   ),
-  slot as (
-    select owner, slot, count(*)::int as size, min(number) as number from entry where slot is not null group by owner, slot
-  ),
   kept as (
     insert into dependency (id, slots, sizes, blockers, dies)
-    select id, (select coalesce(array_agg(slot.slot order by slot.number), '{}') from slot where slot.owner = waiting.owner),
-           (select coalesce(array_agg(slot.size order by slot.number), '{}') from slot where slot.owner = waiting.owner),
+    select id, slot.names, slot.sizes,
            (select coalesce(array_agg(entry.blocker order by entry.number), '{}') from entry where entry.owner = waiting.owner),
            dies
     from waiting
+    cross join lateral (
+      select coalesce(array_agg(key order by key collate "C"), '{}') as names,
+             coalesce(array_agg(jsonb_array_length(value) order by key collate "C"), '{}') as sizes
+      from jsonb_each(slots_of_after(after))
+    ) as slot
   )
   select array_agg(row(ends_lane, wait, -1, null)::end_event) filter (where not is_inside) into v_events from waiting;
   perform append_ends(v_events);
@@ -92,16 +98,15 @@ begin
     from unnest(p_jobs) with ordinality as job(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at,
       expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, number)
     cross join lateral (
-      select key as name, value as list from jsonb_each(case when jsonb_typeof(after) = 'array'
-                                                             then jsonb_build_object('jobs', after) else after end)
+      select key as name, value as list from jsonb_each(slots_of_after(after))
     ) as slot
     cross join lateral jsonb_array_elements(slot.list) with ordinality as element(value, number)
     where job.after is not null
   )
-  select array_agg(owner order by owner, slot, entry.number), array_agg(slot order by owner, slot, entry.number),
-         array_agg(value order by owner, slot, entry.number), array_agg(job.number order by owner, slot, entry.number),
+  select array_agg(owner order by owner, slot collate "C", entry.number), array_agg(slot order by owner, slot collate "C", entry.number),
+         array_agg(value order by owner, slot collate "C", entry.number), array_agg(job.number order by owner, slot collate "C", entry.number),
          array_agg(case when job.number is not null then p_ids[job.number] else id_of_entry(value, p_refs is not null) end
-                   order by owner, slot, entry.number)
+                   order by owner, slot collate "C", entry.number)
   into owners, slots, v_entries, v_numbers, blockers
   from entry left join unnest(p_refs) with ordinality as job(ref, number) using (ref);
   perform refuse(format('after: no job of the flow has the ref "%s"', entry #>> '{}'))

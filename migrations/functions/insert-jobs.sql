@@ -49,7 +49,7 @@ begin
            coalesce(new.expires_at, run_at + interval '720 hours'),
            new.idempotency_key, new.partition_key, new.fair_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
            coalesce(new.payload, '{}'),
-           coalesce(p_chains[ordinality], case when v_flow is not null then numbered_id(v_stem, ordinality) end),
+           coalesce(p_chains[ordinality], case when v_flow is not null or new.after is not null then numbered_id(v_stem, ordinality) end),
            p_indexes[ordinality], coalesce(v_flow, p_flows[ordinality]), case when new.after is not null then true end
     from unnest(p_jobs) with ordinality as new
     cross join lateral (select run_at_of(new.delay_seconds, new.scheduled_at, v_now) as run_at) as due

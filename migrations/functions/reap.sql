@@ -179,6 +179,6 @@ begin
   perform return_held_turns(v_turns);
   perform note_moves(v_pending, 'pending', 'dead');
   perform note_moves(v_blocked, 'blocked', 'dead');
-  perform forget_waits(v_waits);
+  perform forget_time_outs(v_waits);
   return v_buried;
 end $$;

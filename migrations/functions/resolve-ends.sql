@@ -140,6 +140,7 @@ declare
   v_ids      uuid[];
   v_timed    bigint[];
   v_earliest timestamptz; -- run_at
+  v_now      timestamptz := clock_timestamp(); -- once: a job goes to one of two tables
 begin
   if p_waits is null then
     return;
@@ -150,11 +151,11 @@ begin
   readied as (
     insert into ready (seq, id, lane, attempt, abandonments, key, place)
     select nextval('ready_seq'), id, lane, attempt, abandonments, key, place
-    from (select * from removed where run_at is null or run_at <= clock_timestamp() order by wait) as in_order
+    from (select * from removed where run_at is null or run_at <= v_now order by wait) as in_order
   ),
   postponed as (
     insert into scheduled (run_at, id, lane, attempt, abandonments, key, place)
-    select run_at, id, lane, attempt, abandonments, key, place from removed where run_at > clock_timestamp()
+    select run_at, id, lane, attempt, abandonments, key, place from removed where run_at > v_now
     returning run_at, lane
   ),
   booked as (
@@ -171,15 +172,22 @@ begin
 end $$;
 
 -- Removes what is left of waits that are over: their time-outs and their edges. What others hold is left: a time-out or an edge
--- of a wait that is gone does nothing.
+-- of a wait that is gone does nothing. Only resolvers remove edges so, because they commit soon: whoever ends a blocker waits for
+-- them. A cancel may stay open, so it leaves the edges.
 create or replace function forget_waits(p_waits bigint[]) returns void
 language plpgsql as $$
 begin
   if p_waits is not null then
-    delete from scheduled where ctid = any(array(
-      select ctid from scheduled where key = any(p_waits) and place = 0 for update skip locked));
+    perform forget_time_outs(p_waits);
     delete from edge where ctid = any(array(select ctid from edge where wait = any(p_waits) for update skip locked));
   end if;
+end $$;
+
+create or replace function forget_time_outs(p_waits bigint[]) returns void
+language plpgsql as $$
+begin
+  delete from scheduled where ctid = any(array(
+    select ctid from scheduled where key = any(p_waits) and place = 0 for update skip locked));
 end $$;
 
 -- Blockers of these waits have ended badly. Jobs that wait for the ones that die here hear of it by events of their own.

@@ -70,6 +70,6 @@ begin
     insert into ledger (lane, blocked, cancelled) values (v_row.lane, -1, 1);
   end if;
   perform note_moves(array[p_id], 'blocked', p_status);
-  perform forget_waits(array[v_row.wait]);
+  perform forget_time_outs(array[v_row.wait]);
   return true;
 end $$;

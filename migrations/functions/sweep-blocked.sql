@@ -21,6 +21,9 @@ begin
   if not found then
     return 0;
   end if;
+  if not exists (select from blocked where wait > v_from) then
+    v_from := 0; -- after the last it begins again
+  end if;
   v_upto := (select max(wait) from (select wait from blocked where wait > v_from order by wait limit p_limit) as next);
   update sweep set page = coalesce(v_upto, 0) where table_name = 'blocked';
   v_waits := stuck_waits(v_from, v_upto);
