@@ -34,6 +34,6 @@ export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
-export { findOutcomes, findSignal } from "./signals.ts";
+export { findOutcomes, findSignal } from "./signal.ts";
 export { snapshot } from "./snapshot.ts";
 export { liveWorkers, registerPuller, removeWorker } from "./workers.ts";

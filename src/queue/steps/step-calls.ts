@@ -5,7 +5,7 @@
 // the handler goes on. The next invocation runs the handler from its beginning and gets the stored values.
 import { Suspension } from "../../core/errors.ts";
 import type { Json, NewJob, NewStep, Outcome, StepValues, Wait } from "../../core/job.ts";
-import type { JobEnd } from "../../core/sql/signals.ts";
+import type { JobEnd } from "../../core/sql/signal.ts";
 import type { Clock } from "../ports.ts";
 
 /** What the steps of one job need from the drain or puller that runs it. */

@@ -1,4 +1,4 @@
-// signals: what a durable step waits for. See migrations/functions/signal.sql and blockers.sql.
+// signal: what a durable step waits for. See migrations/functions/signal.sql and blockers.sql.
 import { sql } from "drizzle-orm";
 import type { JobStatus, Json } from "../job.ts";
 import { one, type Statement } from "./statement.ts";
