@@ -20,7 +20,7 @@
 -- The answer is one JSON value, because a row of a dozen columns for each job costs its reader more than all the rest:
 --   { settled: [status, …] | null, key, is_probe, is_trial, has_more,
 --     workers: [worker, …] | null,
---     steps: { id: { name: value, … } | null, … } | null, now_ms: number | null, -- of the types that use steps (checkpoint.sql)
+--     stored: { now_ms, steps: { id: { name: value, … } | null, … } | null } | null, -- of types with steps (checkpoint.sql)
 --     leases: [{ type, kind, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
 --                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null,
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
@@ -59,15 +59,12 @@ set jit = off -- before PostgreSQL 18 the two settings above make plans look exp
 set plan_cache_mode = force_generic_plan -- planning takes longer than the work
 as $$
 declare
-  c_step_bytes constant bigint := 262144;
   v_cursors cursors%rowtype;
   v_settled text[];
   v_batch   claim_batch;
   v_key     uuid;
   v_claims  bigint;
   v_leases  json[];
-  v_workers text[];
-  v_steps   jsonb;
   v_left    boolean; -- events of waiting jobs are left
 begin
   if current_setting('transaction_isolation') <> 'read committed' then -- a call at every claim would cost more
@@ -98,15 +95,23 @@ begin
     if p_limits is not null or v_batch.trial_type is not null then
       perform note_limited(v_batch, p_limits, v_key);
     end if;
-    if p_step_types is not null then
-      v_steps := steps_of(array(select unnest(ids) from unnest(v_batch.taken) where type = any(p_step_types)), c_step_bytes);
-    end if;
   end if;
-  v_workers := case when p_registers and v_batch.queue is not null then join_ring(v_batch, p_worker) end;
   return json_build_object(
-    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null,
-    'has_more', v_batch.has_more, 'workers', v_workers, 'steps', v_steps,
-    'now_ms', case when p_step_types is not null then date_part('epoch', clock_timestamp()) * 1000 end, 'leases', v_leases);
+    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null, 'has_more',
+    v_batch.has_more, 'leases', v_leases, 'stored', case when p_step_types is not null then stored_steps(v_batch, p_step_types) end,
+    'workers', case when p_registers and v_batch.queue is not null then join_ring(v_batch, p_worker) end);
+end $$;
+
+-- What the durable steps of the jobs that were taken have returned, and the time. It has a snapshot of its own, younger than the
+-- locks, so it sees all that earlier claims of these jobs have stored.
+create or replace function stored_steps(p_batch claim_batch, p_types text[]) returns jsonb
+language plpgsql as $$
+declare
+  c_bytes constant bigint := 262144;
+begin
+  return jsonb_build_object(
+    'now_ms', date_part('epoch', clock_timestamp()) * 1000,
+    'steps', steps_of(array(select unnest(ids) from unnest(p_batch.taken) where type = any(p_types)), c_bytes));
 end $$;
 
 -- Fills a batch from a queue whose jobs have keys, or wait for others, or both.

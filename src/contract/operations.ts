@@ -41,6 +41,8 @@ import {
   releaseRequest,
   settlementsRequest,
   settlementsResponse,
+  stepsRequest,
+  stepsResponse,
 } from "./work.ts";
 import { removedWorkerResponse, workerRequest, workerResponse, workersResponse } from "./workers.ts";
 
@@ -201,6 +203,13 @@ export const operations = {
     summary: "Extend the lease of a claimed job",
     body: { schema: extendRequest, maxBytes: bodyLimits.pull },
     answers: { 200: extendResponse },
+  },
+  storeSteps: {
+    ...forClaimedJob,
+    path: "/v1/jobs/{id}/steps",
+    summary: "Store what durable steps of a claimed job have returned",
+    body: { schema: stepsRequest, maxBytes: bodyLimits.batch },
+    answers: { 200: stepsResponse },
   },
   extendJobs: {
     method: "post",

@@ -118,6 +118,35 @@ export const extensionsResponse = z.object({
 });
 export type ExtensionsResponse = z.output<typeof extensionsResponse>;
 
+const stepName = z.string().min(1).max(500);
+
+export const stepsRequest = z.strictObject({
+  lease,
+  lease_seconds: leaseSeconds
+    .default(300)
+    .describe("The lease is extended when less than half of this is left."),
+  steps: limitedList(
+    z.union([
+      z.strictObject({ name: stepName, value: json }),
+      z.strictObject({ name: stepName, seconds: retryInSeconds }),
+    ]),
+    { max: 100 },
+  )
+    .default([])
+    .describe(
+      "What durable steps have returned. The first value of a name stays. A step with `seconds` is a sleep: its value is " +
+        "the time when it is over, in milliseconds since 1970. Without steps, the answer has all stored ones.",
+    ),
+});
+
+export const stepsResponse = z.object({
+  job_id: z.uuid(),
+  steps: z.record(z.string(), json).describe("The sleeps, and the steps that were stored before."),
+  cancel_requested: cancelRequested,
+  now: time.describe("The time of the database."),
+});
+export type StepsResponse = z.output<typeof stepsResponse>;
+
 export const releaseRequest = z.strictObject({ lease });
 
 const job = { job_id: z.uuid(), lease };
@@ -125,6 +154,17 @@ const settlement = z.discriminatedUnion("outcome", [
   z.strictObject({ ...job, outcome: z.literal("complete"), output: json.default(null), next }),
   z.strictObject({ ...job, outcome: z.literal("fail"), ...failRequest.omit({ lease: true }).shape }),
   z.strictObject({ ...job, outcome: z.literal("release") }),
+  z
+    .strictObject({
+      ...job,
+      outcome: z.literal("suspend"),
+      seconds: retryInSeconds.optional(),
+      signal: z.strictObject({ name, key: z.string().min(1).max(255) }).optional(),
+      jobs: limitedList(z.uuid(), { min: 1, max: 1000 }).optional(),
+    })
+    .describe(
+      "The job waits for a signal, for the end of jobs, or for so many seconds, whichever comes first. No attempt is used.",
+    ),
 ]);
 export type SettlementRequest = z.output<typeof settlement>;
 

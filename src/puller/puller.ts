@@ -12,6 +12,7 @@ import {
   type Handler,
   type JobName,
   type PulledJob,
+  type PulledStep,
   type PullerOptions,
   type Settings,
   withDefaults,
@@ -24,7 +25,7 @@ import { onStopSignal } from "./signals.ts";
 import { createSlots } from "./slots.ts";
 import { createStop, type Stop } from "./stop.ts";
 
-export type { Handler, JobName, PulledJob, PullerOptions, TypedJob };
+export type { Handler, JobName, PulledJob, PulledStep, PullerOptions, TypedJob };
 export { FatalError, LeaseLostError, next, RetryableError, SluiceRequestError, StoppedError };
 
 export interface Puller {
@@ -63,7 +64,7 @@ async function work(settings: Settings, stop: Stop): Promise<void> {
   const slots = createSlots(concurrency, stopping);
   const turns = createKeyTurns(() => [...running.held().map(({ job }) => job), ...settler.jobs()]);
   const settler = createSettler({ settings, requests, givingUp, onSettled: turns.markSettled });
-  const running = createRunningJobs({ settings, slots, settler, stopping, ending });
+  const running = createRunningJobs({ settings, requests, slots, settler, stopping, ending });
   const heartbeat = createHeartbeat({ settings, requests, ended: ended.signal });
   const errors: unknown[] = [];
   const fail = (error: unknown) => {

@@ -1,13 +1,16 @@
 // Runs the handler of one job and says how to settle it. It never throws: whatever a handler does is an outcome. It does
 // not wait for a handler that ignores its signal.
 import { camelCased, snakeCased } from "../client/field-names.ts";
-import { CancelledError, FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
+import { CancelledError, FatalError, LeaseLostError, RetryableError, Suspension } from "../core/errors.ts";
 import type { Json, Outcome } from "../core/job.ts";
 import { Next } from "../core/next.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
 import { withStorableOutput } from "../queue/drain/storable.ts";
+import { createStep } from "../queue/steps/create-step.ts";
+import type { StepHost } from "../queue/steps/step-calls.ts";
 import type { ClaimedJob, Handler, PulledJob, Settings } from "./options.ts";
-import type { Settlement } from "./requests.ts";
+import type { Requests, Settlement } from "./requests.ts";
+import { createStepHost } from "./step-host.ts";
 
 /** Why a handler's signal is aborted when the puller has no more time to stop. */
 export class StoppedError extends Error {
@@ -25,19 +28,25 @@ export interface HandlerRun {
 export function startHandler(
   job: ClaimedJob,
   { handlers, timeoutSeconds }: Pick<Settings, "handlers" | "timeoutSeconds">,
+  requests: Requests,
 ): HandlerRun {
   const abortion = new AbortController();
   const aborted = new Promise<never>((_, reject) => {
     abortion.signal.addEventListener("abort", () => reject(abortion.signal.reason), { once: true });
   });
-  const timer =
-    timeoutSeconds === undefined
-      ? undefined
-      : setTimeout(
-          () => abortion.abort(new RetryableError(`timed out after ${timeoutSeconds} s`)),
-          timeoutSeconds * 1000,
-        );
-  const end = Promise.race([run(job, handlers.get(job.type), abortion.signal), aborted])
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const restart = () => {
+    clearTimeout(timer);
+    if (timeoutSeconds === undefined) return;
+    const timedOut = () => abortion.abort(new RetryableError(`timed out after ${timeoutSeconds} s`));
+    timer = setTimeout(timedOut, timeoutSeconds * 1000);
+  };
+  restart();
+  const host = createStepHost(job, requests, {
+    ...{ signal: abortion.signal, timeoutSeconds, restart },
+    end: (reason) => abortion.abort(reason),
+  });
+  const end = Promise.race([run(job, handlers.get(job.type), host), aborted])
     .then(
       (result) => endOf(job, withStorableOutput(completed(result))),
       (error) => failedEnd(job, error),
@@ -50,10 +59,20 @@ export function released({ job_id, lease }: ClaimedJob): Settlement {
   return { job_id, lease, outcome: "release" };
 }
 
-async function run(job: ClaimedJob, handler: Handler | undefined, signal: AbortSignal): Promise<unknown> {
+function suspended({ job_id, lease }: ClaimedJob, outcome: Outcome): Settlement {
+  return {
+    job_id,
+    lease,
+    outcome: "suspend",
+    seconds: outcome.kind === "snooze" ? outcome.retryInSeconds : 0,
+  };
+}
+
+async function run(job: ClaimedJob, handler: Handler | undefined, host: StepHost): Promise<unknown> {
   if (!handler) throw new FatalError(`there is no handler for the type "${job.type}"`);
   const { payload, lease_expires_at, ...rest } = job;
-  return handler(payload, { ...camelCased(rest), signal } satisfies PulledJob);
+  const step = createStep(host);
+  return handler(payload, { ...camelCased(rest), signal: host.signal, step } satisfies PulledJob);
 }
 
 function completed(result: unknown): Outcome {
@@ -65,6 +84,7 @@ function completed(result: unknown): Outcome {
 function failedEnd(job: ClaimedJob, thrown: unknown): End {
   if (thrown instanceof LeaseLostError) return { settlement: null, error: thrown };
   if (thrown instanceof CancelledError) return { settlement: released(job) };
+  if (thrown instanceof Suspension) return { settlement: suspended(job, thrown.outcome) };
   if (thrown instanceof StoppedError) return { settlement: released(job), error: thrown };
   const error = thrown instanceof Error ? thrown : undefined;
   return endOf(job, outcomeOf(thrown), error);

@@ -2,6 +2,7 @@
 // settler.
 import { CancelledError, LeaseLostError } from "../core/errors.ts";
 import type { ClaimedJob, Settings } from "./options.ts";
+import type { Requests } from "./requests.ts";
 import { type HandlerRun, released, StoppedError, startHandler } from "./run-handler.ts";
 import type { Settler } from "./settler.ts";
 import type { Slots } from "./slots.ts";
@@ -30,12 +31,13 @@ export interface RunningJobs {
 
 export function createRunningJobs(options: {
   settings: Settings;
+  requests: Requests;
   slots: Slots;
   settler: Settler;
   stopping: AbortSignal;
   ending: AbortSignal;
 }): RunningJobs {
-  const { settings, slots, settler, stopping, ending } = options;
+  const { settings, requests, slots, settler, stopping, ending } = options;
   const held = new Set<HeldJob>();
   const runs = new Set<Promise<void>>();
 
@@ -50,7 +52,7 @@ export function createRunningJobs(options: {
   }
 
   async function workOne(one: HeldJob): Promise<boolean> {
-    one.handler = startHandler(one.job, settings);
+    one.handler = startHandler(one.job, settings, requests);
     const { settlement, error } = await one.handler.end;
     held.delete(one);
     if (error) report(one.job, error);

@@ -248,6 +248,7 @@ export const answers = {
     workers: z.array(text).nullable(),
   }),
   checkpoint: z.array(z.strictObject({ cancelRequested: flag, steps }).nullable()),
+  checkpointOne: z.strictObject({ cancelRequested: flag, steps, nowMs: z.number() }).nullable(),
   claimDeliveries: z.array(z.strictObject({ id: text, target: text, notice: z.json(), tries: count })),
   closeBreakerByProbe: flag,
   completeOne: flag,

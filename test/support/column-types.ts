@@ -19,6 +19,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   changeAlarms: "alarm text, queue text, job_type text",
   checkReach: "count integer",
   checkpoint: "answers jsonb",
+  checkpointOne: "answer jsonb, stored jsonb, now_ms double precision",
   claim: "claimed json",
   claimDeliveries: "id uuid, target text, notice jsonb, tries integer",
   closeBreakerByProbe: "changed boolean",

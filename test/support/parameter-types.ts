@@ -14,6 +14,10 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   changeAlarms: ["jsonb, jsonb", "jsonb, jsonb"],
   checkReach: [""],
   checkpoint: ["uuid[], uuid[], jsonb, double precision", "uuid[], uuid[], jsonb, double precision"],
+  checkpointOne: [
+    "uuid, uuid, jsonb, double precision, boolean, uuid, text",
+    "uuid, uuid, jsonb, double precision, boolean, uuid, text",
+  ],
   claim: [
     "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[]",
     "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[]",

@@ -76,6 +76,10 @@ export const examples = {
       { seconds: 60 },
     ),
   ],
+  checkpointOne: [
+    statements.checkpointOne(held, [], { seconds: 60 }),
+    statements.checkpointOne(held, [{ name: "a", value: 1 }], { seconds: 60 }),
+  ],
   claim: [
     statements.claim({ queue: "q", types: ["a", "b"], limit: 1, leaseSeconds: 0.5 }),
     statements.claim({ queue: "q", types: [], limit: 1, leaseSeconds: 60, worker: "w" }),

@@ -68,8 +68,8 @@ test("an answer without workers has null, and one with workers has their ids", (
 });
 
 test("a claim sends its run, its buckets and the rules of its queue, or their defaults", () => {
-  const lastValues = (more: object) => compile(claim({ ...request, ...more })).values.slice(-4);
-  expect(lastValues({})).toEqual([1, null, null, false]);
+  const lastValues = (more: object) => compile(claim({ ...request, ...more })).values.slice(-5);
+  expect(lastValues({})).toEqual([1, null, null, false, null]);
   const policy = { onDead: "pass", concurrency: 4, secondsApart: null, maxRun: 7 };
   const [run, buckets, sent, registers] = lastValues({ run: 20, buckets: [3], policy, registers: true });
   expect([run, buckets, registers]).toEqual([20, [3], true]);

@@ -72,6 +72,9 @@ test("the puller shares with the Worker only how an attempt ends", () => {
     "src/core/typed-job.ts", // types only
     "src/queue/drain/outcome.ts",
     "src/queue/drain/storable.ts",
+    "src/queue/steps/create-step.ts",
+    "src/queue/steps/step-calls.ts", // types only
+    "src/queue/steps/step.ts", // types only
   ]);
 });
 

@@ -1,7 +1,7 @@
 // checkpoint: stores what durable steps of running jobs have returned, and reads it back. See
 // migrations/functions/checkpoint.sql.
 import { sql } from "drizzle-orm";
-import type { Json, LeaseRef, NewStep, StepValues } from "../job.ts";
+import type { LeaseRef, NewStep, StepValues } from "../job.ts";
 import { one, type Statement } from "./statement.ts";
 
 /** What became of the steps of one job. */
@@ -36,6 +36,29 @@ function decodeAnswer(answer: Answer): Checkpointed | null {
   return answer && { cancelRequested: answer.cancel_requested, steps: answer.steps };
 }
 
+/** For one job over HTTP. Without steps it answers with all that are stored. Null if the lease is lost. */
+export function checkpointOne(
+  job: LeaseRef,
+  steps: readonly NewStep[],
+  { seconds }: { seconds: number },
+): Statement<(Checkpointed & { nowMs: number }) | null> {
+  return {
+    name: "checkpoint one",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${schema}.checkpoint(
+               ${job.id}::uuid, ${job.leaseKey}::uuid, ${JSON.stringify(steps)}::jsonb, ${seconds}::float8) as answer,
+             case when ${steps.length === 0}::boolean
+                  then coalesce(${schema}.steps_of(array[${job.id}::uuid]) -> ${job.id}::text, '{}') end as stored,
+             extract(epoch from clock_timestamp())::float8 * 1000 as now_ms`,
+    decode: one((row) => {
+      const answer = decodeAnswer(row.answer as Answer);
+      const steps = (row.stored as StepValues | null) ?? answer?.steps ?? {};
+      return answer && { ...answer, steps, nowMs: Number(row.now_ms) };
+    }),
+  };
+}
+
 export interface StoredSteps {
   /** By the job's id. A job without stored steps is left out. */
   byJob: Record<string, StepValues>;
@@ -52,7 +75,7 @@ export function findSteps(ids: readonly string[]): Statement<StoredSteps> {
              extract(epoch from clock_timestamp())::float8 * 1000 as now_ms`,
     decode: one((row) => ({
       byJob: (row.steps ?? {}) as unknown as Record<string, StepValues>,
-      nowMs: Number(row.now_ms as Json),
+      nowMs: Number(row.now_ms),
     })),
   };
 }

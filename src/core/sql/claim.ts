@@ -108,9 +108,11 @@ interface Answer {
   has_more: boolean;
   leases: Lease[] | null;
   workers?: string[] | null;
-  /** Only jobs with stored steps. Null: they do not fit, and are read by another statement. */
-  steps: Record<string, StepValues | null> | null;
-  now_ms: number | null;
+  stored: {
+    now_ms: number;
+    /** Only jobs with stored steps. Null: they do not fit, and are read by another statement. */
+    steps: Record<string, StepValues | null> | null;
+  } | null;
 }
 interface Lease {
   type: string;
@@ -187,10 +189,10 @@ function decodeBlockers(blockers: BlockerRows | { too_large: true } = {}): Claim
   return blockers.too_large === true ? null : toBlockers(blockers as BlockerRows);
 }
 
-function withSteps(job: ClaimedJob, { steps, now_ms: nowMs }: Answer, types: readonly string[]): ClaimedJob {
-  const found = steps?.[job.id];
-  const isRead = nowMs !== null && found !== null && types.includes(job.type);
-  return isRead ? { ...job, stored: { steps: found ?? {}, nowMs } } : job;
+function withSteps(job: ClaimedJob, { stored }: Answer, types: readonly string[]): ClaimedJob {
+  const steps = stored?.steps?.[job.id];
+  const isRead = stored && steps !== null && types.includes(job.type);
+  return isRead ? { ...job, stored: { steps: steps ?? {}, nowMs: stored.now_ms } } : job;
 }
 
 function packLeases(types: readonly ClaimableType[], claimSeconds: number): string | null {

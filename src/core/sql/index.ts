@@ -6,7 +6,7 @@ export { findBlockers, findChain, findOutcomes } from "./blockers.ts";
 export { books, depths } from "./books.ts";
 export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "./breaker.ts";
 export { cancel, findCancelRequests } from "./cancel.ts";
-export { checkpoint, findSteps } from "./checkpoint.ts";
+export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";

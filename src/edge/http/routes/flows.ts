@@ -27,6 +27,7 @@ import {
 import type { AppEnv } from "../app-env.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import { toJobResponse } from "../codec/job-response.ts";
+import { mayUse } from "../guards/auth.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 /** The most jobs of a chain in one answer. */
@@ -74,7 +75,7 @@ export const getFlow: Handlers["getFlow"] = async (context, { query: { cursor, l
   const last = jobs.length === limit ? jobs.at(-1) : undefined;
   const body: FlowResponse = {
     ...toFlowResponse(flow),
-    jobs: jobs.map(toJobResponse),
+    jobs: jobs.filter(({ type }) => mayUse(context, type)).map(toJobResponse),
     next_cursor: last ? encodeCursor(last.id) : null,
   };
   return context.json(body);
@@ -82,7 +83,9 @@ export const getFlow: Handlers["getFlow"] = async (context, { query: { cursor, l
 
 export const cancelFlow: Handlers["cancelFlow"] = async (context) => {
   const id = flowIdInPath(context);
-  const { actor } = context.get("caller");
+  const { actor, types } = context.get("caller");
+  if (types)
+    throw new SluiceError("forbidden", "this key is limited to some types, and a flow may have others");
   const cancelled = await context.env.ports.db.run(sql.cancelFlow(actor, id));
   if (cancelled === null) throw noSuchFlow(id);
   const body: CancelFlowResponse = { ...toFlowResponse(await findFlow(context)), cancelled };
@@ -105,9 +108,10 @@ export const getChain: Handlers["getChain"] = async (context) => {
   const text = context.req.param("id") ?? "";
   const id = z.uuid().safeParse(text);
   const chain = id.success ? await context.env.ports.db.run(sql.findChain(id.data)) : null;
-  if (!chain) throw new SluiceError("not_found", `there is no chain ${text}`);
+  const jobs = chain ? await context.env.ports.db.run(sql.findJobs(chain.jobs.slice(-maxJobs))) : [];
+  if (!chain || !jobs.every(({ type }) => mayUse(context, type)))
+    throw new SluiceError("not_found", `there is no chain ${text}`);
   const { chainId, status, output } = chain;
-  const jobs = await context.env.ports.db.run(sql.findJobs(chain.jobs.slice(-maxJobs)));
   return context.json({
     chain_id: chainId,
     status,

@@ -5,12 +5,13 @@ import type {
   ExtensionsResponse,
   SettlementRequest,
   SettlementsResponse,
+  StepsResponse,
 } from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { NewJob, Outcome } from "../../../core/job.ts";
 import type { Claim } from "../../../core/sql/claim.ts";
-import { extend, extendOne } from "../../../core/sql/index.ts";
+import { checkpointOne, extend, extendOne } from "../../../core/sql/index.ts";
 import { blockersOf } from "../../../queue/blockers.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
 import { startDrains, toNewJob } from "../accept-jobs.ts";
@@ -26,7 +27,7 @@ import {
   wasSettledByLease,
 } from "../codec/repeated-settle.ts";
 import { refuseOwnType } from "../guards/auth.ts";
-import { changeJobInPath } from "../job-in-path.ts";
+import { changeJobInPath, jobIdInPath } from "../job-in-path.ts";
 import { findBuckets } from "../live-workers.ts";
 import type { Handlers } from "../operation-routes.ts";
 
@@ -101,6 +102,21 @@ export const extendJobs: Handlers["extendJobs"] = async (context, { body: reques
   return context.json(body);
 };
 
+export const storeSteps: Handlers["storeSteps"] = async (context, { body: request }): Promise<Response> => {
+  const id = jobIdInPath(context);
+  const job = { id, leaseKey: decodeLease(request.lease).key };
+  const seconds = request.lease_seconds;
+  const answer = await context.env.ports.db.run(checkpointOne(job, request.steps, { seconds }));
+  if (!answer) throw leaseLost(id);
+  const body: StepsResponse = {
+    job_id: id,
+    steps: answer.steps,
+    cancel_requested: answer.cancelRequested,
+    now: new Date(answer.nowMs).toISOString(),
+  };
+  return context.json(body);
+};
+
 export const settleJobs: Handlers["settleJobs"] = async (context, { body: request }) => {
   const settled = await settleRequests(context, request.settlements);
   const body: SettlementsResponse = {
@@ -155,6 +171,10 @@ function toOutcome(context: Context<AppEnv>, request: OneSettlement, path: reado
     }
     case "release":
       return { kind: "release" };
+    case "suspend": {
+      const { seconds, signal, jobs } = request;
+      return { kind: "suspend", wait: { seconds, signal, jobs } };
+    }
     case "fail":
       return request.fatal
         ? { kind: "bury", message: request.error }
