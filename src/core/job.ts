@@ -112,8 +112,8 @@ export interface ClaimedJob extends LeaseRef {
   fairKey: string | null;
   /** The same for all jobs of one run. Null if the job has no partition key. A bigint as text. */
   runKey: string | null;
-  /** The next job of its key can start only when this one, or its run, has been settled. */
-  holdsTurn: boolean;
+  /** Others may start when this job, or its run, has been settled: the next one of its key, or jobs that wait for it. */
+  mayRelease: boolean;
   traceparent: string | null;
   tags: string[];
   errors: JobError[];

@@ -112,7 +112,7 @@ const claimedJob = z.strictObject({
   partitionKey: text.nullable(),
   fairKey: text.nullable(),
   runKey: text.nullable(),
-  holdsTurn: flag,
+  mayRelease: flag,
   traceparent: text.nullable(),
   tags: z.array(text),
   errors: z.array(error),

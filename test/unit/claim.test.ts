@@ -38,7 +38,7 @@ describe("a claimed job", () => {
       ]),
     ];
     expect(decode({ leases }).jobs).toMatchObject([
-      { id: idOf(3), runKey: "-9007199254740993", holdsTurn: true, fairKey: null },
+      { id: idOf(3), runKey: "-9007199254740993", mayRelease: true, fairKey: null },
       { id: idOf(2), runKey: "9007199254740995" },
       { id: idOf(1), runKey: "-9007199254740993" },
     ]);
@@ -50,14 +50,14 @@ describe("a claimed job", () => {
       lease({ kind: "fair", keys: null }, [{ n: 2, seq: 2, fairKey: "b" }]),
     ];
     expect(decode({ leases }).jobs).toMatchObject([
-      { fairKey: "a", runKey: null, holdsTurn: true },
-      { fairKey: "b", runKey: null, holdsTurn: false },
+      { fairKey: "a", runKey: null, mayRelease: true },
+      { fairKey: "b", runKey: null, mayRelease: false },
     ]);
   });
 
   test("without a key has none of these", () => {
     expect(decode({ leases: [lease({}, [{ n: 1, seq: 1 }])] }).jobs).toMatchObject([
-      { fairKey: null, partitionKey: null, runKey: null, holdsTurn: false },
+      { fairKey: null, partitionKey: null, runKey: null, mayRelease: false },
     ]);
   });
 });

@@ -106,6 +106,8 @@ interface Answer {
   is_probe: boolean;
   is_trial: boolean;
   has_more: boolean;
+  /** True if jobs of the queue wait for the ends of others. */
+  has_waits?: boolean | null;
   leases: Lease[] | null;
   workers?: string[] | null;
   stored: {
@@ -156,7 +158,7 @@ function toClaimedJobs(answer: Answer): ClaimedJob[] {
 }
 
 function toClaimedJob(
-  { key, is_probe: isProbe, is_trial: isTrial }: Answer,
+  { key, is_probe: isProbe, is_trial: isTrial, has_waits }: Answer,
   { lease, leaseExpiresAt, row, index }: { lease: Lease; leaseExpiresAt: Date; row: JobRow; index: number },
 ): ClaimedJob {
   const [id, payload, maxAttempts, partitionKey, traceparent, tags, errors, fairKey] = row;
@@ -174,7 +176,7 @@ function toClaimedJob(
     partitionKey,
     fairKey,
     runKey: lease.kind === "ordered" ? (lease.keys?.[index] ?? null) : null,
-    holdsTurn: lease.keys !== null,
+    mayRelease: lease.keys !== null || has_waits === true,
     traceparent,
     tags: tags ?? [],
     errors: errors ?? [],

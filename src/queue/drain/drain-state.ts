@@ -39,10 +39,10 @@ export interface Drain extends DrainOptions {
   /** Only a type on trial has more jobs. It gives out the next ones when those that run have ended. */
   isWaitingForTrial: boolean;
   /**
-   * Null if others may have more jobs. Otherwise only the keys of this drain's jobs can have more, and this is the number
-   * of turns that it held when it last claimed.
+   * Null if there may be more jobs to claim now. Otherwise only the ends of this drain's jobs can bring more, and this is how
+   * many such ends were ahead when it last claimed.
    */
-  turnsHeld: number | null;
+  releasesAhead: number | null;
   /** When the shares of jobs that this drain took may start their next ones, by the rate of the queue. Null: no rate. */
   nextStartMs: number | null;
 }
@@ -76,7 +76,7 @@ export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
     end: null,
     lastBatch: null,
     isWaitingForTrial: false,
-    turnsHeld: null,
+    releasesAhead: null,
     nextStartMs: null,
   };
 }

@@ -6,6 +6,7 @@ import type { Ports } from "../ports.ts";
 import { claimBatch, isIsolated } from "./claim-batch.ts";
 import { createDrain, type Drain, type DrainOptions } from "./drain-state.ts";
 import { keepLeases, untilUpkeepMs } from "./extend-leases.ts";
+import { hasMadeJobs } from "./job-runs.ts";
 import { leaveRing } from "./ring-member.ts";
 import { abortJobs, listJobs, takeEnded, waitForAll, waitForAny } from "./running-jobs.ts";
 import type { SettledCounts } from "./settle-report.ts";
@@ -34,13 +35,21 @@ export async function drainQueue(ports: Ports, options: DrainOptions): Promise<D
     if (running.series.size + running.ended.length + unsettled.jobs.length > 0) {
       await waitForOutcomes(drain);
       await keepLeases(drain.leases);
-      addEnded(unsettled, takeEnded(running));
+      const ended = takeEnded(running);
+      addEnded(unsettled, ended);
+      if (ended.some(hasMadeJobs)) goOn(drain);
     } else if (drain.end) {
       return toReport(drain, drain.end);
-    } else if (drain.turnsHeld === 0) {
+    } else if (drain.releasesAhead === 0) {
       await drain.ports.clock.sleep(untilNextStartMs(drain));
     }
   }
+}
+
+/** There will be jobs to claim, also if the last claim found no more. */
+function goOn(drain: Drain): void {
+  drain.releasesAhead = null;
+  if (drain.end === "empty") drain.end = null;
 }
 
 function stopBrokenRuns({ running, unsettled }: Drain): void {
@@ -49,8 +58,8 @@ function stopBrokenRuns({ running, unsettled }: Drain): void {
 }
 
 /** The drain claims nothing before one of its jobs has ended, so others may claim meanwhile. */
-function isIdle({ end, turnsHeld, running }: Drain): boolean {
-  return end !== null || turnsHeld !== null || listJobs(running).some(isIsolated);
+function isIdle({ end, releasesAhead, running }: Drain): boolean {
+  return end !== null || releasesAhead !== null || listJobs(running).some(isIsolated);
 }
 
 /**
@@ -58,10 +67,10 @@ function isIdle({ end, turnsHeld, running }: Drain): boolean {
  * subrequests left to settle with.
  */
 async function waitForOutcomes(drain: Drain): Promise<void> {
-  const { ports, budget, spent, running, unsettled, leases, end, turnsHeld } = drain;
+  const { ports, budget, spent, running, unsettled, leases, end, releasesAhead } = drain;
   const startedMs = ports.clock.nowMs();
   const hasEnded = running.ended.length + unsettled.jobs.length > 0;
-  if (!hasEnded && (end !== null || turnsHeld !== null))
+  if (!hasEnded && (end !== null || releasesAhead !== null))
     await waitForAny(running, Math.min(untilUpkeepMs(leases), untilNextStartMs(drain)));
   const patienceMs = hasSubrequests(budget, spent) ? settleTogetherMs : Number.POSITIVE_INFINITY;
   await waitForAll(running, Math.min(patienceMs, untilUpkeepMs(leases)));
