@@ -80,6 +80,7 @@ describe("every other outcome ends the job as cancelled", () => {
     ["a fatal error", { kind: "bury", message: "no use" }],
     ["a snooze", { kind: "snooze", retryInSeconds: 5 }],
     ["a release", { kind: "release" }],
+    ["a suspend", { kind: "suspend", wait: { signal: { name: "go", key: "1" } } }],
   ])("%s", async (_, outcome) => {
     const [job, other] = [await claimNew(), await claimNew()];
     await stop(job.id);
@@ -118,6 +119,21 @@ describe("a job with a key gives its turn on", () => {
     await keyed.end("a1", { kind: "bury", message: "no use" });
     expect(await keyed.drain()).toBe("a2");
   });
+});
+
+test("a job that waits for it dies, as for any end that is not a completion", async () => {
+  const job = await claimNew();
+  const [waiting] = await queue.query<{ id: string }>(
+    "select sluice.enqueue('echo', '{}', after => jsonb_build_array($1::uuid)) as id",
+    [job.id],
+  );
+  await queue.claim(); // adopts the blocker
+  await stop(job.id);
+  await queue.settle([job], { kind: "release" });
+  await queue.claim();
+  expect(
+    await queue.query("select status, dead_reason from sluice.jobs where id = $1", [waiting?.id]),
+  ).toEqual([{ status: "dead", dead_reason: "blocker" }]);
 });
 
 test("a settle that holds the lease comes first, and the cancel finds what it has left", async () => {
