@@ -6,7 +6,7 @@ import type { Ports } from "../ports.ts";
 import { claimBatch, isIsolated } from "./claim-batch.ts";
 import { createDrain, type Drain, type DrainOptions } from "./drain-state.ts";
 import { keepLeases, untilUpkeepMs } from "./extend-leases.ts";
-import { hasMadeJobs } from "./job-runs.ts";
+import { countReleases, hasMadeJobs } from "./job-runs.ts";
 import { leaveRing } from "./ring-member.ts";
 import { abortJobs, listJobs, takeEnded, waitForAll, waitForAny } from "./running-jobs.ts";
 import type { SettledCounts } from "./settle-report.ts";
@@ -46,9 +46,10 @@ export async function drainQueue(ports: Ports, options: DrainOptions): Promise<D
   }
 }
 
-/** There will be jobs to claim, also if the last claim found no more. */
+/** When these ends are settled there are jobs to claim, also if the last claim found no more. */
 function goOn(drain: Drain): void {
-  drain.releasesAhead = null;
+  if (drain.releasesAhead !== null)
+    drain.releasesAhead = Math.max(drain.releasesAhead, countReleases(listJobs(drain.running)) + 1);
   if (drain.end === "empty") drain.end = null;
 }
 
