@@ -38,12 +38,15 @@ test("a round reports what each step did and how long it took", async () => {
     "cursors",
     "dropped",
     "expired",
+    "flows",
     "inspected",
     "leases",
     "ledger",
     "partitions",
     "pruned",
+    "resolved",
     "stamps",
+    "stuck",
     "unreachable",
   ]);
   expect(steps).toMatchObject({ leases: { did: [{ returned: 2, buried: 0 }] }, expired: { did: [0] } });
