@@ -47,7 +47,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
     leases: step(reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
     expired: step(reapExpired({ limit }), isFull),
     resolved: step(resolveQueues()),
-    stuck: step(sweepBlocked()), // looks for a few of the waiting jobs in each round
+    stuck: step(sweepBlocked({ limit })), // looks at some of the waiting jobs in each round
     unreachable: step(checkReach()),
     cursors: step(advanceCursors()), // must follow the check, which closes the gaps that this leaves
     stamps: step(mendStamps()),

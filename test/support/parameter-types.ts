@@ -90,6 +90,6 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   settleOne: ["uuid, uuid, jsonb", "uuid, uuid, jsonb"],
   silenceAlarm: ["text, text, timestamp with time zone"],
   resolveQueues: [""],
-  sweepBlocked: [""],
+  sweepBlocked: ["integer"],
   snapshot: ["integer[]", "integer[]"],
 };

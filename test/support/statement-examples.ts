@@ -131,7 +131,7 @@ export const examples = {
   findKey: [statements.findKey("ab".repeat(32))],
   foldFlows: [statements.foldFlows({ limit: 1 })],
   resolveQueues: [statements.resolveQueues()],
-  sweepBlocked: [statements.sweepBlocked()],
+  sweepBlocked: [statements.sweepBlocked({ limit: 1 })],
   foldLedger: [statements.foldLedger({ limit: 1 })],
   knowsQueue: [statements.knowsQueue("q")],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],

@@ -51,8 +51,8 @@ export function resolveQueues(): Statement<number> {
 }
 
 /** Releases jobs that wait although all they wait for has ended, and answers how many. It should find none. */
-export function sweepBlocked(): Statement<number> {
-  return count("sweep blocked", (schema) => sql`select ${schema}.sweep_blocked() as count`);
+export function sweepBlocked({ limit }: { limit: number }): Statement<number> {
+  return count("sweep blocked", (schema) => sql`select ${schema}.sweep_blocked(${limit}::int) as count`);
 }
 
 /** Sets times in the future to now, after the clock has stepped back. Answers how many there were. */
