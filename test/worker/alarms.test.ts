@@ -306,8 +306,7 @@ describe("a flow", () => {
     const rounds = deployWith({});
     await rounds.settledIn();
     await enqueueFlow();
-    await consume();
-    await query("delete from sluice.ready where returned is not null");
+    await query("delete from sluice.edge");
     await rounds.beat();
     expect(await noticeTitles()).toEqual(["firing jobs_unreachable */*"]);
     expect((await notices())[0]?.data.summary).toBe(
