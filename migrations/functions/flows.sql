@@ -1,7 +1,7 @@
 -- flows: what became of the jobs of one enqueue_flow, and of their continuations. A flow's counts are its row and the changes in
 -- flow_ledger that are not yet added to it: nobody who moves jobs waits for the row.
 
--- Adds changes to the flows' rows. An advisory lock lets one fold run at a time.
+-- Adds changes to the flows' rows, and notes the time. An advisory lock lets one fold run at a time.
 create or replace function fold_flows(p_limit int) returns int
 language plpgsql
 security definer
@@ -27,7 +27,7 @@ begin
   ),
   added as (
     update flow
-    set total = flow.total + coalesce(summed.total, 0), blocked = flow.blocked + coalesce(summed.blocked, 0),
+    set changed_at = now(), total = flow.total + coalesce(summed.total, 0), blocked = flow.blocked + coalesce(summed.blocked, 0),
         pending = flow.pending + coalesce(summed.pending, 0), processing = flow.processing + coalesce(summed.processing, 0),
         completed = flow.completed + coalesce(summed.completed, 0), dead = flow.dead + coalesce(summed.dead, 0),
         discarded = flow.discarded + coalesce(summed.discarded, 0), cancelled = flow.cancelled + coalesce(summed.cancelled, 0)
@@ -243,17 +243,24 @@ begin
   select ids[cardinality(ids)], ids[1], started_at, finished_at, lane, ids, attempts from kept;
 end $$;
 
--- Flows whose jobs were pruned, and old signals.
+-- Flows whose jobs were pruned, and old signals. It walks over some of the old flows in each call, by their ids: those with jobs that
+-- are kept longer have to stay, and may be many. The caller holds the lock of the partitions, so only one of these runs at a time.
 create or replace function prune_flows(p_limit int, p_keep interval) returns void
 language plpgsql as $$
+declare
+  v_from uuid := id_of_halves(coalesce((select page from sweep where table_name = 'flow'), 0), -1);
+  v_ids  uuid[] := array(select id from flow where id > v_from and id < id_at(now() - p_keep) order by id limit p_limit);
 begin
   delete from flow
   where id = any(array(
     select id from flow as old
-    where id < id_at(now() - p_keep)
+    where id = any(v_ids)
       and not exists (select from job where job.id > old.id and job.id <= old.last_id)
       and not exists (select from chain_job where chain > old.id and chain <= old.last_id)
-    order by id limit p_limit for update skip locked));
+    for update skip locked));
+  -- after the last it begins again
+  insert into sweep (table_name, page) values ('flow', case when cardinality(v_ids) = p_limit then high_of(v_ids[p_limit]) else 0 end)
+  on conflict (table_name) do update set page = excluded.page;
   delete from signal
   where id = any(array(select id from signal where sent_at <= now() - p_keep order by sent_at limit p_limit));
 end $$;

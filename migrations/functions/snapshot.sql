@@ -266,7 +266,8 @@ create or replace function snapshot(
   p_windows int[] default '{}',
   out at timestamptz, out groups json, out minutes json, out rounds json, out running_since timestamptz,
   out open_breakers json, out live_workers int, out expired_lease_seconds float8, out oldest_transaction json,
-  out tables json, out claim_ms float8, out enqueue_errors json, out impossible_states json, out blocked_keys json
+  out tables json, out claim_ms float8, out enqueue_errors json, out impossible_states json, out blocked_keys json,
+  out idle_flows json
 )
 language sql stable
 security definer
@@ -302,6 +303,7 @@ as $$
               (select to_json(first)
                from (select kind, id, what from impossible_state order by seen_at, kind, id limit 1) as first))
      from impossible_state),
-    blocked_queues()
+    blocked_queues(),
+    idle_flows()
   from books_and_windows(p_windows) as books
 $$;

@@ -1,5 +1,5 @@
 -- sweep: looks for jobs that wait although nothing is left that could release them. It should never find one. The reaper calls it
--- and reports what it has repaired.
+-- and reports what it has repaired (the alarm jobs_unreachable). It also removes edges that lead to nobody.
 
 -- Walks over some waits in each call. A wait is right if its edges, with the events that are on their way, are as many as it
 -- counts, and if none of its blockers has ended while no event is on its way. All of it is read in one snapshot, so a wait that is
@@ -12,6 +12,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
+  c_edges constant int := 2000; -- then no further wait is looked at in this call: an edge costs 60 µs
   v_from  bigint;
   v_upto  bigint;
   v_waits bigint[];
@@ -24,10 +25,34 @@ begin
   if not exists (select from blocked where wait > v_from) then
     v_from := 0; -- after the last it begins again
   end if;
-  v_upto := (select max(wait) from (select wait from blocked where wait > v_from order by wait limit p_limit) as next);
+  v_upto := (
+    select max(wait)
+    from (
+      select wait, sum(togo) over (order by wait) - togo as edges_before
+      from (select wait, togo from blocked where wait > v_from order by wait limit p_limit) as next
+    ) as counted
+    where edges_before < c_edges);
   update sweep set page = coalesce(v_upto, 0) where table_name = 'blocked';
   v_waits := stuck_waits(v_from, v_upto);
+  perform forget_edges(p_limit);
   return wait_anew(v_waits);
+end $$;
+
+-- A cancelled job leaves its edges, and a signal that never comes would cut none of them. A wait that is over never comes back, so
+-- nobody counts them. Walks over some edges in each call, by the index edge_by_wait. The caller has locked a row of `sweep`, so only
+-- one of these runs at a time. It waits for nobody, and whoever ends a blocker waits for it until the sweep commits.
+create or replace function forget_edges(p_limit int) returns void
+language plpgsql as $$
+declare
+  v_from bigint := coalesce((select page from sweep where table_name = 'edge'), 0);
+  v_upto bigint := (select max(wait) from (select wait from edge where wait > v_from order by wait limit p_limit) as next);
+begin
+  delete from edge where ctid = any(array(
+    select ctid from edge
+    where wait > v_from and wait <= v_upto and not exists (select from blocked where blocked.wait = edge.wait)
+    for update skip locked));
+  insert into sweep (table_name, page) values ('edge', coalesce(v_upto, 0)) -- after the last it begins again
+  on conflict (table_name) do update set page = excluded.page;
 end $$;
 
 create or replace function stuck_waits(p_from bigint, p_upto bigint) returns bigint[]

@@ -214,6 +214,7 @@ const snapshot = z.strictObject({
   blockedKeys: z.array(
     z.strictObject({ queue: text, keys: count, since: time.nullable(), jobId: id.nullable() }),
   ),
+  idleFlows: z.array(z.strictObject({ flowId: id, since: time })),
 });
 const worker = z.strictObject({
   ...{ id: text, kind: z.enum(workerKinds), queues: z.array(text) },
@@ -281,6 +282,7 @@ export const answers = {
   findJobs: z.array(job),
   findKey: key.or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
+  foldFlows: count,
   foldLedger: count,
   inspect: z.strictObject({ looked: count, wrong: count }),
   knowsQueue: flag,
@@ -335,5 +337,7 @@ export const answers = {
   settleDeliveries: count,
   settleOne: changedJob,
   silenceAlarm: nothing,
+  resolveQueues: count,
   snapshot,
+  sweepBlocked: count,
 } satisfies { [Name in keyof Statements]: z.ZodType<AnswerOf<Name>> };

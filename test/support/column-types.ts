@@ -59,6 +59,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   findStates: "id uuid, status text, attempts integer, errors jsonb",
+  foldFlows: "count integer",
   foldLedger: "count integer",
   inspect: "looked integer, wrong integer",
   knowsQueue: "known boolean",
@@ -119,6 +120,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   replayMany: "queue text, replayed bigint",
   requireSchemaVersion: "version integer",
   resolve: "changed jsonb",
+  resolveQueues: "count integer",
   resume: "changed boolean",
   revokeKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
@@ -128,9 +130,10 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   settleDeliveries: "settled integer",
   settleOne: "changed jsonb",
   silenceAlarm: "silence_alarm void",
+  sweepBlocked: "count integer",
   snapshot:
     "at double precision, groups json, minutes json, rounds json, running_since double precision, " +
     "open_breakers json, live_workers integer, expired_lease_seconds double precision, " +
     "oldest_transaction json, tables json, claim_ms double precision, enqueue_errors json, " +
-    "impossible_states json, blocked_keys json",
+    "impossible_states json, blocked_keys json, idle_flows json",
 };

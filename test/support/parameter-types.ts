@@ -49,6 +49,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   findJobs: ["uuid[]"],
   findKey: ["text"],
   findStates: ["uuid[]", "uuid[]"],
+  foldFlows: ["integer"],
   foldLedger: ["integer"],
   inspect: [""],
   knowsQueue: ["text"],
@@ -88,5 +89,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   settleDeliveries: ["jsonb", "jsonb"],
   settleOne: ["uuid, uuid, jsonb", "uuid, uuid, jsonb"],
   silenceAlarm: ["text, text, timestamp with time zone"],
+  resolveQueues: [""],
+  sweepBlocked: ["integer"],
   snapshot: ["integer[]", "integer[]"],
 };

@@ -26,6 +26,7 @@ export function snapshotOf(fields: Partial<Snapshot> = {}): Snapshot {
     enqueueErrors: [],
     impossibleStates: { count: 0, example: null },
     blockedKeys: [],
+    idleFlows: [],
     ...fields,
   };
 }

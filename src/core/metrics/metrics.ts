@@ -17,6 +17,7 @@ export function metricsOf(snapshot: Snapshot, durations: Durations): Family[] {
     ...bookFamilies(groups, snapshot),
     ...waitingFamilies(snapshot),
     ...blockedFamilies(snapshot, groups),
+    idleFlowFamily(snapshot),
     ...workFamilies(snapshot, groups),
     ...databaseFamilies(snapshot),
   ];
@@ -179,6 +180,14 @@ function blockedFamilies({ at, blockedKeys }: Snapshot, groups: readonly Group[]
       samples: samplesOf("seconds"),
     },
   ];
+}
+
+function idleFlowFamily({ at, idleFlows: [longest] }: Snapshot): Family {
+  return gauge(
+    "sluice_idle_flow_age_seconds",
+    "How long the running flow that changed the longest time ago has made no progress; 0: none runs.",
+    longest ? secondsBetween(longest.since, at) : 0,
+  );
 }
 
 function workFamilies(snapshot: Snapshot, groups: readonly Group[]): Family[] {

@@ -24,12 +24,15 @@ export {
   advanceCursors,
   checkReach,
   dropOldestDay,
+  foldFlows,
   foldLedger,
   inspect,
   mendStamps,
   prune,
   reapExpired,
   reapLeases,
+  resolveQueues,
+  sweepBlocked,
 } from "./reap.ts";
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
 export { resolve } from "./resolve.ts";
