@@ -20,12 +20,11 @@ language sql immutable
 return case when jsonb_typeof(after) = 'array' then jsonb_build_object('jobs', after) else after end;
 
 create or replace function insert_blocked(
-  p_jobs new_job[], p_refs text[], p_ids uuid[], p_duplicates bigint[], p_now timestamptz
+  p_jobs new_job[], p_refs text[], p_ids uuid[], p_duplicates bigint[]
 ) returns void
 language plpgsql as $$
 declare
   v_after  record := read_after(p_jobs, p_refs, p_ids, p_duplicates);
-  v_waits  bigint[];
   v_events end_event[];
 begin
   -- The lanes of events come before the statement that writes: ends_lane_of inserts a lane that is missing.
