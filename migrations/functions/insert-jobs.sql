@@ -63,11 +63,8 @@ begin
   select lane, count(*), nullif(count(*) - count(waits), 0), nullif(count(scheduled_at) filter (where waits is null), 0),
          nullif(count(waits), 0)
   from written group by lane;
-  if v_some.have_after then
-    perform insert_blocked(p_jobs, p_refs, ids_of_jobs(p_jobs, v_stem, v_duplicates), v_duplicates);
-  end if;
-  if v_flow is not null or p_flows is not null then
-    perform count_in_flows(v_flow, v_last, p_flows);
+  if v_some.have_after or v_flow is not null or p_flows is not null then
+    perform insert_links(p_jobs, p_refs, v_stem, v_duplicates, v_some.have_after, v_flow, p_flows);
   end if;
   perform insert_rest(v_first, v_last, v_some.have_turns, v_some.have_time or v_some.have_expiry, v_some.have_tags);
 

@@ -17,6 +17,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   cancel: "changed jsonb",
   changeAlarms: "alarm text, queue text, job_type text",
   checkReach: "count integer",
+  reapWaits: "count integer",
   claim: "claimed json",
   claimDeliveries: "id uuid, target text, notice jsonb, tries integer",
   closeBreakerByProbe: "changed boolean",

@@ -12,6 +12,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   cancel: ["uuid, text[]", "uuid, text[]"],
   changeAlarms: ["jsonb, jsonb", "jsonb, jsonb"],
   checkReach: [""],
+  reapWaits: [""],
   claim: [
     "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean",
     "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean",
