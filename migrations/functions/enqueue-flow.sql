@@ -87,10 +87,16 @@ begin
     else (select format('ref: "%s" is used twice', ref) from unnest(p_refs) as ref group by ref having count(*) > 1 limit 1) end;
 end $$;
 
--- A flow of the jobs that were just written. Jobs that were there before, by their idempotency keys, do not belong to it.
-create or replace function insert_flow(p_flow uuid, p_last uuid) returns void
+-- A flow of the jobs that were just written; or, without it, the flows of continuations. Jobs that were there before, by their
+-- idempotency keys, do not belong to the flow.
+create or replace function count_in_flows(p_flow uuid, p_last uuid, p_flows uuid[]) returns void
 language plpgsql as $$
 begin
+  if p_flow is null then
+    insert into flow_ledger (flow, total, pending)
+    select flow, count(*), count(*) from unnest(p_flows) as flow where flow is not null group by flow;
+    return;
+  end if;
   insert into flow (id, last_id, total, blocked, pending)
   select p_flow, p_last, count(*), count(waits), count(*) - count(waits) from job where id > p_flow and id <= p_last;
 end $$;

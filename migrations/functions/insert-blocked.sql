@@ -14,18 +14,30 @@ begin
     order by number);
 end $$;
 
+create or replace function insert_links(
+  p_jobs new_job[], p_refs text[], p_stem text, p_duplicates bigint[], p_have_after boolean, p_flow uuid, p_flows uuid[]
+) returns void
+language plpgsql as $$
+begin
+  if p_have_after then
+    perform insert_blocked(p_jobs, p_refs, ids_of_jobs(p_jobs, p_stem, p_duplicates), p_duplicates);
+  end if;
+  if p_flow is not null or p_flows is not null then
+    perform count_in_flows(p_flow, numbered_id(p_stem, cardinality(p_jobs)), p_flows);
+  end if;
+end $$;
+
 -- A plain list is the slot `jobs`.
 create or replace function slots_of_after(after jsonb) returns jsonb
 language sql immutable
 return case when jsonb_typeof(after) = 'array' then jsonb_build_object('jobs', after) else after end;
 
 create or replace function insert_blocked(
-  p_jobs new_job[], p_refs text[], p_ids uuid[], p_duplicates bigint[], p_now timestamptz
+  p_jobs new_job[], p_refs text[], p_ids uuid[], p_duplicates bigint[]
 ) returns void
 language plpgsql as $$
 declare
   v_after  record := read_after(p_jobs, p_refs, p_ids, p_duplicates);
-  v_waits  bigint[];
   v_events end_event[];
 begin
   -- The lanes of events come before the statement that writes: ends_lane_of inserts a lane that is missing.

@@ -51,7 +51,8 @@ describe("a flow", () => {
       { ref: "c", after: ["b0", "b1", "b2"] },
     );
     expect(await jobs.drain()).toBe("a0 a1 a2, b0 b1 b2, c");
-    const [first] = (await jobs.flow({ ref: "d" }, { ref: "e", after: ["d"] }), await jobs.claim());
+    await jobs.flow({ ref: "d" }, { ref: "e", after: ["d"] });
+    const [first] = await jobs.claim();
     const answer = await jobs.value<{ leases: unknown[] }>(
       "select sluice.claim('default', '{echo}', 10, 60, p_settle_ids => $1, p_settle_keys => $2)",
       [[first?.id], [first?.key]],

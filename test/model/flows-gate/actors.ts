@@ -105,8 +105,10 @@ const canceller: Actor = async (gate, random) => {
 
 const resolver: Actor = async (gate, random) => {
   const [id] = recent(gate.known, random, 1);
-  if (id && (gate.resolved.add(id), await flowJobsOf(gate.pool).resolve(id, { resolved: true })))
-    count(gate, "resolves");
+  if (id) {
+    gate.resolved.add(id);
+    if (await flowJobsOf(gate.pool).resolve(id, { resolved: true })) count(gate, "resolves");
+  }
   return random.int(20, 80);
 };
 

@@ -46,11 +46,16 @@ async function settleAll(
   outcomes: readonly Outcome[],
 ) {
   if (held.length === 0) return;
-  const statuses = await jobs.settle(held, outcomes);
-  for (const [index, status] of statuses.entries()) {
-    const { id } = held[index] as Held;
-    if (status === "completed") gate.completed.set(id, (gate.completed.get(id) ?? 0) + 1);
-  }
+  noteCompleted(gate, held, await jobs.settle(held, outcomes));
+}
+
+export async function completeAll(gate: FlowsGate, jobs: FlowJobs, held: readonly Held[]): Promise<void> {
+  if (held.length > 0) noteCompleted(gate, held, await jobs.complete(held));
+}
+
+function noteCompleted(gate: FlowsGate, held: readonly Held[], statuses: readonly (string | null)[]): void {
+  for (const [index, { id }] of held.entries())
+    if (statuses[index] === "completed") gate.completed.set(id, (gate.completed.get(id) ?? 0) + 1);
 }
 
 export function createWorker(): Actor {
@@ -63,14 +68,7 @@ export function createWorker(): Actor {
     count(gate, "claims");
     await wait(random.next() ** 2 * 15);
     if (random.isLikely(0.4)) {
-      const statuses = await jobs.complete(held);
-      const inOrder = held.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-      for (const [index, status] of statuses.entries())
-        if (status === "completed")
-          gate.completed.set(
-            String(inOrder[index]?.id),
-            (gate.completed.get(String(inOrder[index]?.id)) ?? 0) + 1,
-          );
+      await completeAll(gate, jobs, held);
       return random.int(0, 3);
     }
     const outcomes = held.map(() => randomOutcome(gate, random));
