@@ -9,25 +9,32 @@ set search_path from current
 set enable_seqscan = off
 set jit = off
 as $$
+declare
+  v_last    uuid[];
+  v_pending uuid[];
+  v_blocked uuid[];
+  v_leased  uuid[];
 begin
-  return coalesce((
-    select jsonb_agg(jsonb_build_object('job_id', entry.id, 'status', coalesce(state.status, 'completed'), 'output', state.output)
-                     order by number)
+  -- The chains first: most blockers are named by their chains, and then have no row here.
+  v_last := last_jobs(array(
+    select coalesce(job.chain, entry.id)
     from unnest(p_ids) with ordinality as entry(id, number)
-    cross join lateral (select last_of_chain(entry.id) as id) as last
-    left join lateral (
-      select case when exists (select from ready where ready.id = last.id)
-                    or exists (select from scheduled where scheduled.id = last.id) then 'pending'
-                  when exists (select from blocked where blocked.id = last.id) then 'blocked'
-                  when closed.status is not null then closed.status
-                  when exists (select from done where hi_id >= job.id and hi_id <= end_of_bucket(job.id) and lo_id <= job.id
-                               and job.id = any(ids)) then 'completed'
-                  else 'processing' end as status,
-             (select output.output from output where output.id = job.id) as output
-      from job left join closed on closed.id = job.id
-      where job.id = last.id
-      offset 0
-    ) as state on true), '[]');
+    left join (select id, chain from job where id = any(p_ids) and chain <> id) as job using (id)
+    order by number));
+  v_pending := array(select id from ready where id = any(v_last)) || array(select id from scheduled where id = any(v_last));
+  v_blocked := array(select id from blocked where id = any(v_last));
+  v_leased := array(select id from lease cross join lateral unnest(ids) as id
+                    where deadline > now() - interval '1 hour' and ids && v_last and id = any(v_last));
+  return coalesce((
+    select jsonb_agg(jsonb_build_object('job_id', entry.id, 'output', output.output, 'status', coalesce(
+             closed.status,
+             case when entry.last = any(v_pending) then 'pending'
+                  when entry.last = any(v_blocked) then 'blocked'
+                  when entry.last = any(v_leased) then 'processing'
+                  else 'completed' end)) order by number)
+    from unnest(p_ids, v_last) with ordinality as entry(id, last, number)
+    left join (select id, status from closed where id = any(v_last)) as closed on closed.id = entry.last
+    left join (select id, output from output where id = any(v_last)) as output on output.id = entry.last), '[]');
 end $$;
 
 create or replace function last_of_chain(p_id uuid) returns uuid
@@ -45,45 +52,45 @@ set search_path from current
 as $$
 declare
   v_of       dependency%rowtype;
-  v_outcomes jsonb;
+  v_before   int := 0; -- blockers in the slots before
+  v_blockers jsonb := '{}';
 begin
   select * into v_of from dependency where id = p_id;
   if not found then
     return null;
   end if;
-  v_outcomes := outcomes_of(v_of.blockers[p_from + 1 : p_from + p_limit]);
-  return (
-    select coalesce(jsonb_object_agg(slot, coalesce(
-      (select jsonb_agg(outcome order by n) from jsonb_array_elements(v_outcomes) with ordinality as list(outcome, n)
-       where n + p_from > upto - size and n + p_from <= upto), '[]')), '{}')
-    from (select slot, size, sum(size) over (order by number) as upto
-          from unnest(v_of.slots, v_of.sizes) with ordinality as entry(slot, size, number)) as placed);
+  for n in 1 .. cardinality(v_of.slots) loop
+    v_blockers := v_blockers || jsonb_build_object(v_of.slots[n], outcomes_of(
+      v_of.blockers[greatest(v_before, p_from) + 1 : least(v_before + v_of.sizes[n], p_from + p_limit)]));
+    v_before := v_before + v_of.sizes[n];
+  end loop;
+  return v_blockers;
 end $$;
 
 -- For a claim: counts linked jobs of flows as processing, and answers with the blockers of those that waited, { id: blockers }.
 -- A job with more than 1,000 blockers, or whose blockers' outputs do not fit into what is left of the answer, has
 -- { "too_large": true } instead: its handler asks by blockers_of.
-create or replace function note_linked_taken(p_linked linked_job[], p_bytes bigint) returns jsonb
+create or replace function note_linked_taken(p_linked linked_job[], inout bytes_left bigint, out blockers jsonb)
 language plpgsql as $$
 declare
   c_most     constant int := 1000;
-  v_job      linked_job;
+  v_id       uuid;
   v_blockers jsonb;
-  v_all      jsonb;
+  v_bytes    int;
 begin
   insert into flow_ledger (flow, pending, processing)
   select flow, -count(*), count(*) from unnest(p_linked) where flow is not null group by flow;
-  foreach v_job in array p_linked loop
-    continue when v_job.waits is not true;
-    v_blockers := case when (select cardinality(blockers) from dependency where id = v_job.id) <= c_most
-                       then blockers_of(v_job.id) end;
-    if v_blockers is null or octet_length(v_blockers::text) > p_bytes then
+  for v_id in select id from unnest(p_linked) where waits loop
+    v_blockers := case when (select cardinality(dependency.blockers) from dependency where id = v_id) <= c_most
+                       then blockers_of(v_id) end;
+    v_bytes := payload_bytes(v_blockers);
+    if v_bytes is null or v_bytes > bytes_left then
       v_blockers := jsonb_build_object('too_large', true);
+      v_bytes := 0;
     end if;
-    p_bytes := p_bytes - octet_length(v_blockers::text);
-    v_all := coalesce(v_all, '{}') || jsonb_build_object(v_job.id, v_blockers);
+    bytes_left := bytes_left - v_bytes;
+    blockers := coalesce(blockers, '{}') || jsonb_build_object(v_id, v_blockers);
   end loop;
-  return v_all;
 end $$;
 
 -- The chain of a job, by any of its jobs: { chain_id, status, output, jobs }. Null: there is no such job.

@@ -65,7 +65,6 @@ declare
   v_key     uuid;
   v_claims  bigint;
   v_leases  json[];
-  v_left    boolean; -- events of waiting jobs are left
 begin
   if current_setting('transaction_isolation') <> 'read committed' then -- a call at every claim would cost more
     perform need_read_committed();
@@ -80,10 +79,8 @@ begin
     perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
   if exists (select from lane where queue = p_queue and kind <> 'plain') then
-    v_left := resolve_ends(p_queue, v_cursors.cursor_seqs);
     v_batch := fill_linked_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated, p_run, p_buckets,
                                  p_policy);
-    v_batch.has_more := v_batch.has_more or v_left;
   else
     v_batch := fill_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated);
   end if;
@@ -97,8 +94,9 @@ begin
     end if;
   end if;
   return json_build_object(
-    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null, 'has_more',
-    v_batch.has_more, 'leases', v_leases, 'stored', case when p_step_types is not null then stored_steps(v_batch, p_step_types) end,
+    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null,
+    'has_more', v_batch.has_more, 'leases', v_leases,
+    'stored', case when p_step_types is not null then stored_steps(v_batch, p_step_types) end,
     'workers', case when p_registers and v_batch.queue is not null then join_ring(v_batch, p_worker) end);
 end $$;
 
@@ -120,13 +118,30 @@ create or replace function fill_linked_batch(
   p_buckets int[], p_policy jsonb
 ) returns claim_batch
 language plpgsql as $$
+declare
+  c_tries constant int := 10;
+  v_left  text; -- events of waiting jobs
+  v_waits int := 5;
 begin
-  if not exists (select from lane where queue = p_queue and kind <> 'plain' and kind <> 'ends') then
-    return fill_batch(p_batch, p_queue, p_types, p_limits, p_cursor_seqs, p_isolated);
+  if exists (select from lane where queue = p_queue and kind <> 'plain' and kind <> 'ends') then
+    p_batch.queue := p_queue;
+    p_batch.buckets := p_buckets;
   end if;
-  p_batch.queue := p_queue;
-  p_batch.buckets := p_buckets;
-  return fill_batch_with_keys(p_batch, p_types, p_limits, p_cursor_seqs, p_isolated, p_run, p_policy);
+  for try in 1 .. c_tries loop
+    v_left := resolve_ends(p_queue, p_cursor_seqs);
+    if p_batch.queue is null then
+      p_batch := fill_batch(p_batch, p_queue, p_types, p_limits, p_cursor_seqs, p_isolated);
+    else
+      p_batch := fill_batch_with_keys(p_batch, p_types, p_limits, p_cursor_seqs, p_isolated, p_run, p_policy);
+    end if;
+    exit when p_batch.taken is not null or v_left = 'none' or v_left = 'held' and v_waits = 0;
+    if v_left = 'held' then -- an empty answer would only be asked for again
+      perform pg_sleep(0.002);
+      v_waits := v_waits - 1;
+    end if;
+  end loop;
+  p_batch.has_more := p_batch.has_more or v_left <> 'none';
+  return p_batch;
 end $$;
 
 -- The cursors to read from. They are advanced by the claims that make them lag, once in about 400 claimed jobs, and by

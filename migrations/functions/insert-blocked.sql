@@ -38,12 +38,13 @@ begin
       as entry(owner, slot, blocker, is_inside, number)
   ),
   counted as (
-    select owner, count(distinct blocker) as togo, bool_and(is_inside) as is_inside from entry group by owner
+    select owner, count(distinct blocker) as togo, bool_and(is_inside) as is_inside, array_agg(blocker order by number) as blockers
+    from entry group by owner
   ),
   waiting as materialized (
     select nextval('wait_number') as wait, p_ids[job.number] as id, job.number as owner, line.queue, line.ends_lane,
            coalesce(counted.togo, 0) as togo, coalesce(counted.is_inside, false) as is_inside,
-           coalesce(job.on_blocker_dead, 'die') = 'die' as dies, job.after
+           coalesce(counted.blockers, '{}') as blockers, coalesce(job.on_blocker_dead, 'die') = 'die' as dies, job.after
     from unnest(p_jobs) with ordinality as job(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at,
       expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, number)
     join line on line.queue = coalesce(job.queue, 'default')
@@ -59,13 +60,11 @@ begin
   ),
   edges as (
     insert into edge (blocker, wait, lane, dies)
-    select distinct blocker, wait, ends_lane, dies from waiting join entry using (owner)
+    select distinct blocker, wait, ends_lane, dies from waiting cross join lateral unnest(blockers) as blocker
   ),
   kept as (
     insert into dependency (id, slots, sizes, blockers, dies)
-    select id, slot.names, slot.sizes,
-           (select coalesce(array_agg(entry.blocker order by entry.number), '{}') from entry where entry.owner = waiting.owner),
-           dies
+    select id, slot.names, slot.sizes, blockers, dies
     from waiting
     cross join lateral (
       select coalesce(array_agg(key order by key collate "C"), '{}') as names,
@@ -120,7 +119,32 @@ begin
                       from unnest(v_numbers) with ordinality as entry(number, place) order by place);
   if false = any(are_inside) then
     blockers := chains_of(blockers, are_inside);
+    are_inside := link_own(blockers, are_inside);
   end if;
+end $$;
+
+-- Jobs that the same transaction has enqueued before, in another call, are linked at once: nobody else can see them yet.
+create or replace function link_own(p_blockers uuid[], p_are_inside boolean[]) returns boolean[]
+language plpgsql as $$
+declare
+  v_own uuid[];
+begin
+  if pg_current_xact_id_if_assigned() is null then
+    return p_are_inside;
+  end if;
+  v_own := array(select id from job where id = any(p_blockers) and xmin = pg_current_xact_id()::xid);
+  if v_own = '{}' then
+    return p_are_inside;
+  end if;
+  v_own := array(select id from ready where id = any(v_own))
+    || array(select id from scheduled where id = any(v_own))
+    || array(select id from blocked where id = any(v_own));
+  update job set chain = id where id = any(v_own) and chain is null;
+  return array(
+    select is_inside or own.id is not null
+    from unnest(p_blockers, p_are_inside) with ordinality as entry(id, is_inside, number)
+    left join unnest(v_own) as own(id) on own.id = entry.id
+    order by number);
 end $$;
 
 -- The id in an entry of `after`. In a flow a text is a ref, and a job outside of it is { job_id }.
@@ -181,11 +205,15 @@ begin
   if not exists (select from unnest(p_owners, p_blockers) as entry(owner, blocker) where blocker >= owner) then
     return; -- all blockers come before their dependents
   end if;
-  select array_agg(jobs order by number), array_agg(ahead order by number) into v_left, v_from
+  select array_agg(coalesce(jobs, 0) order by number), array_agg(1 + coalesce(before, 0) order by number) into v_left, v_from
   from (
-    select number, (select count(*) from unnest(p_owners, p_blockers) as e(owner, blocker) where owner = number and blocker is not null)::int as jobs,
-           1 + (select count(*) from unnest(p_blockers) as e(blocker) where blocker < number)::int as ahead
+    select number, waiting.jobs::int as jobs,
+           (sum(dependents.jobs) over (order by number) - coalesce(dependents.jobs, 0))::int as before
     from generate_series(1, cardinality(p_refs) + 1) as number
+    left join (select owner, count(*) as jobs from unnest(p_owners, p_blockers) as e(owner, blocker)
+               where blocker is not null group by owner) as waiting on owner = number
+    left join (select blocker, count(*) as jobs from unnest(p_blockers) as e(blocker)
+               where blocker is not null group by blocker) as dependents on blocker = number
   ) as counted;
   v_after := array(select owner::int from unnest(p_owners, p_blockers) as e(owner, blocker)
                    where blocker is not null order by blocker);

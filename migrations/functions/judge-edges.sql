@@ -8,11 +8,12 @@
 -- Of the events with the numbers 0 and -1: what to count, whom to bury, and what comes again.
 create or replace function judge_edges(
   p_events end_event[],
-  out counts end_event[], out dead_waits bigint[], out culprits uuid[], out lanes int[], out put_back end_event[]
+  out counts end_event[], out dead_waits bigint[], out culprits uuid[], out lanes int[], out put_back end_event[],
+  out has_locked boolean -- some of the blockers are open: their rows are locked
 )
 language plpgsql as $$
 declare
-  c_edges  constant int := 500; -- of one wait in one event
+  c_edges  constant int := 200; -- of one wait in one event: their rows stay locked until this claim has committed
   v_edges  end_event[];
   v_pages  end_event[];
   v_states record;
@@ -21,14 +22,14 @@ begin
   into v_edges
   from unnest(p_events) as event join edge on edge.wait = event.wait and edge.blocker = event.id
   where event.number = 0;
-  -- All edges of a wait, a page at a time.
+  -- All edges of a wait, a page at a time. The youngest blockers first: claims take the oldest.
   with page as materialized (
-    select event.lane, event.wait, page.blocker, page.dies, row_number() over (partition by event.wait order by page.blocker) as n
+    select event.lane, event.wait, page.blocker, page.dies, row_number() over (partition by event.wait order by page.blocker desc) as n
     from unnest(p_events) as event
     cross join lateral (
       select blocker, dies from edge
-      where edge.wait = event.wait and blocker > coalesce(event.id, '00000000-0000-0000-0000-000000000000')
-      order by blocker limit c_edges
+      where edge.wait = event.wait and blocker < coalesce(event.id, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      order by blocker desc limit c_edges
     ) as page
     where event.number = -1
   )
@@ -57,8 +58,8 @@ begin
           from (select lane, wait, count(*) as jobs from cut group by lane, wait) as counted),
          array_agg(wait) filter (where is_bad), array_agg(current) filter (where is_bad),
          array_agg(lane) filter (where is_bad),
-         array_agg(row(lane, wait, 0, blocker)::end_event) filter (where state is null)
-  into counts, dead_waits, culprits, lanes, put_back
+         array_agg(row(lane, wait, 0, blocker)::end_event) filter (where state is null), bool_or(state = 'open')
+  into counts, dead_waits, culprits, lanes, put_back, has_locked
   from (select *, state not in ('open', 'completed') and dies as is_bad from judged) as judged;
 end $$;
 
@@ -68,8 +69,12 @@ create or replace function states_of_blockers(
 )
 language plpgsql as $$
 declare
-  v_open   uuid[];
-  v_leased record;
+  v_open     uuid[];
+  v_leased   record;
+  v_rest     uuid[]; -- not open, or held by others
+  v_closed   uuid[];
+  v_statuses text[];
+  v_done     uuid[];
 begin
   blockers := p_blockers;
   currents := last_jobs(p_blockers);
@@ -78,7 +83,7 @@ begin
     || array(select id from blocked where id = any(currents) for update skip locked);
   with locked as materialized (
     select ctid as tid, ids from lease
-    where deadline > now() - interval '1 hour' and ids && currents -- a range of the index, not the whole table
+    where deadline > now() - interval '1 hour' and ids && currents and not (currents <@ v_open) -- a range of the index, not the whole table
     for update skip locked
   )
   select array_agg(distinct tid) as leases, array_agg(id) as ids into v_leased
@@ -87,37 +92,42 @@ begin
   v_open := v_open || v_leased.ids;
   update job set chain = id where id = any(v_open) and chain is null;
 
+  v_rest := array(select id from unnest(currents) as id where id <> all(v_open));
+  -- The lock of a dead one keeps a replay waiting until the jobs that it kills are dead, so that the replay finds them.
+  select array_agg(id), array_agg(status) into v_closed, v_statuses
+  from (select id, status from closed where id = any(v_rest) for share skip locked) as locked;
+  v_done := done_or_pruned(v_rest);
   select array_agg(case when moved.current <> entry.current then null
                         when entry.current = any(v_open) then 'open'
                         when is_signal(entry.blocker) then state_of_signal(entry.blocker)
-                        else end_of_job(entry.current) end order by number)
+                        else coalesce(ended.status, case when entry.current = any(v_done) then 'completed' end) end
+                   order by number)
   into states
   from unnest(p_blockers, currents, last_jobs(p_blockers)) with ordinality as entry(blocker, current, now_current, number)
-  cross join lateral (select entry.now_current as current) as moved;
+  cross join lateral (select entry.now_current as current) as moved
+  left join unnest(v_closed, v_statuses) as ended(id, status) on ended.id = entry.current;
 end $$;
 
 -- The last job of each chain, in the order of the chains.
 create or replace function last_jobs(p_chains uuid[]) returns uuid[]
-language plpgsql as $$
+language plpgsql stable as $$
 begin
+  if not exists (select from chain_job where chain = any(p_chains)) then
+    return p_chains; -- most chains have one job
+  end if;
   return array(
     select coalesce((select id from chain_job where chain_job.chain = entry.chain order by index desc limit 1), entry.chain)
     from unnest(p_chains) with ordinality as entry(chain, number) order by number);
 end $$;
 
--- How a job ended; null: it has not, or a replay holds it. One that is not there was pruned, so it counts as completed. The lock of
--- a dead one keeps a replay waiting until the jobs that it kills are dead, so that the replay finds them.
-create or replace function end_of_job(p_id uuid) returns text
+-- Those of these jobs that have completed. One that is not there was pruned, so it counts as completed.
+create or replace function done_or_pruned(p_ids uuid[]) returns uuid[]
 language plpgsql as $$
-declare
-  v_status text;
 begin
-  select status into v_status from closed where id = p_id for share skip locked;
-  if found then
-    return v_status;
-  elsif exists (select from done where hi_id >= p_id and hi_id <= end_of_bucket(p_id) and lo_id <= p_id and p_id = any(ids))
-        or not exists (select from job where id = p_id) then
-    return 'completed';
-  end if;
-  return null;
+  return array(
+    select rest.id
+    from unnest(p_ids) as rest(id)
+    where exists (select from done where hi_id >= rest.id and hi_id <= end_of_bucket(rest.id) and lo_id <= rest.id
+                  and rest.id = any(ids))
+       or not exists (select from job where job.id = rest.id));
 end $$;

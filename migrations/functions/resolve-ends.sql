@@ -9,8 +9,8 @@ create or replace function ends_lock_of(p_queue text) returns bigint
 language sql stable
 return hashtextextended(format('sluice.ends.%s.%s', current_schema(), p_queue), 0);
 
--- True: there are events that this call has not read, or could not apply.
-create or replace function resolve_ends(p_queue text, p_cursor_seqs bigint[]) returns boolean
+-- What is left: `none`; `some` that this call has not read; `held` by others, who read them or have locked what they are about.
+create or replace function resolve_ends(p_queue text, p_cursor_seqs bigint[]) returns text
 language plpgsql
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -18,20 +18,25 @@ set jit = off
 as $$
 declare
   c_rounds   constant int := 10; -- what a round appends is read by the next one
+  v_some     record;
+  v_has_more boolean;
   v_put_back end_event[];
   v_lanes    int[] := array(select lane from lane where queue = p_queue and kind = 'ends');
 begin
   for round in 1 .. c_rounds loop
     if not has_events(v_lanes, p_cursor_seqs) then
       perform append_ends(v_put_back);
-      return v_put_back is not null;
+      return case when v_put_back is null then 'none' else 'held' end;
     elsif round = 1 and not pg_try_advisory_xact_lock(ends_lock_of(p_queue)) then
-      return true;
+      return 'held';
     end if;
-    v_put_back := v_put_back || resolve_some(p_queue, v_lanes, p_cursor_seqs);
+    v_some := resolve_some(p_queue, v_lanes, p_cursor_seqs);
+    v_put_back := v_put_back || v_some.put_back;
+    exit when v_some.has_locked; -- enough for one claim: it keeps others from the jobs that it has locked
   end loop;
+  v_has_more := has_events(v_lanes, p_cursor_seqs);
   perform append_ends(v_put_back);
-  return true;
+  return case when v_has_more then 'some' when v_put_back is null then 'none' else 'held' end;
 end $$;
 
 create or replace function has_events(p_lanes int[], p_cursor_seqs bigint[]) returns boolean
@@ -46,7 +51,9 @@ begin
 end $$;
 
 -- Reads some events, and answers those that have to come again.
-create or replace function resolve_some(p_queue text, p_lanes int[], p_cursor_seqs bigint[]) returns end_event[]
+create or replace function resolve_some(
+  p_queue text, p_lanes int[], p_cursor_seqs bigint[], out put_back end_event[], out has_locked boolean
+)
 language plpgsql as $$
 declare
   c_rows     constant int := 100;
@@ -54,7 +61,6 @@ declare
   v_events   end_event[];
   v_timeouts bigint[];
   v_judged   record;
-  v_put_back end_event[];
 begin
   v_tids := array(
     select event.tid
@@ -77,14 +83,14 @@ begin
 
   if exists (select from unnest(v_events) where number in (0, -1)) then
     v_judged := judge_edges(v_events);
-    v_put_back := v_judged.put_back || bury_waits(v_judged.dead_waits, v_judged.culprits, v_judged.lanes);
+    has_locked := v_judged.has_locked;
+    put_back := v_judged.put_back || bury_waits(v_judged.dead_waits, v_judged.culprits, v_judged.lanes);
     v_events := v_events || v_judged.counts;
   end if;
-  v_put_back := v_put_back || count_ends(v_events) || time_out_waits(v_timeouts, p_lanes[1]);
+  put_back := put_back || count_ends(v_events) || time_out_waits(v_timeouts, p_lanes[1]);
   if exists (select from unnest(v_events) where number = -2) then
-    v_put_back := v_put_back || bring_back(p_queue, v_events);
+    put_back := put_back || bring_back(p_queue, v_events);
   end if;
-  return v_put_back;
 end $$;
 
 -- Counts the edges that were cut, and releases the waits that have none left.

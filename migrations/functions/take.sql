@@ -231,8 +231,7 @@ begin
   p_batch.bytes_left := p_batch.bytes_left - p_bytes;
   p_batch.last_seq := p_locked.last_seq;
   if p_linked is not null then
-    v_blockers := note_linked_taken(p_linked, p_batch.bytes_left);
-    p_batch.bytes_left := p_batch.bytes_left - octet_length(coalesce(v_blockers::text, ''));
+    select bytes_left, blockers into p_batch.bytes_left, v_blockers from note_linked_taken(p_linked, p_batch.bytes_left);
   end if;
   p_batch.taken := p_batch.taken
     || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,

@@ -30,12 +30,18 @@ function randomFlow({ known }: FlowsGate, random: SeededRandom): FlowRequest[] {
     return {
       ref: `${index}`,
       ...{ queue: random.pick(queues), max_attempts: random.int(1, 3) },
-      ...(after.length > 0 ? { after, on_blocker_dead: random.isLikely(0.7) ? "die" : "run" } : {}),
+      ...(after.length > 0 ? waiting(after, random.isLikely(0.7)) : {}),
       ...(random.isLikely(0.1) ? { delay_seconds: random.next() / 4 } : {}),
       ...(random.isLikely(0.1) ? { partition_key: `k${random.int(1, 3)}`, queue: "b" } : {}),
     };
   });
 }
+
+/** The name says what the death of a blocker does to the job. */
+const waiting = (after: readonly unknown[], dies: boolean) => {
+  const name = dies ? "die" : "run";
+  return { after, on_blocker_dead: name, payload: { name } } as const;
+};
 
 export const recent = (known: readonly string[], random: SeededRandom, most: number) =>
   Array.from({ length: Math.min(most, known.length) }, () =>
@@ -75,8 +81,9 @@ const plainProducer: Actor = (gate, random) =>
     const ids: string[] = [];
     for (let n = random.int(1, 6); n > 0; n--) {
       const after = random.isLikely(0.4) ? [...recent(gate.known, random, 3), ...ids.slice(0, 1)] : [];
-      const options = after.length > 0 ? { after, on_blocker_dead: random.isLikely(0.5) ? "die" : "run" } : {};
-      ids.push(await jobs.add("plain", { queue: random.pick(queues), max_attempts: 2, ...options }));
+      const name = after.length === 0 ? "plain" : random.isLikely(0.5) ? "die" : "run";
+      const options = after.length > 0 ? { after, on_blocker_dead: name } : {};
+      ids.push(await jobs.add(name, { queue: random.pick(queues), max_attempts: 2, ...options }));
     }
     return { ids };
   });
@@ -117,10 +124,7 @@ const operator: Actor = async (gate, random) => {
   );
   for (const { id } of rows) {
     if (random.isLikely(0.1)) await flowJobsOf(gate.pool).discard(id);
-    else {
-      gate.replayed.add(id);
-      if (await flowJobsOf(gate.pool).replay(id)) count(gate, "replays");
-    }
+    else if (await flowJobsOf(gate.pool).replay(id)) count(gate, "replays");
   }
   return random.int(10, 60);
 };

@@ -26,7 +26,6 @@ export interface FlowsGate {
   readonly signals: Set<string>;
   /** Completed from outside, before its time perhaps. */
   readonly resolved: Set<string>;
-  readonly replayed: Set<string>;
   /** How often each job was completed. */
   readonly completed: Map<string, number>;
   readonly early: string[];
@@ -62,7 +61,7 @@ const actorCounts: Record<keyof typeof actors, number> = {
 
 export async function runFlowsGate(pool: pg.Pool, load: FlowsLoad): Promise<FlowsReport> {
   const gate: FlowsGate = {
-    ...{ pool, load, known: [], flows: [], signals: new Set(), resolved: new Set(), replayed: new Set() },
+    ...{ pool, load, known: [], flows: [], signals: new Set(), resolved: new Set() },
     ...{ completed: new Map(), early: [], checks: { made: 0, wrong: [], swept: 0 }, counts: {}, isOver: false },
   };
   pool.on("error", () => {}); // the database may be dropped before the pool's last connection has closed

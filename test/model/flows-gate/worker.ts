@@ -31,12 +31,12 @@ function randomOutcome(gate: FlowsGate, random: SeededRandom): Outcome | null {
   return { outcome: "complete" };
 }
 
-/** A completed blocker stays so. One that ended otherwise may have been replayed since, if the job runs nevertheless. */
+/** A completed blocker stays so. One that ended otherwise may be alive again, but only a job that does not die with it runs. */
 export function noteEarly(gate: FlowsGate, held: readonly Held[]): void {
-  for (const { id, blockers } of held)
+  for (const { id, name, blockers } of held.filter((job) => job.name === "die"))
     for (const { job_id, status } of Object.values(blockers ?? {}).flat())
-      if (["blocked", "pending", "processing"].includes(status) && gate.replayed.size === 0)
-        gate.early.push(`${id} before ${job_id}, which is ${status}`);
+      if (status !== "completed")
+        gate.early.push(`${id} (${name}) before ${job_id}, which is ${status}`);
 }
 
 async function settleAll(gate: FlowsGate, jobs: FlowJobs, held: readonly Held[], outcomes: readonly Outcome[]) {
