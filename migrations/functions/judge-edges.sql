@@ -9,11 +9,12 @@
 create or replace function judge_edges(
   p_events end_event[],
   out counts end_event[], out dead_waits bigint[], out culprits uuid[], out lanes int[], out put_back end_event[],
-  out has_locked boolean -- some of the blockers are open: their rows are locked
+  out has_locked boolean -- many of the blockers are open: their rows are locked
 )
 language plpgsql as $$
 declare
   c_edges  constant int := 200; -- of one wait in one event: their rows stay locked until this claim has committed
+  c_many   constant int := 50;
   v_edges  end_event[];
   v_pages  end_event[];
   v_states record;
@@ -58,7 +59,7 @@ begin
           from (select lane, wait, count(*) as jobs from cut group by lane, wait) as counted),
          array_agg(wait) filter (where is_bad), array_agg(current) filter (where is_bad),
          array_agg(lane) filter (where is_bad),
-         array_agg(row(lane, wait, 0, blocker)::end_event) filter (where state is null), bool_or(state = 'open')
+         array_agg(row(lane, wait, 0, blocker)::end_event) filter (where state is null), count(*) filter (where state = 'open') >= c_many
   into counts, dead_waits, culprits, lanes, put_back, has_locked
   from (select *, state not in ('open', 'completed') and dies as is_bad from judged) as judged;
 end $$;

@@ -82,6 +82,7 @@ declare
   v_edges tid[];
   v_wait  bigint;
   v_anew  int := 0;
+  v_earliest timestamptz;
 begin
   for v_row in
     select blocked.ctid as tid, blocked.wait, ends_lane_of(lane.queue) as ends_lane
@@ -93,7 +94,9 @@ begin
     continue when exists (select from edge where wait = v_row.wait and ctid <> all(v_edges));
     v_wait := nextval('wait_number');
     update edge set wait = v_wait where ctid = any(v_edges);
-    update scheduled set key = v_wait where key = v_row.wait and place = 0;
+    with moved as (update scheduled set key = v_wait where key = v_row.wait and place = 0 returning run_at)
+    select min(run_at) into v_earliest from moved;
+    perform keep_reachable(v_earliest);
     update blocked set wait = v_wait, togo = cardinality(v_edges) where wait = v_row.wait;
     perform append_ends(array[row(v_row.ends_lane, v_wait, -1, null)::end_event]);
     v_anew := v_anew + 1;

@@ -54,12 +54,14 @@ export interface Group extends Counts {
   oldestDueSeconds: number | null;
 }
 
-/** enqueued = pending + leased + completed + dead + discarded + cancelled. */
+/** enqueued = pending + blocked + leased + completed + dead + discarded + cancelled. */
 export interface Counts {
   enqueued: number;
   pending: number;
   /** The pending jobs that are not due yet. */
   scheduled: number;
+  /** Jobs that wait for the end of others, for a signal or for a time. */
+  blocked: number;
   leased: number;
   completed: number;
   dead: number;

@@ -14,6 +14,14 @@ test(`${jobs} jobs that wait for each other: nobody is stuck, none starts early 
   expect(report, details).toMatchObject(nothingWrong);
   expect(report.waited, details).toBeGreaterThan(jobs / 4);
   expect(report.checks, details).toBeGreaterThan(5);
-  for (const what of ["continuations", "suspends", "signals", "replays", "resolves", "cancels", "cancels rolled back"])
+  for (const what of [
+    "continuations",
+    "suspends",
+    "signals",
+    "replays",
+    "resolves",
+    "cancels",
+    "cancels rolled back",
+  ])
     expect(report.counts[what], what).toBeGreaterThan(0);
 });

@@ -1,7 +1,7 @@
 // Chains: an attempt that ends with what comes next. And jobs that are suspended until a signal, jobs or a time.
 import { beforeEach, describe, expect, test } from "vitest";
 import { differences } from "../support/balance.ts";
-import { bury, complete, flowJobsOf, named, names, type Held } from "../support/flow-jobs.ts";
+import { bury, complete, flowJobsOf, type Held, named, names } from "../support/flow-jobs.ts";
 import { inSession } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { wrongKeys } from "../support/turns.ts";
@@ -34,7 +34,9 @@ describe("a chain", () => {
     expect(ended).toMatchObject({ chain_id: id, status: "completed", output: { of: "three" } });
     expect(ended.jobs).toHaveLength(3);
     expect(await jobs.value("select sluice.chain_of($1)", [ended.jobs[1]])).toEqual(ended);
-    const [shown] = await verbs.query("select chain_id, chain_index from sluice.jobs where id = $1", [ended.jobs[2]]);
+    const [shown] = await verbs.query("select chain_id, chain_index from sluice.jobs where id = $1", [
+      ended.jobs[2],
+    ]);
     expect(shown).toEqual({ chain_id: id, chain_index: 2 });
     expect(await differences(verbs)).toEqual([]);
   });
@@ -79,18 +81,25 @@ describe("a chain", () => {
   test("of a flow counts for the flow", async () => {
     const { flowId } = await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] });
     await goOn(await first(), "a2");
-    expect(await jobs.find(flowId)).toMatchObject({ total: 3, counts: { completed: 1, pending: 1, blocked: 1 } });
+    expect(await jobs.find(flowId)).toMatchObject({
+      total: 3,
+      counts: { completed: 1, pending: 1, blocked: 1 },
+    });
     expect(await jobs.drain()).toBe("a2, b");
-    expect(await jobs.find(flowId)).toMatchObject({ status: "completed", total: 3, counts: { completed: 3 } });
+    expect(await jobs.find(flowId)).toMatchObject({
+      status: "completed",
+      total: 3,
+      counts: { completed: 3 },
+    });
   });
 
   test("goes on in the middle of a run of an ordered key, behind what waits", async () => {
     for (const name of ["k1", "k2", "k3", "k4"]) await jobs.add(name, { partition_key: "k" });
     const run = await jobs.claim({ run: 3 });
-    await jobs.settle([named(run, "k1"), named(run, "k2")], [
-      { outcome: "complete", next: next("k5", { partition_key: "k" }) },
-      complete,
-    ]);
+    await jobs.settle(
+      [named(run, "k1"), named(run, "k2")],
+      [{ outcome: "complete", next: next("k5", { partition_key: "k" }) }, complete],
+    );
     await jobs.complete([named(run, "k3")]);
     expect(await jobs.drain({ run: 1 })).toBe("k4, k5");
     expect(await wrongKeys(db.pool)).toEqual([]);
@@ -99,7 +108,9 @@ describe("a chain", () => {
   test.each([{ after: [] }, { idempotency_key: "k" }])("refuses a next with %o", async (options) => {
     const one = await jobs.add("one");
     const held = await first();
-    await expect(goOn(held, "two", { ...options, after: "after" in options ? [one] : undefined })).rejects.toThrow("next: must not");
+    await expect(
+      goOn(held, "two", { ...options, after: "after" in options ? [one] : undefined }),
+    ).rejects.toThrow("next: must not");
     expect(await jobs.status(one)).toBe("processing");
   });
 });
@@ -107,7 +118,9 @@ describe("a chain", () => {
 describe("a suspended job", () => {
   test("waits for a signal, and its attempt does not count", async () => {
     const id = await jobs.add("a");
-    expect(await suspend(await first(), { signal: { name: "go", key: "1" }, seconds: 60 })).toEqual(["blocked"]);
+    expect(await suspend(await first(), { signal: { name: "go", key: "1" }, seconds: 60 })).toEqual([
+      "blocked",
+    ]);
     expect(await jobs.claim()).toEqual([]);
     expect(await jobs.waitingFor(id)).toMatchObject({ kind: "signal", name: "go", key: "1" });
     expect(await differences(verbs)).toEqual([]);
@@ -230,7 +243,8 @@ describe("a suspended job", () => {
 });
 
 describe("a cancelled flow", () => {
-  const cancelFlow = (id: string) => jobs.value<{ cancelled: number }>("select sluice.cancel_flow('ann', $1)", [id]);
+  const cancelFlow = (id: string) =>
+    jobs.value<{ cancelled: number }>("select sluice.cancel_flow('ann', $1)", [id]);
 
   test("ends all that has not begun, and nothing follows what runs", async () => {
     const { flowId } = await jobs.flow(
@@ -245,7 +259,10 @@ describe("a cancelled flow", () => {
     expect((await jobs.find(flowId)).status).toBe("running");
     await goOn(held, "a2");
     expect(await jobs.drain()).toBe("");
-    expect(await jobs.find(flowId)).toMatchObject({ status: "cancelled", counts: { completed: 1, cancelled: 5 } });
+    expect(await jobs.find(flowId)).toMatchObject({
+      status: "cancelled",
+      counts: { completed: 1, cancelled: 5 },
+    });
     expect(await differences(verbs)).toEqual([]);
   });
 
@@ -262,7 +279,10 @@ describe("a deleted flow", () => {
     const other = await jobs.add("other");
     expect(await deleteFlow(flowId)).toBe("running");
     const held = await jobs.claim();
-    await jobs.settle(held, held.map(({ name }) => (name === "b" ? bury : complete)));
+    await jobs.settle(
+      held,
+      held.map(({ name }) => (name === "b" ? bury : complete)),
+    );
     await jobs.drain();
     expect((await jobs.find(flowId)).status).toBe("dead");
     const waiting = await jobs.add("waiting", { after: [ids.a, ids.c], on_blocker_dead: "run" });
@@ -270,7 +290,10 @@ describe("a deleted flow", () => {
     expect(await jobs.drain()).toBe("waiting");
     expect(await deleteFlow(flowId)).toBe("deleted");
     expect(await deleteFlow(flowId)).toBeNull();
-    expect((await verbs.query("select id from sluice.job order by id")).map(({ id }) => id)).toEqual([other, waiting]);
+    expect((await verbs.query("select id from sluice.job order by id")).map(({ id }) => id)).toEqual([
+      other,
+      waiting,
+    ]);
     expect(await jobs.status(other)).toBe("completed");
     for (const table of ["flow", "flow_ledger", "closed", "edge"]) expect(await verbs.count(table)).toBe(0);
     expect(await jobs.value("select count(*)::int from sluice.done cross join unnest(ids)")).toBe(2);
@@ -280,9 +303,13 @@ describe("a deleted flow", () => {
 test("flows are listed, newest first, and their jobs", async () => {
   const one = await jobs.flow({ ref: "a" });
   const two = await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] });
-  const listed = await verbs.query<{ flow: { flow_id: string } }>("select sluice.list_flows(null, 10) as flow");
+  const listed = await verbs.query<{ flow: { flow_id: string } }>(
+    "select sluice.list_flows(null, 10) as flow",
+  );
   expect(listed.map(({ flow }) => flow.flow_id)).toEqual([two.flowId, one.flowId]);
-  const members = await verbs.query<{ status: string }>("select status from sluice.flow_jobs($1, null, 10)", [two.flowId]);
+  const members = await verbs.query<{ status: string }>("select status from sluice.flow_jobs($1, null, 10)", [
+    two.flowId,
+  ]);
   expect(members.map(({ status }) => status)).toEqual(["pending", "blocked"]);
   const [row] = await verbs.query("select flow_id from sluice.jobs where id = $1", [two.ids.b]);
   expect(row).toEqual({ flow_id: two.flowId });

@@ -51,7 +51,8 @@ describe("a flow", () => {
       { ref: "c", after: ["b0", "b1", "b2"] },
     );
     expect(await jobs.drain()).toBe("a0 a1 a2, b0 b1 b2, c");
-    const [first] = (await jobs.flow({ ref: "d" }, { ref: "e", after: ["d"] }), await jobs.claim());
+    await jobs.flow({ ref: "d" }, { ref: "e", after: ["d"] });
+    const [first] = await jobs.claim();
     const answer = await jobs.value<{ leases: unknown[] }>(
       "select sluice.claim('default', '{echo}', 10, 60, p_settle_ids => $1, p_settle_keys => $2)",
       [[first?.id], [first?.key]],
@@ -178,7 +179,9 @@ describe("a blocker that was there before", () => {
     const [held] = await jobs.claim();
     expect(held?.blockers).toEqual({ jobs: [{ job_id: id, status, output: null }] });
     expect(held?.id).toBe(runs);
-    const [found] = await verbs.query("select status, dead_reason, culprit from sluice.jobs where id = $1", [after]);
+    const [found] = await verbs.query("select status, dead_reason, culprit from sluice.jobs where id = $1", [
+      after,
+    ]);
     expect(found).toEqual({ status: "dead", dead_reason: "blocker", culprit: id });
   });
 
@@ -221,10 +224,10 @@ describe("a blocker that was there before", () => {
 test("Queuert's fan-in race: blockers that complete at once release their dependent once", async () => {
   const width = 8;
   for (let round = 0; round < 10; round++) {
-    await jobs.flow(
-      ...times(width, (n) => ({ ref: `part${n}` })),
-      { ref: "join", after: times(width, (n) => `part${n}`) },
-    );
+    await jobs.flow(...times(width, (n) => ({ ref: `part${n}` })), {
+      ref: "join",
+      after: times(width, (n) => `part${n}`),
+    });
     const held = await Promise.all(times(width, () => jobs.claim({ limit: 1 })));
     await Promise.all(held.map((one) => jobs.complete(one)));
     expect(await jobs.drain()).toBe("join");
@@ -291,12 +294,21 @@ describe("BullMQ's hanging parent: a child that ends in any way ends its parent'
   });
 
   test("and a parent that is blocked may be cancelled or expire itself", async () => {
-    const { ids } = await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] }, { ref: "c", after: ["b"] }, { ref: "d", after: ["c"] });
+    const { ids } = await jobs.flow(
+      { ref: "a" },
+      { ref: "b", after: ["a"] },
+      { ref: "c", after: ["b"] },
+      { ref: "d", after: ["c"] },
+    );
     await jobs.cancel(ids.b);
     await jobs.claim({ types: ["none"] });
     expect(await jobs.status(ids.c)).toBe("dead");
     expect(await jobs.status(ids.d)).toBe("dead");
-    const { ids: others } = await jobs.flow({ ref: "e" }, { ref: "f", after: ["e"] }, { ref: "g", after: ["f"] });
+    const { ids: others } = await jobs.flow(
+      { ref: "e" },
+      { ref: "f", after: ["e"] },
+      { ref: "g", after: ["f"] },
+    );
     await expire(String(others.f));
     expect(await jobs.value("select sluice.reap_expired(10)")).toBe(1);
     await jobs.claim({ types: ["none"] });
@@ -380,7 +392,11 @@ test("a job with more than 1,000 blockers asks for them in parts", async () => {
     `select array(select sluice.enqueue_many('echo', array_fill('{"name": "part"}'::jsonb, array[1200])))`,
   );
   const after = await jobs.add("after", { after: { parts: ids } });
-  for (let held = await jobs.claim({ limit: 500 }); held.length > 0; held = await jobs.claim({ limit: 500 })) {
+  for (
+    let held = await jobs.claim({ limit: 500 });
+    held.length > 0;
+    held = await jobs.claim({ limit: 500 })
+  ) {
     if (held.some(({ id }) => id === after)) expect(held.at(-1)?.blockers).toEqual({ too_large: true });
     await jobs.complete(held);
   }
@@ -398,8 +414,17 @@ test("a resolve completes a pending, delayed or blocked job, and what waits for 
   expect(await jobs.resolve(ids.c, { ok: true })).toBe(true);
   const [d] = await jobs.claim();
   expect(d?.blockers).toEqual({ jobs: [{ job_id: ids.c, status: "completed", output: { ok: true } }] });
-  expect([await jobs.resolve(ids.a), await jobs.resolve(ids.b), await jobs.resolve(ids.d)]).toEqual([true, true, false]);
-  expect((await jobs.find(flowId)).counts).toMatchObject({ completed: 3, processing: 1, blocked: 0, pending: 0 });
+  expect([await jobs.resolve(ids.a), await jobs.resolve(ids.b), await jobs.resolve(ids.d)]).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  expect((await jobs.find(flowId)).counts).toMatchObject({
+    completed: 3,
+    processing: 1,
+    blocked: 0,
+    pending: 0,
+  });
   expect(await differences(verbs)).toEqual([]);
 });
 
@@ -452,7 +477,9 @@ test("a claim tells that there is more while another one reads the events", asyn
   await inSession(db.pool, async (client) => {
     await client.query("begin");
     await client.query("select pg_advisory_xact_lock(sluice.ends_lock_of('default'))");
-    const answer = await jobs.value<{ has_more: boolean; leases: null }>("select sluice.claim('default', '{echo}', 1, 60)");
+    const answer = await jobs.value<{ has_more: boolean; leases: null }>(
+      "select sluice.claim('default', '{echo}', 1, 60)",
+    );
     expect(answer).toMatchObject({ has_more: true, leases: null });
     await client.query("rollback");
   });

@@ -114,6 +114,7 @@ const counts = {
   discarded: count,
   cancelled: count,
   expired: count,
+  blocked: count,
 };
 const group = { queue: text, type: text, priority: z.int(), ...counts };
 const minute = z.strictObject({

@@ -44,6 +44,14 @@ interface Answer {
   leases: { blockers: Record<string, Held["blockers"]> | null; jobs: [string, { name?: string }][] }[] | null;
 }
 
+export interface ClaimOptions {
+  queue?: string;
+  limit?: number;
+  run?: number;
+  types?: string[];
+  seconds?: number;
+}
+
 export const complete: Outcome = { outcome: "complete" };
 export const bury: Outcome = { outcome: "bury", message: "no use" };
 
@@ -52,8 +60,27 @@ export type FlowJobs = ReturnType<typeof flowJobsOf>;
 export function flowJobsOf(pool: pg.Pool | pg.ClientBase) {
   const value = async <T>(text: string, values: unknown[] = []): Promise<T> =>
     Object.values((await pool.query(text, values)).rows[0] ?? {})[0] as T;
-  const jobs = {
+  const claim = async (options: ClaimOptions = {}) => {
+    const { queue = "default", limit = 100, run = 1, types = ["echo"], seconds = 300 } = options;
+    const answer = await value<Answer>(
+      "select sluice.claim($1, $2, $3, $4, p_run => $5, p_worker => 'test')",
+      [queue, types, limit, seconds, run],
+    );
+    return heldIn(answer);
+  };
+  /** Completes as a drain does, with no outcomes. The answers are in the order of the jobs. */
+  const completeAll = async (held: readonly Held[]) => {
+    const inOrder = held.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    const statuses = await value<(string | null)[]>("select sluice.settle($1, $2)", [
+      inOrder.map(({ id }) => id),
+      inOrder.map(({ key }) => key),
+    ]);
+    return held.map((job) => statuses[inOrder.indexOf(job)] ?? null);
+  };
+  return {
     value,
+    claim,
+    complete: completeAll,
     /** Enqueues a flow, and answers with the ids by their refs. */
     flow: async (...requests: FlowRequest[]) => {
       const list = requests.map((job) => ({ type: "echo", payload: { name: job.ref }, ...job }));
@@ -74,14 +101,6 @@ export function flowJobsOf(pool: pg.Pool | pg.ClientBase) {
       const list = names.map((option, index) => `, ${option} => $${index + 3}`).join("");
       return value<string>(`select sluice.enqueue($1, $2${list})`, [type, { name }, ...values]);
     },
-    claim: async (options: { queue?: string; limit?: number; run?: number; types?: string[]; seconds?: number } = {}) => {
-      const { queue = "default", limit = 100, run = 1, types = ["echo"], seconds = 300 } = options;
-      const answer = await value<Answer>(
-        "select sluice.claim($1, $2, $3, $4, p_run => $5, p_worker => 'test')",
-        [queue, types, limit, seconds, run],
-      );
-      return heldIn(answer);
-    },
     /** Settles jobs with one outcome, or with one for each. */
     settle: async (held: readonly Held[], outcome: Outcome | readonly Outcome[] = complete) =>
       value<(string | null)[]>("select sluice.settle($1, $2, $3)", [
@@ -89,34 +108,30 @@ export function flowJobsOf(pool: pg.Pool | pg.ClientBase) {
         held.map(({ key }) => key),
         JSON.stringify(held.map((_, index) => ("outcome" in outcome ? outcome : outcome[index]))),
       ]),
-    /** Completes as a drain does, with no outcomes. */
-    complete: async (held: readonly Held[]) => {
-      const inOrder = held.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-      return value<(string | null)[]>("select sluice.settle($1, $2)", [
-        inOrder.map(({ id }) => id),
-        inOrder.map(({ key }) => key),
-      ]);
-    },
     /** Claims and completes until nothing is left. Answers with the names, those of one claim in one text. */
-    drain: async (options: Parameters<typeof jobs.claim>[0] = {}) => {
+    drain: async (options: ClaimOptions = {}) => {
       const claims: string[] = [];
       for (;;) {
-        const held = await jobs.claim(options);
+        const held = await claim(options);
         if (held.length === 0) return claims.join(", ");
         claims.push(names(held));
-        await jobs.complete(held);
+        await completeAll(held);
       }
     },
-    status: async (id: string | undefined) => value<string>("select status from sluice.jobs where id = $1", [id]),
-    waitingFor: async (id: string | undefined) => value<Record<string, unknown>>("select sluice.waiting_for($1)", [id]),
+    status: async (id: string | undefined) =>
+      value<string>("select status from sluice.jobs where id = $1", [id]),
+    waitingFor: async (id: string | undefined) =>
+      value<Record<string, unknown>>("select sluice.waiting_for($1)", [id]),
     find: async (flowId: string) => value<Flow>("select sluice.find_flow($1)", [flowId]),
-    cancel: async (id: string | undefined) => (await value<{ applied: boolean }>("select sluice.cancel($1)", [id])).applied,
+    cancel: async (id: string | undefined) =>
+      (await value<{ applied: boolean }>("select sluice.cancel($1)", [id])).applied,
     replay: async (id: string | undefined) =>
       (await value<{ applied: boolean }>("select sluice.replay('ann', $1)", [id])).applied,
     discard: async (id: string | undefined) =>
       (await value<{ applied: boolean }>("select sluice.discard('ann', $1)", [id])).applied,
     resolve: async (id: string | undefined, output: unknown = null) =>
-      (await value<{ applied: boolean }>("select sluice.resolve($1, $2)", [id, JSON.stringify(output)])).applied,
+      (await value<{ applied: boolean }>("select sluice.resolve($1, $2)", [id, JSON.stringify(output)]))
+        .applied,
     signal: async (name: string, key: string, payload: unknown = null) =>
       value<boolean>("select sluice.signal($1, $2, $3)", [name, key, JSON.stringify(payload)]),
     /** What is scheduled becomes due now. */
@@ -125,7 +140,6 @@ export function flowJobsOf(pool: pg.Pool | pg.ClientBase) {
       await pool.query("select sluice.reset_cursors()");
     },
   };
-  return jobs;
 }
 
 function heldIn({ key, leases }: Answer): Held[] {

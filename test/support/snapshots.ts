@@ -44,6 +44,7 @@ export function groupOf(counts: Partial<Group> = {}): Group {
     completed,
     dead,
     scheduled: 0,
+    blocked: 0,
     discarded: 0,
     cancelled: 0,
     failed: 0,

@@ -227,8 +227,8 @@ function secondsBetween(from: Date, to: Date): number {
 }
 
 function findImbalance(group: Group): number {
-  const { enqueued, pending, leased, completed, dead, discarded, cancelled } = group;
-  return enqueued - pending - leased - completed - dead - discarded - cancelled;
+  const { enqueued, pending, blocked, leased, completed, dead, discarded, cancelled } = group;
+  return enqueued - pending - blocked - leased - completed - dead - discarded - cancelled;
 }
 
 function jobs(count: number): string {

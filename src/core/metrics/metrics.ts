@@ -109,7 +109,7 @@ function durationSamples(
 function bookFamilies(groups: readonly Group[], { impossibleStates }: Snapshot): Family[] {
   const sum = (entries: readonly (keyof Counts)[]) =>
     groups.reduce((total, group) => total + entries.reduce((of, entry) => of + group[entry], 0), 0);
-  const states = ["pending", "leased", "completed", "dead", "discarded", "cancelled"] as const;
+  const states = ["pending", "blocked", "leased", "completed", "dead", "discarded", "cancelled"] as const;
   return [
     {
       name: "sluice_books_jobs",

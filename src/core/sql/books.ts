@@ -15,6 +15,7 @@ export const booked = [
   "discarded",
   "cancelled",
   "expired",
+  "blocked",
 ] as const;
 
 export type Books = typeof booksView.$inferSelect;

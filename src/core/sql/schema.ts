@@ -78,6 +78,7 @@ export const books = pgTable("books", {
   dead: sum("dead").notNull(),
   discarded: sum("discarded").notNull(),
   cancelled: sum("cancelled").notNull(),
+  blocked: sum("blocked").notNull(),
   expired: sum("expired").notNull(),
 });
 

@@ -22,8 +22,9 @@ function randomFlow({ known }: FlowsGate, random: SeededRandom): FlowRequest[] {
   const size = random.int(1, 14);
   const fanIn = random.isLikely(0.3);
   return Array.from({ length: size }, (_, index): FlowRequest => {
-    const inside = Array.from({ length: fanIn && index === size - 1 ? index : random.int(0, Math.min(index, 3)) }, (__, n) =>
-      fanIn && index === size - 1 ? `${n}` : `${random.int(0, index - 1)}`,
+    const inside = Array.from(
+      { length: fanIn && index === size - 1 ? index : random.int(0, Math.min(index, 3)) },
+      (__, n) => (fanIn && index === size - 1 ? `${n}` : `${random.int(0, index - 1)}`),
     );
     const outside = random.isLikely(0.2) ? recent(known, random, 2).map((id) => ({ job_id: id })) : [];
     const after = [...inside, ...outside];
@@ -104,7 +105,10 @@ const canceller: Actor = async (gate, random) => {
 
 const resolver: Actor = async (gate, random) => {
   const [id] = recent(gate.known, random, 1);
-  if (id && (gate.resolved.add(id), await flowJobsOf(gate.pool).resolve(id, { resolved: true }))) count(gate, "resolves");
+  if (id) {
+    gate.resolved.add(id);
+    if (await flowJobsOf(gate.pool).resolve(id, { resolved: true })) count(gate, "resolves");
+  }
   return random.int(20, 80);
 };
 

@@ -3,7 +3,7 @@ import { flowJobsOf } from "../../support/flow-jobs.ts";
 import { bringForward, expireLeases } from "../gate/gate-time.ts";
 import { check, queues } from "./actors.ts";
 import type { FlowsGate } from "./flows-gate.ts";
-import { noteEarly } from "./worker.ts";
+import { completeAll, noteEarly } from "./worker.ts";
 
 const roundsWithoutProgress = 8;
 
@@ -22,11 +22,7 @@ export async function endAll(gate: FlowsGate): Promise<void> {
       const held = await jobs.claim({ queue, limit: 200, run: 10 });
       noteEarly(gate, held);
       claimed += held.length;
-      const statuses = held.length > 0 ? await jobs.complete(held) : [];
-      const inOrder = held.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-      for (const [index, status] of statuses.entries())
-        if (status === "completed")
-          gate.completed.set(String(inOrder[index]?.id), (gate.completed.get(String(inOrder[index]?.id)) ?? 0) + 1);
+      await completeAll(gate, jobs, held);
     }
     idle = claimed === 0 ? idle + 1 : 0;
   }

@@ -62,7 +62,13 @@ const actorCounts: Record<keyof typeof actors, number> = {
 export async function runFlowsGate(pool: pg.Pool, load: FlowsLoad): Promise<FlowsReport> {
   const gate: FlowsGate = {
     ...{ pool, load, known: [], flows: [], signals: new Set(), resolved: new Set() },
-    ...{ completed: new Map(), early: [], checks: { made: 0, wrong: [], swept: 0 }, counts: {}, isOver: false },
+    ...{
+      completed: new Map(),
+      early: [],
+      checks: { made: 0, wrong: [], swept: 0 },
+      counts: {},
+      isOver: false,
+    },
   };
   pool.on("error", () => {}); // the database may be dropped before the pool's last connection has closed
   let seed = load.seed;
@@ -77,7 +83,12 @@ export async function runFlowsGate(pool: pg.Pool, load: FlowsLoad): Promise<Flow
   await endAll(gate);
   const { checks } = gate;
   return {
-    ...{ seed: load.seed, committed: gate.known.length, checks: checks.made, wrong: checks.wrong.slice(0, 3) },
+    ...{
+      seed: load.seed,
+      committed: gate.known.length,
+      checks: checks.made,
+      wrong: checks.wrong.slice(0, 3),
+    },
     ...{ swept: checks.swept, early: gate.early.slice(0, 5), counts: gate.counts },
     ...(await judge(gate)),
   };

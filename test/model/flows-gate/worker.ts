@@ -10,7 +10,8 @@ let signals = 0;
 function suspended(gate: FlowsGate, random: SeededRandom): Outcome {
   count(gate, "suspends");
   const seconds = random.isLikely(0.7) ? random.next() / 2 : undefined;
-  if (random.isLikely(0.3)) return { outcome: "suspend", seconds: seconds ?? 1, jobs: recent(gate.known, random, 3) };
+  if (random.isLikely(0.3))
+    return { outcome: "suspend", seconds: seconds ?? 1, jobs: recent(gate.known, random, 3) };
   const key = `${++signals}`;
   gate.signals.add(key);
   return { outcome: "suspend", seconds, signal: { name: "go", key } };
@@ -35,17 +36,26 @@ function randomOutcome(gate: FlowsGate, random: SeededRandom): Outcome | null {
 export function noteEarly(gate: FlowsGate, held: readonly Held[]): void {
   for (const { id, name, blockers } of held.filter((job) => job.name === "die"))
     for (const { job_id, status } of Object.values(blockers ?? {}).flat())
-      if (status !== "completed")
-        gate.early.push(`${id} (${name}) before ${job_id}, which is ${status}`);
+      if (status !== "completed") gate.early.push(`${id} (${name}) before ${job_id}, which is ${status}`);
 }
 
-async function settleAll(gate: FlowsGate, jobs: FlowJobs, held: readonly Held[], outcomes: readonly Outcome[]) {
+async function settleAll(
+  gate: FlowsGate,
+  jobs: FlowJobs,
+  held: readonly Held[],
+  outcomes: readonly Outcome[],
+) {
   if (held.length === 0) return;
-  const statuses = await jobs.settle(held, outcomes);
-  for (const [index, status] of statuses.entries()) {
-    const { id } = held[index] as Held;
-    if (status === "completed") gate.completed.set(id, (gate.completed.get(id) ?? 0) + 1);
-  }
+  noteCompleted(gate, held, await jobs.settle(held, outcomes));
+}
+
+export async function completeAll(gate: FlowsGate, jobs: FlowJobs, held: readonly Held[]): Promise<void> {
+  if (held.length > 0) noteCompleted(gate, held, await jobs.complete(held));
+}
+
+function noteCompleted(gate: FlowsGate, held: readonly Held[], statuses: readonly (string | null)[]): void {
+  for (const [index, { id }] of held.entries())
+    if (statuses[index] === "completed") gate.completed.set(id, (gate.completed.get(id) ?? 0) + 1);
 }
 
 export function createWorker(): Actor {
@@ -58,15 +68,17 @@ export function createWorker(): Actor {
     count(gate, "claims");
     await wait(random.next() ** 2 * 15);
     if (random.isLikely(0.4)) {
-      const statuses = await jobs.complete(held);
-      const inOrder = held.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-      for (const [index, status] of statuses.entries())
-        if (status === "completed") gate.completed.set(String(inOrder[index]?.id), (gate.completed.get(String(inOrder[index]?.id)) ?? 0) + 1);
+      await completeAll(gate, jobs, held);
       return random.int(0, 3);
     }
     const outcomes = held.map(() => randomOutcome(gate, random));
     const settled = held.filter((_, index) => outcomes[index] !== null);
-    await settleAll(gate, jobs, settled, outcomes.filter((outcome) => outcome !== null));
+    await settleAll(
+      gate,
+      jobs,
+      settled,
+      outcomes.filter((outcome) => outcome !== null),
+    );
     return random.int(0, 3);
   };
 }
