@@ -96,8 +96,9 @@ begin
     end if;
   end if;
   return json_build_object(
-    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null, 'has_more',
-    v_batch.has_more, 'has_waits', v_waits, 'leases', v_leases, 'stored', case when p_step_types is not null then stored_steps(v_batch, p_step_types) end,
+    'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null,
+    'has_more', v_batch.has_more, 'has_waits', v_waits, 'leases', v_leases,
+    'stored', case when p_step_types is not null then stored_steps(v_batch, p_step_types) end,
     'workers', case when p_registers and v_batch.queue is not null then join_ring(v_batch, p_worker) end);
 end $$;
 

@@ -67,11 +67,13 @@ test("an answer without workers has null, and one with workers has their ids", (
   expect(decode({ leases: null, workers: ["w1", "w2"] }).workers).toEqual(["w1", "w2"]);
 });
 
-test("a claim sends its run, its buckets and the rules of its queue, or their defaults", () => {
+test("a claim sends its run, its buckets, the rules of its queue and its types with steps, or their defaults", () => {
   const lastValues = (more: object) => compile(claim({ ...request, ...more })).values.slice(-5);
   expect(lastValues({})).toEqual([1, null, null, false, null]);
   const policy = { onDead: "pass", concurrency: 4, secondsApart: null, maxRun: 7 };
-  const [run, buckets, sent, registers] = lastValues({ run: 20, buckets: [3], policy, registers: true });
-  expect([run, buckets, registers]).toEqual([20, [3], true]);
+  const stepTypes = ["ship"];
+  const more = { run: 20, buckets: [3], policy, registers: true, stepTypes };
+  const [run, buckets, sent, registers, types] = lastValues(more);
+  expect([run, buckets, registers, types]).toEqual([20, [3], true, stepTypes]);
   expect(JSON.parse(String(sent))).toEqual({ on_dead: "pass", concurrency: 4, seconds_apart: null });
 });
