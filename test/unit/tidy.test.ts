@@ -163,7 +163,6 @@ const testedElsewhere: Record<string, string[]> = {
   "shown-pairs": ["test/sql/snapshot.test.ts", "test/sql/many-lanes.test.ts"],
   signal: ["test/sql/chains.test.ts"],
   suspend: ["test/sql/chains.test.ts"],
-  "sweep-blocked": ["test/sql/flows.test.ts"],
   take: ["test/sql/claim.test.ts"],
   "take-alone": ["test/queue/limits.test.ts"],
   "take-turns": ["test/sql/order-expired.test.ts", "test/sql/order-buckets.test.ts"],
