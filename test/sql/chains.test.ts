@@ -195,7 +195,7 @@ describe("a suspended job", () => {
     await jobs.settle([named(parts, "x")], bury);
     await jobs.complete([named(parts, "y")]);
     expect(await jobs.claim({ queue: "other" })).toEqual([]);
-    expect(await jobs.waitingFor(id)).toMatchObject({ kind: "blockers", count: 1, job_ids: [children[2]] });
+    expect(await jobs.waitingFor(id)).toMatchObject({ kind: "jobs", count: 1, job_ids: [children[2]] });
     await jobs.settle([named(parts, "z")], { outcome: "complete", output: { n: 1 } });
     expect((await first({ queue: "other" })).id).toBe(id);
     expect(await jobs.value("select sluice.outcomes_of($1)", [children])).toEqual([

@@ -141,7 +141,7 @@ describe("a blocker that was there before", () => {
     const running = await jobs.add("running", { queue: "other" });
     const [held] = await jobs.claim({ queue: "other" });
     const after = await jobs.add("after", { after: [pending, delayed, waiting, blocked, running] });
-    expect(await jobs.waitingFor(after)).toMatchObject({ kind: "blockers", count: 5 });
+    expect(await jobs.waitingFor(after)).toMatchObject({ kind: "jobs", count: 5 });
     await jobs.claim({ limit: 0 });
     expect(await jobs.drain()).toBe("key 1 pending, blocked waiting");
     await jobs.complete(held ? [held] : []);
