@@ -1,5 +1,6 @@
 -- enqueue_flow: up to a thousand jobs that wait for each other, all or none. Each has a `ref`, and `after` names blockers by their
--- refs or as { job_id }. The ids of a flow's jobs follow its own id.
+-- refs or as { job_id }. The ids of a flow's jobs follow its own id. `flow_id` is null if all jobs were there already, by their
+-- idempotency keys.
 create or replace function enqueue_flow(p_jobs jsonb) returns jsonb
 language plpgsql
 security definer
@@ -50,5 +51,6 @@ begin
     return;
   end if;
   insert into flow (id, last_id, total, blocked, pending)
-  select p_flow, p_last, count(*), count(waits), count(*) - count(waits) from job where id > p_flow and id <= p_last;
+  select p_flow, p_last, count(*), count(waits), count(*) - count(waits) from job where id > p_flow and id <= p_last
+  having count(*) > 0;
 end $$;

@@ -29,7 +29,7 @@ end $$;
 
 -- A plain list is the slot `jobs`.
 create or replace function slots_of_after(after jsonb) returns jsonb
-language sql immutable
+language sql stable -- as jsonb_build_object is: declared immutable it could not be inlined
 return case when jsonb_typeof(after) = 'array' then jsonb_build_object('jobs', after) else after end;
 
 create or replace function insert_blocked(
