@@ -15,12 +15,13 @@ begin
 end $$;
 
 create or replace function insert_links(
-  p_jobs new_job[], p_refs text[], p_stem text, p_duplicates bigint[], p_have_after boolean, p_flow uuid, p_flows uuid[]
+  p_jobs new_job[], p_refs text[], p_stem text, p_duplicates bigint[], p_lanes int[], p_now timestamptz,
+  p_have_after boolean, p_flow uuid, p_flows uuid[]
 ) returns void
 language plpgsql as $$
 begin
   if p_have_after then
-    perform insert_blocked(p_jobs, p_refs, ids_of_jobs(p_jobs, p_stem, p_duplicates), p_duplicates);
+    perform insert_blocked(p_jobs, p_refs, ids_of_jobs(p_jobs, p_stem, p_duplicates), p_duplicates, p_lanes, p_now);
   end if;
   if p_flow is not null or p_flows is not null then
     perform count_in_flows(p_flow, numbered_id(p_stem, cardinality(p_jobs)), p_flows);
@@ -33,7 +34,7 @@ language sql stable -- as jsonb_build_object is: declared immutable it could not
 return case when jsonb_typeof(after) = 'array' then jsonb_build_object('jobs', after) else after end;
 
 create or replace function insert_blocked(
-  p_jobs new_job[], p_refs text[], p_ids uuid[], p_duplicates bigint[]
+  p_jobs new_job[], p_refs text[], p_ids uuid[], p_duplicates bigint[], p_lanes int[], p_now timestamptz
 ) returns void
 language plpgsql as $$
 declare
@@ -50,12 +51,15 @@ begin
       as entry(owner, slot, blocker, is_inside, number)
   ),
   counted as (
-    select owner, count(distinct blocker) as togo, bool_and(is_inside) as is_inside, array_agg(blocker order by number) as blockers
+    select owner, array_agg(distinct blocker) as edges, bool_and(is_inside) as is_inside,
+           array_agg(blocker order by number) as blockers
     from entry group by owner
   ),
   waiting as materialized (
     select nextval('wait_number') as wait, p_ids[job.number] as id, job.number as owner, line.queue, line.ends_lane,
-           coalesce(counted.togo, 0) as togo, coalesce(counted.is_inside, false) as is_inside,
+           coalesce(counted.edges, '{}') as edges, coalesce(counted.is_inside, false) as is_inside,
+           p_lanes[job.number] as lane, key_of_job(line.queue, job.partition_key, job.fair_key) as key,
+           run_at_of(job.delay_seconds, job.scheduled_at, p_now) as run_at,
            coalesce(counted.blockers, '{}') as blockers, coalesce(job.on_blocker_dead, 'die') = 'die' as dies, job.after
     from unnest(p_jobs) with ordinality as job(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at,
       expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, number)
@@ -65,14 +69,11 @@ begin
   ),
   stored as (
     insert into blocked (wait, id, lane, key, run_at, togo)
-    select wait, id, case when key is null then job.lane else -job.lane end, key, job.scheduled_at, togo
-    from waiting
-    cross join lateral (select lane, scheduled_at, partition_key, fair_key from job where job.id = waiting.id offset 0) as job
-    cross join lateral (select key_of_job(waiting.queue, partition_key, fair_key) as key) as keyed
+    select wait, id, case when key is null then lane else -lane end, key, run_at, cardinality(edges) from waiting
   ),
   edges as (
     insert into edge (blocker, wait, lane, dies)
-    select distinct blocker, wait, ends_lane, dies from waiting cross join lateral unnest(blockers) as blocker
+    select blocker, wait, ends_lane, dies from waiting cross join lateral unnest(edges) as blocker
   ),
   kept as (
     insert into dependency (id, slots, sizes, blockers, dies)
