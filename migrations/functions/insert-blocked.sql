@@ -89,6 +89,11 @@ begin
   perform append_ends(v_events);
 end $$;
 
+-- The id in an entry of `after`, as a text. In a flow a text is a ref, and a job outside of it is { job_id }. Inlined.
+create or replace function id_of_entry(entry jsonb) returns text
+language sql immutable
+return case jsonb_typeof(entry) when 'object' then entry ->> 'job_id' when 'string' then entry #>> '{}' end;
+
 -- What the jobs' `after` say, one entry for each blocker: the job's number, the slot, the blocker's chain, and whether it was
 -- written by the same call.
 create or replace function read_after(
@@ -116,15 +121,19 @@ begin
     where job.after is not null
   )
   select array_agg(owner order by owner, slot collate "C", entry.number), array_agg(slot order by owner, slot collate "C", entry.number),
-         array_agg(value order by owner, slot collate "C", entry.number), array_agg(job.number order by owner, slot collate "C", entry.number),
-         array_agg(case when job.number is not null then p_ids[job.number] else id_of_entry(value, p_refs is not null) end
-                   order by owner, slot collate "C", entry.number)
-  into owners, slots, v_entries, v_numbers, blockers
+         array_agg(value order by owner, slot collate "C", entry.number), array_agg(job.number order by owner, slot collate "C", entry.number)
+  into owners, slots, v_entries, v_numbers
   from entry left join unnest(p_refs) with ordinality as job(ref, number) using (ref);
   perform refuse(format('after: no job of the flow has the ref "%s"', entry #>> '{}'))
   from unnest(v_entries, v_numbers) as listed(entry, number)
   where p_refs is not null and number is null and jsonb_typeof(entry) = 'string'
   limit 1;
+  perform refuse(format('after: %s is not the id of a job', entry))
+  from unnest(v_entries, v_numbers) as listed(entry, number)
+  where number is null and (id_of_entry(entry) ~* '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$') is not true
+  limit 1;
+  blockers := array(select case when number is not null then p_ids[number] else id_of_entry(entry)::uuid end
+                    from unnest(v_entries, v_numbers) with ordinality as listed(entry, number, place) order by place);
   if p_refs is not null then
     perform refuse_cycle(p_refs, owners, v_numbers);
   end if;
@@ -160,21 +169,6 @@ begin
     order by number);
 end $$;
 
--- The id in an entry of `after`. In a flow a text is a ref, and a job outside of it is { job_id }.
-create or replace function id_of_entry(p_entry jsonb, p_is_flow boolean) returns uuid
-language plpgsql as $$
-declare
-  v_text text := case when jsonb_typeof(p_entry) = 'object' then p_entry ->> 'job_id'
-                      when jsonb_typeof(p_entry) = 'string' then p_entry #>> '{}' end;
-begin
-  if p_is_flow and jsonb_typeof(p_entry) = 'string' then
-    return null;
-  elsif v_text is null or v_text !~* '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$' then
-    perform refuse(format('after: %s is not the id of a job', p_entry));
-  end if;
-  return v_text::uuid;
-end $$;
-
 -- The chain of each job. An id that no job has is refused, unless it is older than the history: then it was pruned.
 create or replace function chains_of(p_ids uuid[], p_are_inside boolean[]) returns uuid[]
 language plpgsql as $$
@@ -183,12 +177,10 @@ declare
   v_unknown uuid;
 begin
   select array_agg(case when is_inside then entry.id else coalesce(job.chain, entry.id) end order by number),
-         (array_agg(entry.id order by entry.id desc) filter (where not is_inside and not job.exists))[1]
+         (array_agg(entry.id order by entry.id desc) filter (where not is_inside and job.id is null))[1]
   into v_chains, v_unknown
   from unnest(p_ids, p_are_inside) with ordinality as entry(id, is_inside, number)
-  cross join lateral (
-    select (select chain from job where job.id = entry.id) as chain, exists (select from job where job.id = entry.id) as exists
-  ) as job;
+  left join (select id, chain from job where id = any(p_ids)) as job on job.id = entry.id;
   if v_unknown is not null and (time_of_id(v_unknown) is null or v_unknown >= oldest_kept_id()) then
     perform refuse(format('after: there is no job %s', v_unknown));
   end if;
