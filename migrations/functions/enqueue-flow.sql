@@ -29,7 +29,9 @@ begin
          (array_agg(id order by id desc) filter (where not deduplicated))[1]
   into v_answers, v_flow
   from insert_jobs(v_jobs, v_refs) with ordinality as job(id, status, scheduled_at, deduplicated, number);
-  v_flow := (select flow from job where id = v_flow);
+  v_flow := case when v_flow is not null then (select flow from job where id = v_flow)
+                 -- all jobs were there already, by their keys: the flow has none
+                 else (select id from flow where xmin = pg_current_xact_id()::xid order by id desc limit 1) end;
   update idempotency set id = v_flow where key_hash = key_hash_of('flow ' || p_key);
   return jsonb_build_object('flow_id', v_flow, 'deduplicated', false, 'jobs', v_answers);
 end $$;
@@ -98,5 +100,6 @@ begin
     return;
   end if;
   insert into flow (id, last_id, total, blocked, pending)
-  select p_flow, p_last, count(*), count(waits), count(*) - count(waits) from job where id > p_flow and id <= p_last;
+  select p_flow, p_last, count(*), count(waits), count(*) - count(waits) from job where id > p_flow and id <= p_last
+  having count(*) > 0;
 end $$;

@@ -64,7 +64,7 @@ begin
          nullif(count(waits), 0)
   from written group by lane;
   if v_some.have_after or v_flow is not null or p_flows is not null then
-    perform insert_links(p_jobs, p_refs, v_stem, v_duplicates, v_some.have_after, v_flow, p_flows);
+    perform insert_links(p_jobs, p_refs, v_stem, v_duplicates, v_lanes, v_now, v_some.have_after, v_flow, p_flows);
   end if;
   perform insert_rest(v_first, v_last, v_some.have_turns, v_some.have_time or v_some.have_expiry, v_some.have_tags);
 

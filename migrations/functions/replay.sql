@@ -73,7 +73,8 @@ as $$
   limit p_count
 $$;
 
--- Takes the jobs that are dead out of `closed`. Those that died of a blocker wait for it again; the others become pending.
+-- Takes the jobs that are dead out of `closed`. Those that died of a blocker wait for it again, and so do those that may have
+-- expired while they waited; the others become pending.
 create or replace function take_dead(
   p_ids uuid[],
   out ids uuid[],
@@ -92,15 +93,20 @@ begin
   revived as (
     delete from closed where id = any(array(select id from locked)) returning id, lane, key, place, reason
   ),
+  judged as materialized (
+    select *, reason = 'blocker'
+              or reason = 'expired' and key is null and exists (select from dependency where dependency.id = revived.id) as is_victim
+    from revived
+  ),
   booked as (
-    insert into ledger (lane, dead) select lane, -count(*) from revived where reason = 'blocker' group by lane
+    insert into ledger (lane, dead) select lane, -count(*) from judged where is_victim group by lane
   )
-  select coalesce(array_agg(id order by id) filter (where reason <> 'blocker'), '{}'),
-         array_agg(lane order by id) filter (where reason <> 'blocker'),
-         array_agg(key order by id) filter (where reason <> 'blocker'),
-         array_agg(place order by id) filter (where reason <> 'blocker'),
-         array_agg(id order by id) filter (where reason = 'blocker'), coalesce(array_agg(id order by id), '{}')
-  into ids, lanes, keys, places, victims, all_ids from revived;
+  select coalesce(array_agg(id order by id) filter (where not is_victim), '{}'),
+         array_agg(lane order by id) filter (where not is_victim),
+         array_agg(key order by id) filter (where not is_victim),
+         array_agg(place order by id) filter (where not is_victim),
+         array_agg(id order by id) filter (where is_victim), coalesce(array_agg(id order by id), '{}')
+  into ids, lanes, keys, places, victims, all_ids from judged;
 end $$;
 
 -- Moves the jobs that are dead from `closed` to `ready`, or to `blocked` if a blocker killed them, and answers their ids in order. With `p_seconds_apart` they become
