@@ -64,7 +64,6 @@ return case
     then 'fair_key: must not be given together with partition_key'
   when cardinality(job.tags) > 20 then 'tags: must be at most 20'
   when job.on_blocker_dead not in ('die', 'run') then 'on_blocker_dead: must be "die" or "run"'
-  when job.on_blocker_dead is not null and job.after is null then 'on_blocker_dead: needs after'
   when job.tags is not null and has_bad_tag(job.tags) then 'tags: must be a flat list of texts, each of 1 to 63 characters'
 end;
 

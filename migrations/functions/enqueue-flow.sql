@@ -1,5 +1,6 @@
 -- enqueue_flow: up to a thousand jobs that wait for each other, all or none. Each has a `ref`, and `after` names blockers by their
--- refs or as { job_id }. The ids of a flow's jobs follow its own id.
+-- refs or as { job_id }. The ids of a flow's jobs follow its own id. `flow_id` is null if all jobs were there already, by their
+-- idempotency keys.
 create or replace function enqueue_flow(p_jobs jsonb) returns jsonb
 language plpgsql
 security definer
@@ -39,10 +40,17 @@ begin
     else (select format('ref: "%s" is used twice', ref) from unnest(p_refs) as ref group by ref having count(*) > 1 limit 1) end;
 end $$;
 
--- A flow of the jobs that were just written. Jobs that were there before, by their idempotency keys, do not belong to it.
-create or replace function insert_flow(p_flow uuid, p_last uuid) returns void
+-- A flow of the jobs that were just written; or, without it, the flows of continuations. Jobs that were there before, by their
+-- idempotency keys, do not belong to the flow.
+create or replace function count_in_flows(p_flow uuid, p_last uuid, p_flows uuid[]) returns void
 language plpgsql as $$
 begin
+  if p_flow is null then
+    insert into flow_ledger (flow, total, pending)
+    select flow, count(*), count(*) from unnest(p_flows) as flow where flow is not null group by flow;
+    return;
+  end if;
   insert into flow (id, last_id, total, blocked, pending)
-  select p_flow, p_last, count(*), count(waits), count(*) - count(waits) from job where id > p_flow and id <= p_last;
+  select p_flow, p_last, count(*), count(waits), count(*) - count(waits) from job where id > p_flow and id <= p_last
+  having count(*) > 0;
 end $$;

@@ -13,8 +13,13 @@ begin
   if not pg_try_advisory_xact_lock(hashtextextended('sluice.fold_flows.' || current_schema(), 0)) then
     return 0;
   end if;
-  with removed as (
-    delete from flow_ledger where ctid = any(array(select ctid from flow_ledger limit p_limit)) returning *
+  with locked as materialized ( -- a cancel or delete may hold a flow for long: its changes stay
+    select id from flow where id = any(array(select flow from flow_ledger limit p_limit)) for update skip locked
+  ),
+  removed as (
+    delete from flow_ledger where ctid = any(array(
+      select flow_ledger.ctid from flow_ledger join locked on locked.id = flow limit p_limit))
+    returning *
   ),
   summed as materialized (
     select flow, count(*) as entries, sum(total) as total, sum(blocked) as blocked, sum(pending) as pending,
@@ -22,16 +27,13 @@ begin
            sum(cancelled) as cancelled
     from removed group by flow
   ),
-  locked as materialized ( -- a flow that is cancelled just now waits for nobody, and we for it: in the order of the ids
-    select id from flow where id = any(array(select flow from summed)) order by id for update
-  ),
   added as (
     update flow
     set total = flow.total + coalesce(summed.total, 0), blocked = flow.blocked + coalesce(summed.blocked, 0),
         pending = flow.pending + coalesce(summed.pending, 0), processing = flow.processing + coalesce(summed.processing, 0),
         completed = flow.completed + coalesce(summed.completed, 0), dead = flow.dead + coalesce(summed.dead, 0),
         discarded = flow.discarded + coalesce(summed.discarded, 0), cancelled = flow.cancelled + coalesce(summed.cancelled, 0)
-    from summed join locked on locked.id = summed.flow where flow.id = summed.flow
+    from summed where flow.id = summed.flow
   )
   select coalesce(sum(entries), 0) into v_rows from summed;
   return v_rows;

@@ -14,18 +14,31 @@ begin
     order by number);
 end $$;
 
+create or replace function insert_links(
+  p_jobs new_job[], p_refs text[], p_stem text, p_duplicates bigint[], p_lanes int[], p_now timestamptz,
+  p_have_after boolean, p_flow uuid, p_flows uuid[]
+) returns void
+language plpgsql as $$
+begin
+  if p_have_after then
+    perform insert_blocked(p_jobs, p_refs, ids_of_jobs(p_jobs, p_stem, p_duplicates), p_duplicates, p_lanes, p_now);
+  end if;
+  if p_flow is not null or p_flows is not null then
+    perform count_in_flows(p_flow, numbered_id(p_stem, cardinality(p_jobs)), p_flows);
+  end if;
+end $$;
+
 -- A plain list is the slot `jobs`.
 create or replace function slots_of_after(after jsonb) returns jsonb
-language sql immutable
+language sql stable -- as jsonb_build_object is: declared immutable it could not be inlined
 return case when jsonb_typeof(after) = 'array' then jsonb_build_object('jobs', after) else after end;
 
 create or replace function insert_blocked(
-  p_jobs new_job[], p_refs text[], p_ids uuid[], p_duplicates bigint[], p_now timestamptz
+  p_jobs new_job[], p_refs text[], p_ids uuid[], p_duplicates bigint[], p_lanes int[], p_now timestamptz
 ) returns void
 language plpgsql as $$
 declare
   v_after  record := read_after(p_jobs, p_refs, p_ids, p_duplicates);
-  v_waits  bigint[];
   v_events end_event[];
 begin
   -- The lanes of events come before the statement that writes: ends_lane_of inserts a lane that is missing.
@@ -38,12 +51,15 @@ begin
       as entry(owner, slot, blocker, is_inside, number)
   ),
   counted as (
-    select owner, count(distinct blocker) as togo, bool_and(is_inside) as is_inside, array_agg(blocker order by number) as blockers
+    select owner, array_agg(distinct blocker) as edges, bool_and(is_inside) as is_inside,
+           array_agg(blocker order by number) as blockers
     from entry group by owner
   ),
   waiting as materialized (
     select nextval('wait_number') as wait, p_ids[job.number] as id, job.number as owner, line.queue, line.ends_lane,
-           coalesce(counted.togo, 0) as togo, coalesce(counted.is_inside, false) as is_inside,
+           coalesce(counted.edges, '{}') as edges, coalesce(counted.is_inside, false) as is_inside,
+           p_lanes[job.number] as lane, key_of_job(line.queue, job.partition_key, job.fair_key) as key,
+           run_at_of(job.delay_seconds, job.scheduled_at, p_now) as run_at,
            coalesce(counted.blockers, '{}') as blockers, coalesce(job.on_blocker_dead, 'die') = 'die' as dies, job.after
     from unnest(p_jobs) with ordinality as job(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at,
       expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, number)
@@ -53,14 +69,11 @@ begin
   ),
   stored as (
     insert into blocked (wait, id, lane, key, run_at, togo)
-    select wait, id, case when key is null then job.lane else -job.lane end, key, job.scheduled_at, togo
-    from waiting
-    cross join lateral (select lane, scheduled_at, partition_key, fair_key from job where job.id = waiting.id offset 0) as job
-    cross join lateral (select key_of_job(waiting.queue, partition_key, fair_key) as key) as keyed
+    select wait, id, case when key is null then lane else -lane end, key, run_at, cardinality(edges) from waiting
   ),
   edges as (
     insert into edge (blocker, wait, lane, dies)
-    select distinct blocker, wait, ends_lane, dies from waiting cross join lateral unnest(blockers) as blocker
+    select blocker, wait, ends_lane, dies from waiting cross join lateral unnest(edges) as blocker
   ),
   kept as (
     insert into dependency (id, slots, sizes, blockers, dies)
@@ -75,6 +88,11 @@ begin
   select array_agg(row(ends_lane, wait, -1, null)::end_event) filter (where not is_inside) into v_events from waiting;
   perform append_ends(v_events);
 end $$;
+
+-- The id in an entry of `after`, as a text. In a flow a text is a ref, and a job outside of it is { job_id }. Inlined.
+create or replace function id_of_entry(entry jsonb) returns text
+language sql immutable
+return case jsonb_typeof(entry) when 'object' then entry ->> 'job_id' when 'string' then entry #>> '{}' end;
 
 -- What the jobs' `after` say, one entry for each blocker: the job's number, the slot, the blocker's chain, and whether it was
 -- written by the same call.
@@ -103,15 +121,19 @@ begin
     where job.after is not null
   )
   select array_agg(owner order by owner, slot collate "C", entry.number), array_agg(slot order by owner, slot collate "C", entry.number),
-         array_agg(value order by owner, slot collate "C", entry.number), array_agg(job.number order by owner, slot collate "C", entry.number),
-         array_agg(case when job.number is not null then p_ids[job.number] else id_of_entry(value, p_refs is not null) end
-                   order by owner, slot collate "C", entry.number)
-  into owners, slots, v_entries, v_numbers, blockers
+         array_agg(value order by owner, slot collate "C", entry.number), array_agg(job.number order by owner, slot collate "C", entry.number)
+  into owners, slots, v_entries, v_numbers
   from entry left join unnest(p_refs) with ordinality as job(ref, number) using (ref);
   perform refuse(format('after: no job of the flow has the ref "%s"', entry #>> '{}'))
   from unnest(v_entries, v_numbers) as listed(entry, number)
   where p_refs is not null and number is null and jsonb_typeof(entry) = 'string'
   limit 1;
+  perform refuse(format('after: %s is not the id of a job', entry))
+  from unnest(v_entries, v_numbers) as listed(entry, number)
+  where number is null and (id_of_entry(entry) ~* '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$') is not true
+  limit 1;
+  blockers := array(select case when number is not null then p_ids[number] else id_of_entry(entry)::uuid end
+                    from unnest(v_entries, v_numbers) with ordinality as listed(entry, number, place) order by place);
   if p_refs is not null then
     perform refuse_cycle(p_refs, owners, v_numbers);
   end if;
@@ -147,21 +169,6 @@ begin
     order by number);
 end $$;
 
--- The id in an entry of `after`. In a flow a text is a ref, and a job outside of it is { job_id }.
-create or replace function id_of_entry(p_entry jsonb, p_is_flow boolean) returns uuid
-language plpgsql as $$
-declare
-  v_text text := case when jsonb_typeof(p_entry) = 'object' then p_entry ->> 'job_id'
-                      when jsonb_typeof(p_entry) = 'string' then p_entry #>> '{}' end;
-begin
-  if p_is_flow and jsonb_typeof(p_entry) = 'string' then
-    return null;
-  elsif v_text is null or v_text !~* '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$' then
-    perform refuse(format('after: %s is not the id of a job', p_entry));
-  end if;
-  return v_text::uuid;
-end $$;
-
 -- The chain of each job. An id that no job has is refused, unless it is older than the history: then it was pruned.
 create or replace function chains_of(p_ids uuid[], p_are_inside boolean[]) returns uuid[]
 language plpgsql as $$
@@ -170,12 +177,10 @@ declare
   v_unknown uuid;
 begin
   select array_agg(case when is_inside then entry.id else coalesce(job.chain, entry.id) end order by number),
-         (array_agg(entry.id order by entry.id desc) filter (where not is_inside and not job.exists))[1]
+         (array_agg(entry.id order by entry.id desc) filter (where not is_inside and job.id is null))[1]
   into v_chains, v_unknown
   from unnest(p_ids, p_are_inside) with ordinality as entry(id, is_inside, number)
-  cross join lateral (
-    select (select chain from job where job.id = entry.id) as chain, exists (select from job where job.id = entry.id) as exists
-  ) as job;
+  left join (select id, chain from job where id = any(p_ids)) as job on job.id = entry.id;
   if v_unknown is not null and (time_of_id(v_unknown) is null or v_unknown >= oldest_kept_id()) then
     perform refuse(format('after: there is no job %s', v_unknown));
   end if;

@@ -9,10 +9,8 @@ return case when delay_seconds > 0 then at + make_interval(secs => delay_seconds
 -- One row for each job, in the order of the jobs.
 create or replace function insert_jobs(
   p_jobs new_job[],
-  p_refs text[] default null,    -- of a flow: the names by which `after` calls its jobs
-  p_chains uuid[] default null,  -- of continuations: the chain of each, its place there, and its flow
-  p_indexes int[] default null,
-  p_flows uuid[] default null
+  p_refs text[] default null, -- of a flow: the names by which `after` calls its jobs
+  p_chains uuid[] default null, p_indexes int[] default null, p_flows uuid[] default null -- of continuations: see continue.sql
 )
 returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean)
 language plpgsql
@@ -49,7 +47,8 @@ begin
            coalesce(new.expires_at, run_at + interval '720 hours'),
            new.idempotency_key, new.partition_key, new.fair_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
            coalesce(new.payload, '{}'),
-           coalesce(p_chains[ordinality], case when v_flow is not null or new.after is not null then numbered_id(v_stem, ordinality) end),
+           coalesce(p_chains[ordinality],
+                    case when v_flow is not null or new.after is not null then numbered_id(v_stem, ordinality) end),
            p_indexes[ordinality], coalesce(v_flow, p_flows[ordinality]), case when new.after is not null then true end
     from unnest(p_jobs) with ordinality as new
     cross join lateral (select run_at_of(new.delay_seconds, new.scheduled_at, v_now) as run_at) as due
@@ -64,24 +63,10 @@ begin
   select lane, count(*), nullif(count(*) - count(waits), 0), nullif(count(scheduled_at) filter (where waits is null), 0),
          nullif(count(waits), 0)
   from written group by lane;
-  if v_some.have_after then
-    perform insert_blocked(p_jobs, p_refs, ids_of_jobs(p_jobs, v_stem, v_duplicates), v_duplicates, v_now);
+  if v_some.have_after or v_flow is not null or p_flows is not null then
+    perform insert_links(p_jobs, p_refs, v_stem, v_duplicates, v_lanes, v_now, v_some.have_after, v_flow, p_flows);
   end if;
-  if v_flow is not null then
-    perform insert_flow(v_flow, v_last);
-  elsif p_flows is not null then
-    insert into flow_ledger (flow, total, pending) select flow, count(*), count(*) from unnest(p_flows) as flow where flow is not null group by flow;
-  end if;
-  if v_some.have_turns then
-    perform insert_waiting(v_first, v_last);
-  end if;
-  if v_some.have_time or v_some.have_expiry then
-    perform insert_times(v_first, v_last);
-  end if;
-  if v_some.have_tags then
-    insert into job_tag (tag, id)
-    select distinct tag, job.id from job cross join unnest(job.tags) as tag where job.id between v_first and v_last;
-  end if;
+  perform insert_rest(v_first, v_last, v_some.have_turns, v_some.have_time or v_some.have_expiry, v_some.have_tags);
 
   return query
     select coalesce(owner.id, numbered_id(v_stem, ordinality)),
@@ -91,6 +76,24 @@ begin
     from unnest(p_jobs) with ordinality as new
     cross join lateral find_key_owner(case when ordinality = any(v_duplicates) then new.idempotency_key end) as owner
     order by ordinality;
+end $$;
+
+-- What some of the written jobs need beside their rows in `job` and `ready`.
+create or replace function insert_rest(
+  p_first uuid, p_last uuid, p_have_turns boolean, p_have_times boolean, p_have_tags boolean
+) returns void
+language plpgsql as $$
+begin
+  if p_have_turns then
+    perform insert_waiting(p_first, p_last);
+  end if;
+  if p_have_times then
+    perform insert_times(p_first, p_last);
+  end if;
+  if p_have_tags then
+    insert into job_tag (tag, id)
+    select distinct tag, job.id from job cross join unnest(job.tags) as tag where job.id between p_first and p_last;
+  end if;
 end $$;
 
 -- The written jobs that have a key and are due: each waits for its turn (dispatch.sql). Their order is that of the call.

@@ -39,11 +39,9 @@ declare
   v_before uuid := coalesce(p_before, c_last);
   v_lanes  int[] := array(
     select lane from lane
-    where kind not in ('returns', 'ends') and (p_types is null or type = any(p_types))
-      and (p_queue is null or queue = p_queue)
+    where kind not in ('returns', 'ends') and (p_types is null or type = any(p_types)) and (p_queue is null or queue = p_queue)
       and (p_types is not null or p_queue is not null or type <> 'sluice.canary')); -- the canary shows only where it is asked for
-  v_any    boolean := p_types is null and p_queue is null
-    and not exists (select from lane where type = 'sluice.canary' or kind = 'ends');
+  v_any    boolean := p_types is null and p_queue is null and not exists (select from lane where type ~ '^sluice\.(canary|ends)$');
   v_ids    uuid[];
 begin
   if p_tag is not null then
@@ -74,9 +72,7 @@ begin
       order by id desc limit p_limit);
   elsif p_status = 'blocked' then
     v_ids := array(
-      select id from blocked
-      where id < v_before and (v_any or abs(lane) = any(v_lanes))
-      order by id desc limit p_limit);
+      select id from blocked where id < v_before and abs(lane) = any(v_lanes) order by id desc limit p_limit);
   elsif p_status in ('dead', 'discarded', 'cancelled') then
     v_ids := array(
       select id from closed

@@ -98,7 +98,34 @@ language sql volatile
 return coalesce(coalesce(backoff -> 'waits' -> (attempt - 1), backoff -> 'waits' -> -1)::float8
                 + random() * (backoff -> 'jitter')::float8, 0);
 
--- Buries pending jobs that have expired. Those whose producer chose a time are listed in `expiry`. All others expire 30
+-- Jobs that may have expired: those of `expiry` whose time has come, and some of the oldest.
+create or replace function ids_to_expire(p_limit int, p_kept int[]) returns uuid[]
+language plpgsql as $$
+declare
+  v_oldest uuid := id_at(now() - interval '720 hours');
+  v_ids    uuid[];
+begin
+  with due as materialized (
+    select ctid as tid from expiry where expires_at <= now() order by expires_at limit p_limit for update skip locked
+  ),
+  removed as (
+    delete from expiry where ctid = any(array(select tid from due)) returning id
+  )
+  select array_agg(id) into v_ids from removed;
+
+  return v_ids
+    || array(select old.id from (select id from ready where id < v_oldest and lane <> all(p_kept) order by id) as old
+             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
+             limit p_limit)
+    || array(select old.id from (select id from scheduled where id < v_oldest order by id) as old
+             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
+             limit p_limit)
+    || array(select old.id from (select id from blocked where id < v_oldest order by id) as old
+             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
+             limit p_limit);
+end $$;
+
+-- Buries pending and blocked jobs that have expired. Those whose producer chose a time are listed in `expiry`. All others expire 30
 -- days after their creation, which is in their id. A job that is being processed may finish. If it comes back, the
 -- next claim buries it. So does a job that waits behind others of its partition key, where dead jobs block: it has to block
 -- the key when its turn comes.
@@ -110,7 +137,6 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_oldest uuid := id_at(now() - interval '720 hours');
   v_kept   int[] := array(select -lane from lane where kind = 'ordered' and (key_policy_of(queue)).blocks); -- see above
   v_ids    uuid[];
   v_buried int;
@@ -119,25 +145,7 @@ declare
   v_blocked uuid[];
   v_waits  bigint[];
 begin
-  with due as materialized (
-    select ctid as tid from expiry where expires_at <= now() order by expires_at limit p_limit for update skip locked
-  ),
-  removed as (
-    delete from expiry where ctid = any(array(select tid from due)) returning id
-  )
-  select array_agg(id) into v_ids from removed;
-
-  v_ids := v_ids
-    || array(select old.id from (select id from ready where id < v_oldest and lane <> all(v_kept) order by id) as old
-             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
-             limit p_limit)
-    || array(select old.id from (select id from scheduled where id < v_oldest order by id) as old
-             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
-             limit p_limit)
-    || array(select old.id from (select id from blocked where id < v_oldest order by id) as old
-             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
-             limit p_limit);
-
+  v_ids := ids_to_expire(p_limit, v_kept);
   with expired as materialized (
     select id, -lane = any(v_kept) as blocks from job where id = any(v_ids) and expiry_of(id, expires_at) <= now()
   ),

@@ -1,6 +1,23 @@
 -- sweep: looks for jobs that wait although nothing is left that could release them. It should never find one. The reaper calls it
 -- and reports what it has repaired.
 
+-- The reaper's step for waiting jobs: reads events of queues that nobody claims from, adds up the counts of flows, and sweeps.
+-- Answers how many waits it had to repair.
+create or replace function reap_waits(p_limit int default 500) returns int
+language plpgsql
+security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  c_entries constant int := 20000;
+begin
+  perform resolve_queues();
+  perform fold_flows(c_entries);
+  return sweep_blocked(p_limit);
+end $$;
+
 -- Walks over some waits in each call. A wait is right if its edges, with the events that are on their way, are as many as it
 -- counts, and if none of its blockers has ended while no event is on its way. All of it is read in one snapshot, so a wait that is
 -- just being worked on is not taken for a fault.

@@ -12,6 +12,7 @@ import {
   prune,
   reapExpired,
   reapLeases,
+  reapWaits,
 } from "../core/sql/index.ts";
 import type { Statement } from "../core/sql/statement.ts";
 import type { Ports } from "./ports.ts";
@@ -40,6 +41,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
   return {
     leases: step(reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
     expired: step(reapExpired({ limit }), isFull),
+    waits: step(reapWaits()),
     unreachable: step(checkReach()),
     cursors: step(advanceCursors()), // must follow the check, which closes the gaps that this leaves
     stamps: step(mendStamps()),

@@ -45,6 +45,7 @@ test("a round reports what each step did and how long it took", async () => {
     "pruned",
     "stamps",
     "unreachable",
+    "waits",
   ]);
   expect(steps).toMatchObject({ leases: { did: [{ returned: 2, buried: 0 }] }, expired: { did: [0] } });
   expect(steps.inspected?.did).toEqual([{ looked: 2, wrong: 0 }]);

@@ -293,6 +293,16 @@ describe("BullMQ's hanging parent: a child that ends in any way ends its parent'
     expect(await differences(verbs)).toEqual([]);
   });
 
+  test("it has a partition key and expires before its turn", async () => {
+    const child = await jobs.add("child", { partition_key: "k" });
+    const parent = await jobs.add("parent", { after: [child] });
+    await jobs.claim({ types: ["none"] });
+    await expire(child);
+    await jobs.claim();
+    await jobs.claim();
+    expect([await jobs.status(child), await jobs.status(parent)]).toEqual(["dead", "dead"]);
+  });
+
   test("and a parent that is blocked may be cancelled or expire itself", async () => {
     const { ids } = await jobs.flow(
       { ref: "a" },
@@ -317,8 +327,8 @@ describe("BullMQ's hanging parent: a child that ends in any way ends its parent'
   });
 });
 
-describe("a replay of the culprit", () => {
-  test("brings back all that died of it, level by level", async () => {
+describe("a replay", () => {
+  test("of the culprit brings back all that died of it, level by level", async () => {
     const { ids, flowId } = await jobs.flow(
       { ref: "a" },
       { ref: "b", after: ["a"] },
@@ -336,14 +346,26 @@ describe("a replay of the culprit", () => {
     expect(await differences(verbs)).toEqual([]);
   });
 
-  test("before its death was heard of kills nobody", async () => {
+  test("of a job that expired while it waited lets it wait again", async () => {
+    const { ids } = await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] });
+    await verbs.query("update sluice.job set expires_at = now() where id = $1", [ids.b]);
+    await verbs.query("insert into sluice.expiry (expires_at, id) values (now(), $1)", [ids.b]);
+    await jobs.value("select sluice.reap_expired(10)");
+    expect(await jobs.status(ids.b)).toBe("dead");
+    await jobs.replay(ids.b);
+    expect(await jobs.status(ids.b)).toBe("blocked");
+    expect(await jobs.drain()).toBe("a, b");
+    expect(await differences(verbs)).toEqual([]);
+  });
+
+  test("of the culprit before its death was heard of kills nobody", async () => {
     const { ids } = await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] });
     await jobs.settle(await jobs.claim(), bury);
     await jobs.replay(ids.a);
     expect(await jobs.drain()).toBe("a, b");
   });
 
-  test("and of a victim whose culprit is still dead lets it die again", async () => {
+  test("of a victim whose culprit is still dead lets it die again", async () => {
     const { ids } = await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] });
     await jobs.settle(await jobs.claim(), bury);
     await jobs.claim();
@@ -353,7 +375,7 @@ describe("a replay of the culprit", () => {
     expect(await jobs.status(ids.b)).toBe("dead");
   });
 
-  test("that was discarded leaves its victims dead", async () => {
+  test("does not come: a discard of the culprit leaves its victims dead", async () => {
     const { ids } = await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] });
     await jobs.settle(await jobs.claim(), bury);
     await jobs.claim();
@@ -463,6 +485,18 @@ test("while another transaction holds a waiting job, its events come again", asy
     await client.query("rollback");
   });
   expect(await jobs.drain()).toBe("b");
+});
+
+test("every function that ends jobs tells those that wait for them", async () => {
+  const enders = await verbs.query<{ name: string; tells: boolean }>(`
+    select proname as name, prosrc ~ 'note_(moves|failed)\\(' as tells
+    from pg_proc
+    where pronamespace = 'sluice'::regnamespace and prosrc ~ '(insert into (closed|done) |update closed set status)'
+    order by 1`);
+  // These write for callers that tell, or move jobs that have ended long ago.
+  const silent = ["drop_day", "remove_from_done", "write_resolved"];
+  expect(enders.filter(({ tells }) => !tells).map(({ name }) => name)).toEqual(silent);
+  expect(enders.length).toBeGreaterThan(silent.length + 8);
 });
 
 test("settles of plain leases look for nothing", async () => {

@@ -214,6 +214,7 @@ export const answers = {
   cancel: changedJob,
   changeAlarms: z.array(z.strictObject(alarmKey)),
   checkReach: count,
+  reapWaits: count,
   claim: z.strictObject({
     jobs: z.array(claimedJob),
     hasMore: flag,

@@ -13,12 +13,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   books:
     "queue text, type text, priority smallint, enqueued numeric, pending numeric, " +
     "scheduled numeric, leased numeric, completed numeric, failed numeric, dead numeric, " +
-    "discarded numeric, cancelled numeric, expired numeric",
+    "discarded numeric, cancelled numeric, expired numeric, blocked numeric",
   cancel: "changed jsonb",
   changeAlarms: "alarm text, queue text, job_type text",
   checkReach: "count integer",
   checkpoint: "answers jsonb",
   checkpointOne: "answer jsonb, stored jsonb, now_ms double precision",
+  reapWaits: "count integer",
   claim: "claimed json",
   claimDeliveries: "id uuid, target text, notice jsonb, tries integer",
   closeBreakerByProbe: "changed boolean",

@@ -17,6 +17,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
     "uuid, uuid, jsonb, double precision, boolean, uuid, text",
     "uuid, uuid, jsonb, double precision, boolean, uuid, text",
   ],
+  reapWaits: [""],
   claim: [
     "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[]",
     "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[]",

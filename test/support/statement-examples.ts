@@ -45,6 +45,7 @@ export const examples = {
   addPartitions: [statements.addPartitions()],
   advanceCursors: [statements.advanceCursors()],
   checkReach: [statements.checkReach()],
+  reapWaits: [statements.reapWaits()],
   mendStamps: [statements.mendStamps()],
   auditTestNotice: [statements.auditTestNotice("me", [{ target: "ops", status: 200 }])],
   backlog: [statements.backlog({ types: ["a"], cap: 10 })],

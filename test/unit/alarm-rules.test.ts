@@ -143,6 +143,11 @@ describe("by default", () => {
     ],
     ["a job is in an impossible state", { seen: { impossibleStates } }, ["books_unbalanced */*"]],
     [
+      "a wait was repaired",
+      { seen: { recentRounds: [reapRound({ waits: { ms: 1, did: [1] } }), reapRound(null)] } },
+      ["jobs_unreachable */*"],
+    ],
+    [
       "jobs were unreachable",
       { seen: { recentRounds: [reapRound({ unreachable: { ms: 1, did: [2] } }), reapRound(null)] } },
       ["jobs_unreachable */*"],

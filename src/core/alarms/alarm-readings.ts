@@ -136,10 +136,10 @@ export const readings: Record<AlarmName, Read> = {
   },
 };
 
-/** The answer of the round's step `unreachable` (queue/reap.ts). */
+/** The answers of the round's steps `unreachable` and `waits` (queue/reap.ts). */
 function countUnreachable({ steps }: RecentRound): number {
-  const step = (steps?.unreachable ?? null) as { did?: number[] } | null;
-  return step?.did?.[0] ?? 0;
+  const found = [steps?.unreachable, steps?.waits] as ({ did?: number[] } | null | undefined)[];
+  return found.reduce((sum, step) => sum + (step?.did?.[0] ?? 0), 0);
 }
 
 const maxNames = 5;

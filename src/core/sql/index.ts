@@ -27,6 +27,7 @@ export {
   prune,
   reapExpired,
   reapLeases,
+  reapWaits,
 } from "./reap.ts";
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
 export { backlog, recordRound } from "./rounds.ts";

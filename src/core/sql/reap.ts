@@ -45,6 +45,11 @@ export function checkReach(): Statement<number> {
   return count("check reach", (schema) => sql`select ${schema}.check_reach() as count`);
 }
 
+/** Releases jobs that wait for nothing any more, and answers how many there were: it should never find one. */
+export function reapWaits(): Statement<number> {
+  return count("reap waits", (schema) => sql`select ${schema}.reap_waits() as count`);
+}
+
 /** Sets times in the future to now, after the clock has stepped back. Answers how many there were. */
 export function mendStamps(): Statement<number> {
   return count("mend stamps", (schema) => sql`select ${schema}.mend_stamps() as count`);

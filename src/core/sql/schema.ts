@@ -78,8 +78,8 @@ export const books = pgTable("books", {
   dead: sum("dead").notNull(),
   discarded: sum("discarded").notNull(),
   cancelled: sum("cancelled").notNull(),
-  blocked: sum("blocked").notNull(),
   expired: sum("expired").notNull(),
+  blocked: sum("blocked").notNull(),
 });
 
 /** All columns but the hash, which the Worker's role may not read. */

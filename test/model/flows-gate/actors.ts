@@ -33,6 +33,7 @@ function randomFlow({ known }: FlowsGate, random: SeededRandom): FlowRequest[] {
       ...{ queue: random.pick(queues), max_attempts: random.int(1, 3) },
       ...(after.length > 0 ? waiting(after, random.isLikely(0.7)) : {}),
       ...(random.isLikely(0.1) ? { delay_seconds: random.next() / 4 } : {}),
+      ...(random.isLikely(0.05) ? { expires_at: new Date(Date.now() + random.int(400, 3000)) } : {}),
       ...(random.isLikely(0.1) ? { partition_key: `k${random.int(1, 3)}`, queue: "b" } : {}),
     };
   });
