@@ -7,7 +7,7 @@
 --   { kind: limit, limited, max?, seconds?, at?, fair_key? }
 --   { kind: turn, is_isolated }                     nothing holds it
 -- A blocked job is answered with one of:
---   { kind: jobs, count,     job_ids, at? }         it waits for the end of jobs; some of their ids; `at`: a time-out
+--   { kind: jobs, count, job_ids, at? }             it waits for the end of jobs; some of their ids; `at`: a time-out
 --   { kind: signal, name, key, at? }
 --
 -- It is one snapshot and locks nothing. Every look is by an index and bounded, except for the leases: they have no index by

@@ -54,7 +54,8 @@ export function checkpointOne(
     decode: one((row) => {
       const answer = decodeAnswer(row.answer as Answer);
       const steps = (row.stored as StepValues | null) ?? answer?.steps ?? {};
-      return answer && { ...answer, steps, nowMs: Number(row.now_ms) };
+      const nowMs = Number(row.now_ms);
+      return answer && { ...answer, steps, nowMs };
     }),
   };
 }
