@@ -225,7 +225,8 @@ begin
     returning run_at, id, lane, attempt, abandonments, key, place
   ),
   booked as (
-    insert into ledger (lane, scheduled) select abs(lane), -count(*) from removed group by abs(lane)
+    insert into ledger (lane, scheduled)
+    select abs(lane), -count(*) from removed where place is distinct from 0 /* a time-out */ group by abs(lane)
   )
   insert into ready (seq, id, lane, attempt, abandonments, key, place)
   select nextval('ready_seq'), id, lane, attempt, abandonments, key, place

@@ -1,4 +1,4 @@
--- The books: enqueued = completed + dead + discarded + cancelled + pending + leased, for each type, in every snapshot.
+-- The books: enqueued = completed + dead + discarded + cancelled + pending + leased + blocked, for each type, in every snapshot.
 
 -- Adds entries of the ledger to a row for each minute and lane, and to the lane's total. An advisory lock lets one fold
 -- run at a time. Entries that are not committed yet stay for the next fold, so totals plus ledger are exact in every
@@ -36,7 +36,8 @@ begin
     select minute is null as is_total, count(*) as entries,
            row(coalesce(minute, '-infinity'), lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0),
                coalesce(sum(scheduled), 0), coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
-               coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0), coalesce(sum(expired), 0))::tally as entry
+               coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0), coalesce(sum(expired), 0),
+               coalesce(sum(blocked), 0))::tally as entry
     from (
       -- The clock may have stepped back. A minute must not lie ahead of it.
       select date_bin('1 minute', least(at, clock_timestamp()), '2000-01-01 00:00+00') as minute, * from removed
@@ -64,7 +65,7 @@ begin
   ),
   summed as (
     select row(v_minute, lane, sum(enqueued), sum(pending), sum(scheduled), sum(leased), sum(completed), sum(failed),
-               sum(dead), sum(discarded), sum(cancelled), sum(expired))::tally as entry
+               sum(dead), sum(discarded), sum(cancelled), sum(expired), sum(blocked))::tally as entry
     from ahead group by lane
   )
   select array_agg(entry) into v_folded from summed;
@@ -87,7 +88,7 @@ language sql as $$
       leased = known.leased + excluded.leased, completed = known.completed + excluded.completed,
       failed = known.failed + excluded.failed, dead = known.dead + excluded.dead,
       discarded = known.discarded + excluded.discarded, cancelled = known.cancelled + excluded.cancelled,
-      expired = known.expired + excluded.expired
+      expired = known.expired + excluded.expired, blocked = known.blocked + excluded.blocked
 $$;
 
 create or replace view books as
@@ -97,13 +98,14 @@ select queue, type, priority,
        coalesce(sum(leased), 0) as leased, coalesce(sum(completed), 0) as completed,
        coalesce(sum(failed), 0) as failed, coalesce(sum(dead), 0) as dead,
        coalesce(sum(discarded), 0) as discarded, coalesce(sum(cancelled), 0) as cancelled,
-       coalesce(sum(expired), 0) as expired
+       coalesce(sum(expired), 0) as expired, coalesce(sum(blocked), 0) as blocked
 from lane
 left join (
-  select lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired
+  select lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired, blocked
   from tally where minute = '-infinity'
   union all
-  select lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired from ledger
+  select lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired, blocked
+  from ledger
 ) as entries using (lane)
-where kind <> 'returns'
+where kind not in ('returns', 'ends')
 group by queue, type, priority;

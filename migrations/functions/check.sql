@@ -63,6 +63,7 @@ return case
   when job.partition_key is not null and job.fair_key is not null
     then 'fair_key: must not be given together with partition_key'
   when cardinality(job.tags) > 20 then 'tags: must be at most 20'
+  when job.on_blocker_dead not in ('die', 'run') then 'on_blocker_dead: must be "die" or "run"'
   when job.tags is not null and has_bad_tag(job.tags) then 'tags: must be a flat list of texts, each of 1 to 63 characters'
 end;
 
@@ -83,6 +84,7 @@ create or replace function check_jobs(
   p_jobs new_job[],
   out have_key boolean, out have_time boolean, out have_expiry boolean, out have_tags boolean,
   out have_turns boolean, -- a partition key or a fair key
+  out have_after boolean,
   out are_of_one_lane boolean
 )
 language plpgsql as $$
@@ -96,10 +98,11 @@ begin
          bool_or((job).expires_at is not null),
          bool_or(cardinality((job).tags) > 0),
          bool_or((job).partition_key is not null or (job).fair_key is not null),
+         bool_or((job).after is not null),
          bool_and((job).type = v_first.type and (job).queue is not distinct from v_first.queue
                   and (job).priority is not distinct from v_first.priority
                   and kind_of((job).partition_key, (job).fair_key) = kind_of(v_first.partition_key, v_first.fair_key))
-  into v_fault, have_key, have_time, have_expiry, have_tags, have_turns, are_of_one_lane
+  into v_fault, have_key, have_time, have_expiry, have_tags, have_turns, have_after, are_of_one_lane
   from (
     select job, coalesce(payload_fault_of(job.payload), fault_of(job)) as fault from unnest(p_jobs) as job
   ) as checked;
@@ -126,4 +129,5 @@ end $$;
 -- Whether insert_uniform can store the job: whether it has none of the options that take the long way.
 create or replace function is_plain(job new_job) returns boolean
 language sql immutable
-return row(job.delay_seconds, job.scheduled_at, job.expires_at, job.idempotency_key, job.tags) is null;
+return row(job.delay_seconds, job.scheduled_at, job.expires_at, job.idempotency_key, job.tags, job.after,
+           job.on_blocker_dead) is null;

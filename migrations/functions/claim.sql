@@ -5,7 +5,8 @@
 --   1. advance the cursors, when they lag (advance-cursors.sql)
 --   2. settle the outcomes that came along (settle.sql)
 --   3. promote: move jobs that have become due from `scheduled` to `ready`
---   4. in a queue with keys: find the jobs whose turn it is (dispatch.sql, take-turns.sql)
+--   4. in a queue where jobs wait for others: release those whose wait is over (resolve-ends.sql)
+--      in a queue with keys: find the jobs whose turn it is (dispatch.sql, take-turns.sql)
 --   5. fill a batch, one priority after the other:
 --      choose the lanes of the next priority that have work (choose.sql), then
 --      take jobs that must not share a claim with others (take-alone.sql), or
@@ -17,10 +18,11 @@
 -- that is not chosen costs nothing.
 --
 -- The answer is one JSON value, because a row of a dozen columns for each job costs its reader more than all the rest:
---   { settled: [status, …] | null, key, is_probe, is_trial, has_more,
+--   { settled: [status, …] | null, key, is_probe, is_trial, has_more, has_waits,
 --     workers: [worker, …] | null,
+--     stored: { now_ms, steps: { id: { name: value, … } | null, … } | null } | null, -- of types with steps (checkpoint.sql)
 --     leases: [{ type, kind, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
---                keys: [text, …] | null,
+--                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null,
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
 -- A batch to fill. The only place that knows the order of claim_batch's fields. Inlined.
@@ -45,7 +47,8 @@ create or replace function claim(
   p_run             int default 1, -- the most consecutive jobs of one partition key; the caller works them in order
   p_buckets         int[] default null, -- only partition keys in these buckets of the ring; null: all
   p_policy          jsonb default null, -- what the deployment says about the queue's keys (key-policy.sql)
-  p_registers       boolean default false -- the caller is a drain: it becomes a worker on the ring, and its leases are short
+  p_registers       boolean default false, -- the caller is a drain: it becomes a worker on the ring, and its leases are short
+  p_step_types      text[] default null -- the types whose stored steps come along
 ) returns json
 language plpgsql
 security definer
@@ -62,7 +65,7 @@ declare
   v_key     uuid;
   v_claims  bigint;
   v_leases  json[];
-  v_workers text[];
+  v_waits   boolean; -- some jobs of the queue wait for the ends of others
 begin
   if current_setting('transaction_isolation') <> 'read committed' then -- a call at every claim would cost more
     perform need_read_committed();
@@ -77,9 +80,9 @@ begin
     perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
   if exists (select from lane where queue = p_queue and kind <> 'plain') then
-    v_batch.queue := p_queue;
-    v_batch.buckets := p_buckets;
-    v_batch := fill_batch_with_keys(v_batch, p_types, p_limits, v_cursors.cursor_seqs, p_isolated, p_run, p_policy);
+    v_batch := fill_linked_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated, p_run, p_buckets,
+                                 p_policy);
+    v_waits := exists (select from lane where queue = p_queue and kind = 'ends');
   else
     v_batch := fill_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated);
   end if;
@@ -92,10 +95,55 @@ begin
       perform note_limited(v_batch, p_limits, v_key);
     end if;
   end if;
-  v_workers := case when p_registers and v_batch.queue is not null then join_ring(v_batch, p_worker) end;
   return json_build_object(
     'settled', v_settled, 'key', v_key, 'is_probe', v_batch.is_probe, 'is_trial', v_batch.trial_type is not null,
-    'has_more', v_batch.has_more, 'workers', v_workers, 'leases', v_leases);
+    'has_more', v_batch.has_more, 'has_waits', v_waits, 'leases', v_leases,
+    'stored', case when p_step_types is not null then stored_steps(v_batch, p_step_types) end,
+    'workers', case when p_registers and v_batch.queue is not null then join_ring(v_batch, p_worker) end);
+end $$;
+
+-- What the durable steps of the jobs that were taken have returned, and the time. It has a snapshot of its own, younger than the
+-- locks, so it sees all that earlier claims of these jobs have stored.
+create or replace function stored_steps(p_batch claim_batch, p_types text[]) returns jsonb
+language plpgsql as $$
+declare
+  c_bytes constant bigint := 262144;
+begin
+  return jsonb_build_object(
+    'now_ms', date_part('epoch', clock_timestamp()) * 1000,
+    'steps', steps_of(array(select unnest(ids) from unnest(p_batch.taken) where type = any(p_types)), c_bytes));
+end $$;
+
+-- Fills a batch from a queue whose jobs have keys, or wait for others, or both.
+create or replace function fill_linked_batch(
+  p_batch claim_batch, p_queue text, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_run int,
+  p_buckets int[], p_policy jsonb
+) returns claim_batch
+language plpgsql as $$
+declare
+  c_tries constant int := 10;
+  v_left  text; -- events of waiting jobs
+  v_waits int := 5;
+begin
+  if exists (select from lane where queue = p_queue and kind <> 'plain' and kind <> 'ends') then
+    p_batch.queue := p_queue;
+    p_batch.buckets := p_buckets;
+  end if;
+  for try in 1 .. c_tries loop
+    v_left := resolve_ends(p_queue, p_cursor_seqs);
+    if p_batch.queue is null then
+      p_batch := fill_batch(p_batch, p_queue, p_types, p_limits, p_cursor_seqs, p_isolated);
+    else
+      p_batch := fill_batch_with_keys(p_batch, p_types, p_limits, p_cursor_seqs, p_isolated, p_run, p_policy);
+    end if;
+    exit when p_batch.taken is not null or v_left = 'none' or v_left = 'held' and v_waits = 0;
+    if v_left = 'held' then -- an empty answer would only be asked for again
+      perform pg_sleep(0.002);
+      v_waits := v_waits - 1;
+    end if;
+  end loop;
+  p_batch.has_more := p_batch.has_more or v_left <> 'none';
+  return p_batch;
 end $$;
 
 -- The cursors to read from. They are advanced by the claims that make them lag, once in about 400 claimed jobs, and by
@@ -181,13 +229,14 @@ begin
       v_seconds := least(v_seconds, c_ordered_seconds);
     end if;
     v_deadline := p_batch.at + make_interval(secs => v_seconds);
-    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places)
+    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, linked)
     values (p_key, v_deadline, now(), v_taken.lane, p_worker, v_taken.ids, v_taken.attempts, v_taken.abandonments,
-            v_taken.keys, v_taken.places);
+            v_taken.keys, v_taken.places, v_taken.linked);
     v_leases := v_leases || json_build_object(
       'type', v_taken.type, 'kind', v_taken.kind, 'priority', v_taken.priority,
       'expires_ms', date_part('epoch', v_deadline) * 1000, 'attempts', v_taken.attempts,
-      'abandonments', v_taken.abandonments, 'seqs', v_taken.seqs, 'keys', v_taken.keys::text[], 'jobs', v_taken.jobs);
+      'abandonments', v_taken.abandonments, 'seqs', v_taken.seqs, 'keys', v_taken.keys::text[],
+      'blockers', v_taken.blockers, 'jobs', v_taken.jobs);
   end loop;
   return v_leases;
 end $$;
@@ -209,7 +258,8 @@ language sql as $$
     returning run_at, id, lane, attempt, abandonments, key, place
   ),
   booked as (
-    insert into ledger (lane, scheduled) select abs(lane), -count(*) from removed group by abs(lane)
+    insert into ledger (lane, scheduled)
+    select abs(lane), -count(*) from removed where place is distinct from 0 /* a time-out */ group by abs(lane)
   )
   insert into ready (seq, id, lane, attempt, abandonments, key, place)
   select nextval('ready_seq'), id, lane, attempt, abandonments, key, place

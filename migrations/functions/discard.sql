@@ -22,6 +22,7 @@ begin
     perform return_held_turns(array[row(v_dead.lane, v_dead.key, v_dead.place)::held_turn]);
   end if;
   insert into ledger (lane, dead, discarded) values (v_dead.lane, -1, 1);
+  perform note_moves(array[p_id], 'dead', 'discarded');
   perform write_audit(p_actor, 'discard', 'job ' || p_id,
     jsonb_build_object('status', 'dead', 'dead_reason', v_dead.reason, 'attempts', v_dead.attempt),
     jsonb_build_object('status', 'discarded', 'reason', p_reason));

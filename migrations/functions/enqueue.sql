@@ -21,11 +21,13 @@ create or replace function make_job(
   partition_key   text default null,
   traceparent     text default null,
   tags            text[] default null,
-  fair_key        text default null
+  fair_key        text default null,
+  after           jsonb default null, -- [id, …] or { slot: [id, …] }
+  on_blocker_dead text default null
 ) returns new_job
 language sql immutable
 return row(type, null, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
-           partition_key, traceparent, tags, fair_key)::new_job;
+           partition_key, traceparent, tags, fair_key, nullif(after, '[]'), on_blocker_dead)::new_job;
 
 create or replace function enqueue(
   type            text,
@@ -40,7 +42,9 @@ create or replace function enqueue(
   partition_key   text default null,
   traceparent     text default null,
   tags            text[] default null,
-  fair_key        text default null
+  fair_key        text default null,
+  after           jsonb default null, -- [id, …] or { slot: [id, …] }: it waits until these jobs have ended
+  on_blocker_dead text default null   -- die (the default) or run
 ) returns uuid
 language plpgsql
 security definer
@@ -50,7 +54,8 @@ begin
   return (enqueue_alike(
     make_job(type, queue => queue, priority => priority, max_attempts => max_attempts, delay_seconds => delay_seconds,
              scheduled_at => scheduled_at, expires_at => expires_at, idempotency_key => idempotency_key,
-             partition_key => partition_key, fair_key => fair_key, traceparent => traceparent, tags => tags),
+             partition_key => partition_key, fair_key => fair_key, traceparent => traceparent, tags => tags, after => after,
+             on_blocker_dead => on_blocker_dead),
     array[payload]))[1];
 end $$;
 
@@ -67,7 +72,9 @@ create or replace function enqueue_many(
   traceparent   text default null,
   tags          text[] default null,
   partition_key text default null,
-  fair_key      text default null
+  fair_key      text default null,
+  after         jsonb default null,
+  on_blocker_dead text default null
 ) returns setof uuid
 language plpgsql
 security definer
@@ -77,7 +84,8 @@ begin
   return query select unnest(enqueue_alike(
     make_job(type, queue => queue, priority => priority, max_attempts => max_attempts, delay_seconds => delay_seconds,
              scheduled_at => scheduled_at, expires_at => expires_at, partition_key => partition_key,
-             fair_key => fair_key, traceparent => traceparent, tags => tags),
+             fair_key => fair_key, traceparent => traceparent, tags => tags, after => after,
+             on_blocker_dead => on_blocker_dead),
     payloads));
 end $$;
 
@@ -97,17 +105,32 @@ begin
       p_jobs->>'type', queue => p_jobs->>'queue', priority => (p_jobs->>'priority')::int,
       max_attempts => (p_jobs->>'max_attempts')::int, delay_seconds => (p_jobs->>'delay_seconds')::float8,
       idempotency_key => p_jobs->>'idempotency_key', partition_key => p_jobs->>'partition_key',
-      fair_key => p_jobs->>'fair_key', traceparent => p_jobs->>'traceparent');
+      fair_key => p_jobs->>'fair_key', traceparent => p_jobs->>'traceparent', after => p_jobs->'after',
+      on_blocker_dead => p_jobs->>'on_blocker_dead');
     if is_plain(v_shared) then
       return to_json(insert_uniform(v_shared, p_jobs->'payloads'));
     end if;
     v_jobs := with_payloads(v_shared, array(select jsonb_array_elements(p_jobs->'payloads')));
   else
-    v_jobs := array(select job from jsonb_populate_recordset(null::new_job, p_jobs) as job);
+    v_jobs := read_jobs(p_jobs);
   end if;
   return coalesce(json_agg(json_build_object('id', id, 'status', status, 'deduplicated', deduplicated,
                                              'scheduled_ms', date_part('epoch', scheduled_at) * 1000)), '[]')
   from insert_jobs(v_jobs);
+end $$;
+
+-- `after` of an empty list is none: such a job waits for nobody.
+create or replace function read_jobs(p_jobs jsonb) returns new_job[]
+language plpgsql as $$
+declare
+  v_jobs new_job[] := array(select job from jsonb_populate_recordset(null::new_job, p_jobs) as job);
+begin
+  if exists (select from unnest(v_jobs) where after in ('[]', 'null')) then
+    for n in 1 .. cardinality(v_jobs) loop
+      v_jobs[n].after := nullif(nullif(v_jobs[n].after, '[]'), 'null');
+    end loop;
+  end if;
+  return v_jobs;
 end $$;
 
 -- An app's jobs that differ only in their payloads. Returns their ids in the order of the payloads.

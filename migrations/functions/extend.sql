@@ -1,5 +1,6 @@
 -- extend: moves the deadline of claimed jobs to `p_seconds` from now, never to an earlier time. It applies only while the
--- lease of the given key still holds the job, as in settle. Returns the jobs that it applied to. When it extends only some
+-- lease of the given key still holds the job, as in settle. Returns the jobs that it applied to, and whether each of them was
+-- asked to stop (cancel.sql). When it extends only some
 -- jobs of a lease, they get a lease row of their own with the same key. A run of jobs of one partition key is extended as a
 -- whole, so that it always lies in one row.
 --
@@ -7,7 +8,7 @@
 -- those that it waited for have left.
 
 create or replace function extend(p_ids uuid[], p_keys uuid[], p_seconds float8)
-returns table (id uuid, key uuid, lease_expires_at timestamptz)
+returns table (id uuid, key uuid, lease_expires_at timestamptz, cancel_requested boolean)
 language plpgsql
 security definer
 set search_path from current
@@ -24,7 +25,7 @@ begin
 
   return query
     with leased as materialized (
-      select lease.ctid as tid, lease.key, lease.deadline, lease.started_at, lease.lane, lease.worker, entry.*,
+      select lease.ctid as tid, lease.key, lease.deadline, lease.started_at, lease.lane, lease.worker, lease.linked, entry.*,
              exists (select from unnest(p_ids, p_keys) as wanted(id, key)
                      where wanted.id = entry.id and wanted.key = lease.key) as is_wanted
       from lease
@@ -33,7 +34,7 @@ begin
       where lease.key = any(p_keys)
     ),
     packed as materialized (
-      select tid, is_wanted, key, deadline, started_at, lane, worker,
+      select tid, is_wanted, key, deadline, started_at, lane, worker, linked,
              array_agg(id order by place) as ids,
              case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
              case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments,
@@ -41,7 +42,7 @@ begin
              case when count(turn_key) > 0 then array_agg(turn_place order by place) end as places,
              bool_and(is_wanted) over (partition by tid) as is_whole
       from leased
-      group by tid, is_wanted, key, deadline, started_at, lane, worker
+      group by tid, is_wanted, key, deadline, started_at, lane, worker, linked
     ),
     prolonged as (
       update lease
@@ -53,13 +54,15 @@ begin
       delete from lease where ctid = any(array(select tid from packed where is_wanted and not is_whole)) returning ctid
     ),
     parts as (
-      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places)
+      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, linked)
       select key, case when is_wanted then greatest(deadline, v_deadline) else deadline end, started_at, lane,
-             worker, ids, attempts, abandonments, keys, places
+             worker, ids, attempts, abandonments, keys, places, linked
       from packed
       where tid = any(array(select ctid from split))
     )
-    select leased.id, leased.key, greatest(leased.deadline, v_deadline) from leased where is_wanted;
+    select leased.id, leased.key, greatest(leased.deadline, v_deadline),
+           exists (select from cancel_request where cancel_request.id = leased.id)
+    from leased where is_wanted;
 end $$;
 
 -- The jobs and their lease keys, and the other jobs of their runs. Called while the leases are locked.
@@ -84,14 +87,14 @@ begin
   end if;
 end $$;
 
--- Extends one job. Answers as answer_with_job does; `applied` is false when the lease is lost.
+-- Extends one job. Answers as answer_with_job does, with `cancel_requested`; `applied` is false when the lease is lost.
 create or replace function extend_one(p_id uuid, p_key uuid, p_seconds float8) returns jsonb
 language plpgsql
 security definer
 set search_path from current
 as $$
 declare
-  v_applied boolean := exists (select from extend(array[p_id], array[p_key], p_seconds));
+  v_asked boolean := (select cancel_requested from extend(array[p_id], array[p_key], p_seconds) where id = p_id);
 begin
-  return answer_with_job(p_id, v_applied);
+  return answer_with_job(p_id, v_asked is not null) || jsonb_build_object('cancel_requested', coalesce(v_asked, false));
 end $$;

@@ -7,7 +7,11 @@ return case when delay_seconds > 0 then at + make_interval(secs => delay_seconds
             when scheduled_at > at then scheduled_at end;
 
 -- One row for each job, in the order of the jobs.
-create or replace function insert_jobs(p_jobs new_job[])
+create or replace function insert_jobs(
+  p_jobs new_job[],
+  p_refs text[] default null, -- of a flow: the names by which `after` calls its jobs
+  p_chains uuid[] default null, p_indexes int[] default null, p_flows uuid[] default null -- of continuations: see continue.sql
+)
 returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean)
 language plpgsql
 set enable_seqscan = off -- the table of idempotency keys is large
@@ -19,6 +23,7 @@ declare
   v_some       record := check_jobs(p_jobs);
   v_lanes      int[] := lanes_of(p_jobs, v_some.are_of_one_lane);
   v_stem       text := id_stem(cardinality(p_jobs));
+  v_flow       uuid := case when p_refs is not null then numbered_id(v_stem, 0) end;
   v_first      uuid := numbered_id(v_stem, 1);
   v_last       uuid := numbered_id(v_stem, cardinality(p_jobs));
   v_now        timestamptz;
@@ -36,42 +41,59 @@ begin
 
   with written as (
     insert into job (id, lane, max_attempts, scheduled_at, expires_at, idempotency_key, partition_key, fair_key,
-                     traceparent, tags, payload)
+                     traceparent, tags, payload, chain, chain_index, flow, waits)
     select numbered_id(v_stem, ordinality), v_lanes[ordinality], coalesce(new.max_attempts, 5::smallint), run_at,
            -- a job that is due after its default expiry would never run
            coalesce(new.expires_at, run_at + interval '720 hours'),
            new.idempotency_key, new.partition_key, new.fair_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
-           coalesce(new.payload, '{}')
+           coalesce(new.payload, '{}'),
+           coalesce(p_chains[ordinality],
+                    case when v_flow is not null or new.after is not null then numbered_id(v_stem, ordinality) end),
+           p_indexes[ordinality], coalesce(v_flow, p_flows[ordinality]), case when new.after is not null then true end
     from unnest(p_jobs) with ordinality as new
     cross join lateral (select run_at_of(new.delay_seconds, new.scheduled_at, v_now) as run_at) as due
     where ordinality <> all(v_duplicates)
-    returning id, lane, scheduled_at, coalesce(partition_key, fair_key) as key
+    returning id, lane, scheduled_at, coalesce(partition_key, fair_key) as key, waits
   ),
   readied as (
     insert into ready (seq, id, lane)
-    select nextval('ready_seq'), id, lane from written where scheduled_at is null and key is null
+    select nextval('ready_seq'), id, lane from written where scheduled_at is null and key is null and waits is null
   )
-  insert into ledger (lane, enqueued, pending, scheduled)
-  select lane, count(*), count(*), nullif(count(scheduled_at), 0) from written group by lane;
-  if v_some.have_turns then
-    perform insert_waiting(v_first, v_last);
+  insert into ledger (lane, enqueued, pending, scheduled, blocked)
+  select lane, count(*), nullif(count(*) - count(waits), 0), nullif(count(scheduled_at) filter (where waits is null), 0),
+         nullif(count(waits), 0)
+  from written group by lane;
+  if v_some.have_after or v_flow is not null or p_flows is not null then
+    perform insert_links(p_jobs, p_refs, v_stem, v_duplicates, v_lanes, v_now, v_some.have_after, v_flow, p_flows);
   end if;
-  if v_some.have_time or v_some.have_expiry then
-    perform insert_times(v_first, v_last);
-  end if;
-  if v_some.have_tags then
-    insert into job_tag (tag, id)
-    select distinct tag, job.id from job cross join unnest(job.tags) as tag where job.id between v_first and v_last;
-  end if;
+  perform insert_rest(v_first, v_last, v_some.have_turns, v_some.have_time or v_some.have_expiry, v_some.have_tags);
 
   return query
     select coalesce(owner.id, numbered_id(v_stem, ordinality)),
-           coalesce(owner.status, 'pending'),
+           coalesce(owner.status, case when new.after is not null then 'blocked' else 'pending' end),
            coalesce(owner.scheduled_at, run_at_of(new.delay_seconds, new.scheduled_at, v_now), time_of_id(v_first)),
            owner.id is not null
     from unnest(p_jobs) with ordinality as new
     cross join lateral find_key_owner(case when ordinality = any(v_duplicates) then new.idempotency_key end) as owner
     order by ordinality;
+end $$;
+
+-- What some of the written jobs need beside their rows in `job` and `ready`.
+create or replace function insert_rest(
+  p_first uuid, p_last uuid, p_have_turns boolean, p_have_times boolean, p_have_tags boolean
+) returns void
+language plpgsql as $$
+begin
+  if p_have_turns then
+    perform insert_waiting(p_first, p_last);
+  end if;
+  if p_have_times then
+    perform insert_times(p_first, p_last);
+  end if;
+  if p_have_tags then
+    insert into job_tag (tag, id)
+    select distinct tag, job.id from job cross join unnest(job.tags) as tag where job.id between p_first and p_last;
+  end if;
 end $$;
 
 -- The written jobs that have a key and are due: each waits for its turn (dispatch.sql). Their order is that of the call.
@@ -83,7 +105,8 @@ begin
   from (
     select job.id, lane, queue, partition_key, fair_key
     from job join lane using (lane)
-    where job.id between p_first and p_last and scheduled_at is null and coalesce(partition_key, fair_key) is not null
+    where job.id between p_first and p_last and scheduled_at is null and waits is null
+      and coalesce(partition_key, fair_key) is not null
     order by job.id
   ) as in_order;
 end $$;
@@ -95,13 +118,14 @@ declare
   v_earliest timestamptz;
 begin
   with written as materialized (
-    select id, lane, scheduled_at, expires_at, key_of_job(queue, partition_key, fair_key) as key
+    select id, lane, scheduled_at, expires_at, key_of_job(queue, partition_key, fair_key) as key, waits
     from job join lane using (lane)
     where id between p_first and p_last
   ),
   postponed as (
     insert into scheduled (run_at, id, lane, key)
-    select scheduled_at, id, case when key is null then lane else -lane end, key from written where scheduled_at is not null
+    select scheduled_at, id, case when key is null then lane else -lane end, key from written
+    where scheduled_at is not null and waits is null
     returning run_at
   ),
   expiring as (

@@ -95,6 +95,9 @@ language sql volatile as $$
     select closed.id, 'closed', closed.attempt, 0
     from id_range cross join lateral (select id, attempt from closed where id >= low and id <= high offset 0) as closed
     union all
+    select blocked.id, 'blocked', blocked.attempt, 0
+    from id_range cross join lateral (select id, attempt from blocked where id >= low and id <= high offset 0) as blocked
+    union all
     -- The check after a reconciled job's last run is one claim more than the maximum.
     select entry.id, 'lease', coalesce(entry.attempt, 1), 1
     from lease cross join lateral unnest(ids, attempts) as entry(id, attempt)
@@ -113,7 +116,7 @@ language sql volatile as $$
     group by sample.id, max_attempts
   )
   select 'job', job_state.id,
-         case when places = 0 then 'is in none of ready, scheduled, lease, done and closed'
+         case when places = 0 then 'is in none of ready, scheduled, blocked, lease, done and closed'
               when places > 1 then format('is in %s at once', names)
               when is_beyond then format('is at attempt %s of at most %s', attempt, max_attempts)
          end

@@ -19,9 +19,10 @@ select job.id,
        lane.priority,
        case when ready.id is not null or scheduled.id is not null then 'pending'
             when closed.id is not null then closed.status
+            when blocked.id is not null then 'blocked'
             when done.finished_at is not null then 'completed'
             else 'processing' end as status,
-       coalesce(ready.attempt, scheduled.attempt, closed.attempt, done.attempt, held.attempt, 0)::int as attempts,
+       coalesce(ready.attempt, scheduled.attempt, closed.attempt, blocked.attempt, done.attempt, held.attempt, 0)::int as attempts,
        job.max_attempts,
        time_of_id(job.id) as created_at,
        coalesce(scheduled.run_at, job.scheduled_at, time_of_id(job.id)) as scheduled_at,
@@ -41,12 +42,18 @@ select job.id,
        held.deadline as lease_expires_at,
        job.fair_key,
        case when lane.kind = 'ordered' then bucket_of(key_of(lane.queue, 'ordered', job.partition_key)) end
-         as partition_bucket
+         as partition_bucket,
+       closed.culprit,
+       job.flow as flow_id,
+       case when job.chain_index is not null or exists (select from chain_job where chain_job.chain = job.id)
+            then coalesce(job.chain, job.id) end as chain_id,
+       coalesce(job.chain_index, 0) as chain_index
 from job
 join lane using (lane)
 left join ready on ready.id = job.id
 left join scheduled on scheduled.id = job.id
 left join closed on closed.id = job.id
+left join blocked on blocked.id = job.id
 left join output on output.id = job.id
 left join lateral (
   select done.started_at, done.finished_at,
@@ -54,7 +61,7 @@ left join lateral (
   from done
   where done.hi_id >= job.id and done.hi_id <= end_of_bucket(job.id) and done.lo_id <= job.id
     and job.id = any(done.ids)
-    and ready.id is null and scheduled.id is null and closed.id is null
+    and ready.id is null and scheduled.id is null and closed.id is null and blocked.id is null
   order by done.hi_id
   limit 1
 ) as done on true
@@ -64,7 +71,8 @@ left join lateral (
   from lease
   where job.id = any(lease.ids)
     and lease.deadline > now() - interval '1 hour' -- a range of the index, not the whole table
-    and ready.id is null and scheduled.id is null and closed.id is null and done.finished_at is null
+    and ready.id is null and scheduled.id is null and closed.id is null and blocked.id is null
+    and done.finished_at is null
   limit 1
 ) as held on true
 left join lateral (

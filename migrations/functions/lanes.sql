@@ -32,7 +32,7 @@ begin
   end loop;
   if v_lane is null then
     perform refuse_bad_name('type', p_type), refuse_bad_name('queue', p_queue);
-    if p_group_size = 0 and p_kind <> 'returns' then -- those are made for jobs that are stored already: never refused
+    if p_group_size = 0 and p_kind not in ('returns', 'ends') then -- those are made for jobs that are stored already: never refused
       perform refuse_too_many_lanes(p_queue);
     end if;
     insert into lane (queue, type, priority, group_size, kind)
@@ -48,6 +48,14 @@ language plpgsql as $$
 begin
   return coalesce((select lane from lane where queue = p_queue and kind = 'returns' order by lane limit 1),
                   lane_of(p_queue, 'sluice.returns', 0::smallint, p_kind => 'returns'));
+end $$;
+
+-- The lane that events for a queue's waiting jobs are written to.
+create or replace function ends_lane_of(p_queue text) returns int
+language plpgsql as $$
+begin
+  return coalesce((select lane from lane where queue = p_queue and kind = 'ends' order by lane limit 1),
+                  lane_of(p_queue, 'sluice.ends', 0::smallint, p_kind => 'ends'));
 end $$;
 
 -- The lane of each job, in the order of the jobs. lane_of is called once for each lane: a call costs more than the join.
@@ -99,7 +107,7 @@ begin
   select count(distinct queue), count(*), coalesce(bool_and(queue <> p_queue), true)
   into v_queues, v_lanes, v_is_new
   from lane
-  where group_size = 0 and kind <> 'returns';
+  where group_size = 0 and kind not in ('returns', 'ends');
   if v_queues >= v_max and v_is_new then
     perform refuse(format('queue: there are %s queues already and no more are made, use one of them '
                           'or raise sluice.max_queues', v_queues));

@@ -39,10 +39,9 @@ declare
   v_before uuid := coalesce(p_before, c_last);
   v_lanes  int[] := array(
     select lane from lane
-    where (p_types is null or type = any(p_types))
-      and (p_queue is null or queue = p_queue)
+    where kind not in ('returns', 'ends') and (p_types is null or type = any(p_types)) and (p_queue is null or queue = p_queue)
       and (p_types is not null or p_queue is not null or type <> 'sluice.canary')); -- the canary shows only where it is asked for
-  v_any    boolean := p_types is null and p_queue is null and not exists (select from lane where type = 'sluice.canary');
+  v_any    boolean := p_types is null and p_queue is null and not exists (select from lane where type ~ '^sluice\.(canary|ends)$');
   v_ids    uuid[];
 begin
   if p_tag is not null then
@@ -71,6 +70,9 @@ begin
       select id from lease cross join unnest(ids) as id
       where id < v_before and lane = any(v_lanes)
       order by id desc limit p_limit);
+  elsif p_status = 'blocked' then
+    v_ids := array(
+      select id from blocked where id < v_before and abs(lane) = any(v_lanes) order by id desc limit p_limit);
   elsif p_status in ('dead', 'discarded', 'cancelled') then
     v_ids := array(
       select id from closed
@@ -114,4 +116,20 @@ begin
     ) as page
     cross join lateral (select * from jobs where jobs.id = page.id offset 0) as found -- a fence: look-ups by id
     order by page.id desc;
+end $$;
+
+-- Lists the jobs of a flow, oldest first. p_after: the last id of the page before.
+create or replace function flow_jobs(p_id uuid, p_after uuid, p_limit int) returns setof jobs
+language plpgsql stable
+security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  return query
+    select found.*
+    from unnest(ids_of_flow(p_id, p_after, p_limit)) as page(id)
+    cross join lateral (select * from jobs where jobs.id = page.id offset 0) as found
+    order by page.id;
 end $$;

@@ -142,6 +142,8 @@ as $$
     union all
     (select id from closed where id >= (select low from day) and id < (select high from day) limit p_limit)
     union all
+    (select id from blocked where id >= (select low from day) and id < (select high from day) limit p_limit)
+    union all
     (select id from lease cross join unnest(ids) as id
      where id >= (select low from day) and id < (select high from day) limit p_limit)
     union all
@@ -214,6 +216,7 @@ begin
     where minute > '-infinity' and minute < now() - interval '25 hours'
     order by minute limit p_limit);
   perform prune_workers(p_limit);
+  perform prune_flows(p_limit, p_keep);
   return v_keys + forget_jobs(v_closed || v_done) + prune_dropped_day(p_limit) + prune_keys();
 end $$;
 
@@ -225,6 +228,10 @@ begin
   delete from output where id = any(p_ids);
   delete from failed_attempt where id = any(p_ids);
   delete from job_tag where id = any(p_ids);
+  delete from checkpoint where id = any(p_ids);
+  delete from cancel_request where id = any(p_ids);
+  delete from dependency where id = any(p_ids);
+  delete from chain_job where id = any(p_ids);
   delete from job where id = any(p_ids);
   get diagnostics v_jobs = row_count;
   return v_jobs;
@@ -246,12 +253,12 @@ begin
   end if;
   v_upto := start_of_day(v_dropped.day + 1);
   -- as far as the table with the most rows can go with this limit
-  foreach v_table in array array['output', 'failed_attempt', 'job_tag'] loop
+  foreach v_table in array array['output', 'failed_attempt', 'job_tag', 'dependency', 'chain_job', 'checkpoint', 'cancel_request'] loop
     execute format('select least($1, (select id from %I where id >= $2 and id < $1 order by id offset $3 limit 1))',
                    v_table)
     into v_upto using v_upto, v_dropped.next_id, p_limit;
   end loop;
-  foreach v_table in array array['output', 'failed_attempt', 'job_tag'] loop
+  foreach v_table in array array['output', 'failed_attempt', 'job_tag', 'dependency', 'chain_job', 'checkpoint', 'cancel_request'] loop
     execute format('delete from %I as hanging where id >= $1 and id < $2
                     and not exists (select from job where job.id = hanging.id)', v_table)
     using v_dropped.next_id, v_upto;

@@ -1,7 +1,7 @@
 -- What the reaper does. Each step is bounded, and harmless when it is run twice or by two at once.
 
 -- A lease that ran out was held by a process that died. Its jobs come back after a backoff, or they are dead (abandoned)
--- when their attempts are used up. The limit counts jobs: the lease that reaches it is the last one.
+-- when their attempts are used up, or cancelled if somebody asked for it. The limit counts jobs: the lease that reaches it is the last one.
 --
 -- Any of these jobs may be what ended its invocation, but most likely none or one is. So they go on as isolated jobs, in
 -- groups of a size that isolated_group_size says. Of a run of one partition key only the first job was begun for sure: the
@@ -24,6 +24,7 @@ declare
   v_group   record;
   v_lane    int;
   v_backoff jsonb;
+  v_closed  record;
 begin
   returned := 0;
   buried := 0;
@@ -32,7 +33,7 @@ begin
     select lane.lane, lane.queue, lane.type, lane.priority, lane.kind, isolated.group_size, entry.is_first, count(*)::int as jobs,
            array_agg(entry.id) as ids, array_agg(isolated.attempt) as attempts,
            array_agg(isolated.abandonments) as abandonments, array_agg(lease.started_at) as started_at,
-           array_agg(entry.key) as keys, array_agg(entry.place) as places
+           array_agg(entry.key) as keys, array_agg(entry.place) as places, bool_or(lease.linked) as linked
     from lease
     join lane using (lane)
     cross join lateral (
@@ -53,15 +54,16 @@ begin
     -- Before the statements that move jobs: it inserts a lane that is missing, and may wait for another that does so.
     v_lane := lane_of(v_group.queue, v_group.type, v_group.priority, v_group.group_size, v_group.kind);
     insert into ledger (lane, leased) values (v_group.lane, -v_group.jobs), (v_lane, v_group.jobs);
-    buried := buried + cardinality(fail_jobs(array(
+    v_closed := fail_jobs(array(
       select row(id, v_lane, attempt, abandonments, started_at, case when v_group.is_first then 'retry' else 'withdraw' end,
-                 null, 'the lease ran out', null, backoff_seconds(attempt, v_backoff), null, key, place, true)::settled_job
+                 null, 'the lease ran out', null, backoff_seconds(attempt, v_backoff), null, key, place, true,
+                 v_group.linked, null)::settled_job
       from unnest(v_group.ids, v_group.attempts, v_group.abandonments, v_group.started_at, v_group.keys, v_group.places)
-        as job(id, attempt, abandonments, started_at, key, place)), 'abandoned'));
-    returned := returned + v_group.jobs;
+        as job(id, attempt, abandonments, started_at, key, place)), 'abandoned');
+    buried := buried + cardinality(v_closed.dead);
+    returned := returned + v_group.jobs - cardinality(v_closed.dead) - cardinality(v_closed.cancelled);
   end loop;
   delete from lease where ctid = any(v_leases);
-  returned := returned - buried;
 end $$;
 
 -- A settle that holds a lease's lock is just in time, so that lease is left out.
@@ -96,7 +98,34 @@ language sql volatile
 return coalesce(coalesce(backoff -> 'waits' -> (attempt - 1), backoff -> 'waits' -> -1)::float8
                 + random() * (backoff -> 'jitter')::float8, 0);
 
--- Buries pending jobs that have expired. Those whose producer chose a time are listed in `expiry`. All others expire 30
+-- Jobs that may have expired: those of `expiry` whose time has come, and some of the oldest.
+create or replace function ids_to_expire(p_limit int, p_kept int[]) returns uuid[]
+language plpgsql as $$
+declare
+  v_oldest uuid := id_at(now() - interval '720 hours');
+  v_ids    uuid[];
+begin
+  with due as materialized (
+    select ctid as tid from expiry where expires_at <= now() order by expires_at limit p_limit for update skip locked
+  ),
+  removed as (
+    delete from expiry where ctid = any(array(select tid from due)) returning id
+  )
+  select array_agg(id) into v_ids from removed;
+
+  return v_ids
+    || array(select old.id from (select id from ready where id < v_oldest and lane <> all(p_kept) order by id) as old
+             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
+             limit p_limit)
+    || array(select old.id from (select id from scheduled where id < v_oldest order by id) as old
+             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
+             limit p_limit)
+    || array(select old.id from (select id from blocked where id < v_oldest order by id) as old
+             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
+             limit p_limit);
+end $$;
+
+-- Buries pending and blocked jobs that have expired. Those whose producer chose a time are listed in `expiry`. All others expire 30
 -- days after their creation, which is in their id. A job that is being processed may finish. If it comes back, the
 -- next claim buries it. So does a job that waits behind others of its partition key, where dead jobs block: it has to block
 -- the key when its turn comes.
@@ -108,28 +137,15 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_oldest uuid := id_at(now() - interval '720 hours');
   v_kept   int[] := array(select -lane from lane where kind = 'ordered' and (key_policy_of(queue)).blocks); -- see above
   v_ids    uuid[];
   v_buried int;
   v_turns  held_turn[];
+  v_pending uuid[];
+  v_blocked uuid[];
+  v_waits  bigint[];
 begin
-  with due as materialized (
-    select ctid as tid from expiry where expires_at <= now() order by expires_at limit p_limit for update skip locked
-  ),
-  removed as (
-    delete from expiry where ctid = any(array(select tid from due)) returning id
-  )
-  select array_agg(id) into v_ids from removed;
-
-  v_ids := v_ids
-    || array(select old.id from (select id from ready where id < v_oldest and lane <> all(v_kept) order by id) as old
-             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
-             limit p_limit)
-    || array(select old.id from (select id from scheduled where id < v_oldest order by id) as old
-             cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
-             limit p_limit);
-
+  v_ids := ids_to_expire(p_limit, v_kept);
   with expired as materialized (
     select id, -lane = any(v_kept) as blocks from job where id = any(v_ids) and expiry_of(id, expires_at) <= now()
   ),
@@ -142,9 +158,15 @@ begin
     delete from scheduled where id = any(array(select expired.id from expired))
     returning id, lane, attempt, abandonments, key, place
   ),
+  from_blocked as (
+    delete from blocked where id = any(array(select expired.id from expired))
+    returning id, lane, attempt, abandonments, key, place, wait
+  ),
   gone as materialized (
     select gone.*, blocks and place is not null as holds
-    from (select *, 0 as scheduled from from_ready union all select *, 1 from from_scheduled) as gone
+    from (select *, 0 as scheduled, null::bigint as wait from from_ready
+          union all select *, 1, null from from_scheduled
+          union all select id, lane, attempt, abandonments, key, place, 0, wait from from_blocked) as gone
     join expired using (id)
   ),
   closed as (
@@ -154,12 +176,17 @@ begin
     from gone
   ),
   booked as (
-    insert into ledger (lane, pending, scheduled, dead, expired)
-    select abs(lane), -count(*), -sum(scheduled), count(*), count(*) from gone group by abs(lane)
+    insert into ledger (lane, pending, scheduled, blocked, dead, expired)
+    select abs(lane), -count(*) filter (where wait is null), -sum(scheduled), -count(wait), count(*), count(*)
+    from gone group by abs(lane)
   )
-  select array_agg(row(lane, key, place)::held_turn) filter (where place is not null and not holds), count(*)
-  into v_turns, v_buried
+  select array_agg(row(lane, key, place)::held_turn) filter (where place is not null and not holds), count(*),
+         array_agg(id) filter (where wait is null), array_agg(id) filter (where wait is not null), array_agg(wait)
+  into v_turns, v_buried, v_pending, v_blocked, v_waits
   from gone;
   perform return_held_turns(v_turns);
+  perform note_moves(v_pending, 'pending', 'dead');
+  perform note_moves(v_blocked, 'blocked', 'dead');
+  perform forget_time_outs(v_waits);
   return v_buried;
 end $$;

@@ -73,7 +73,43 @@ as $$
   limit p_count
 $$;
 
--- Moves the jobs that are dead from `closed` to `ready`, and answers their ids in order. With `p_seconds_apart` they become
+-- Takes the jobs that are dead out of `closed`. Those that died of a blocker wait for it again, and so do those that may have
+-- expired while they waited; the others become pending.
+create or replace function take_dead(
+  p_ids uuid[],
+  out ids uuid[],
+  out lanes int[],   -- of each job while it was dead
+  out keys bigint[], -- of those that blocked their keys, and their places
+  out places bigint[],
+  out victims uuid[], out all_ids uuid[]
+)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+  -- Every replay locks in the order of the ids, so two of them cannot deadlock.
+  with locked as materialized (
+    select id from closed where id = any(p_ids) and status = 'dead' order by id for update
+  ),
+  revived as (
+    delete from closed where id = any(array(select id from locked)) returning id, lane, key, place, reason
+  ),
+  judged as materialized (
+    select *, reason = 'blocker'
+              or reason = 'expired' and key is null and exists (select from dependency where dependency.id = revived.id) as is_victim
+    from revived
+  ),
+  booked as (
+    insert into ledger (lane, dead) select lane, -count(*) from judged where is_victim group by lane
+  )
+  select coalesce(array_agg(id order by id) filter (where not is_victim), '{}'),
+         array_agg(lane order by id) filter (where not is_victim),
+         array_agg(key order by id) filter (where not is_victim),
+         array_agg(place order by id) filter (where not is_victim),
+         array_agg(id order by id) filter (where is_victim), coalesce(array_agg(id order by id), '{}')
+  into ids, lanes, keys, places, victims, all_ids from judged;
+end $$;
+
+-- Moves the jobs that are dead from `closed` to `ready`, or to `blocked` if a blocker killed them, and answers their ids in order. With `p_seconds_apart` they become
 -- due one after the other, so that a replay of many is not a second outage.
 create or replace function revive(p_ids uuid[], p_payload jsonb default null, p_seconds_apart float8 default 0)
 returns uuid[]
@@ -83,10 +119,7 @@ set jit = off
 as $$
 declare
   v_fault     text := payload_fault_of(p_payload);
-  v_ids       uuid[];
-  v_lanes     int[];       -- of each job while it was dead
-  v_keys      bigint[];    -- of those that blocked their keys, and their places
-  v_places    bigint[];
+  v_dead      record;
   v_old_lanes int[];       -- each of them once
   v_new_lanes int[];       -- where the jobs of each go
   v_earliest  timestamptz; -- run_at
@@ -94,29 +127,24 @@ begin
   if v_fault is not null then
     perform refuse(v_fault);
   end if;
-  -- Every replay locks in the order of the ids, so two of them cannot deadlock.
-  with locked as materialized (
-    select id from closed where id = any(p_ids) and status = 'dead' order by id for update
-  ),
-  revived as (
-    delete from closed where id = any(array(select id from locked)) returning id, lane, key, place
-  )
-  select coalesce(array_agg(id order by id), '{}'), array_agg(lane order by id), array_agg(key order by id),
-         array_agg(place order by id)
-  into v_ids, v_lanes, v_keys, v_places from revived;
-
-  perform renew(v_ids, p_payload);
+  select * into v_dead from take_dead(p_ids);
+  perform renew(v_dead.all_ids, p_payload);
+  if v_dead.victims is not null then
+    perform block_again(v_dead.victims);
+    perform note_moves(v_dead.victims, 'dead', 'blocked');
+  end if;
+  perform tell_victims(v_dead.all_ids);
 
   -- An isolated job goes back to the ordinary lane of its type. The lanes come before the statement that moves the jobs:
   -- lane_of inserts a lane that is missing, and may wait for another transaction that does the same.
   select array_agg(lane), array_agg(lane_of(queue, type, priority, p_kind => kind)) into v_old_lanes, v_new_lanes
-  from lane where lane = any(v_lanes);
+  from lane where lane = any(v_dead.lanes);
 
   with revived as materialized (
     select dead.id, move.old_lane, (dead.number - 1) * p_seconds_apart as seconds, dead.place,
            coalesce(dead.key, key_of_job(queue, job.partition_key, job.fair_key)) as key,
            case when kind = 'plain' or dead.key is not null then move.new_lane else -move.new_lane end as lane
-    from unnest(v_ids, v_lanes, v_keys, v_places) with ordinality as dead(id, lane, key, place, number)
+    from unnest(v_dead.ids, v_dead.lanes, v_dead.keys, v_dead.places) with ordinality as dead(id, lane, key, place, number)
     join unnest(v_old_lanes, v_new_lanes) as move(old_lane, new_lane) on move.old_lane = dead.lane
     join lane on lane.lane = move.new_lane
     cross join lateral (select case when kind <> 'plain' then partition_key end as partition_key, fair_key
@@ -140,7 +168,8 @@ begin
   )
   select min(run_at) into v_earliest from postponed;
   perform keep_reachable(v_earliest);
-  return v_ids;
+  perform note_moves(v_dead.ids, 'dead', 'pending');
+  return v_dead.all_ids;
 end $$;
 
 -- A job that is about to expire gets 30 days more, or it would die again. In hours: the length of 30 days depends on the

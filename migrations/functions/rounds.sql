@@ -46,12 +46,12 @@ as $$
              (select seqs[array_position(lanes, lane.lane)]
               from key_cursor where key_cursor.queue = lane.queue order by version desc limit 1)
            end as read_seq,
-           case when kind <> 'plain' then
+           case when kind in ('ordered', 'fair') then
              (select lane from lane as returns where returns.queue = lane.queue and returns.kind = 'returns' limit 1)
            end as returns
     from lane
     left join unnest((select cursor_seqs from cursors order by id desc limit 1)) with ordinality as cursor(low, lane) using (lane)
-    where type = any(p_types)
+    where (type = any(p_types) or kind = 'ends')
       and type <> all(array(select name from pause where pause.kind = 'type'))
       and queue <> all(array(select name from pause where pause.kind = 'queue'))
       and type <> all(array(

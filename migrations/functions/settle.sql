@@ -1,15 +1,18 @@
 -- settle: applies the outcomes of up to a thousand claimed jobs. Each outcome is fenced: it applies only while a lease with
 -- the given key still holds the job. The answer has the new status of each job, or null where it did not apply.
 --
--- Outcomes come in the order of the ids, { outcome, output?, message?, detail?, seconds?, uses? }. Null means that all
+-- Outcomes come in the order of the ids, { outcome, output?, message?, detail?, seconds?, uses?, next?, signal?, jobs? }. Null means that all
 -- jobs are completed without an output:
---   complete   done, with an output if there is one
+--   complete   done, with an output if there is one; `next` is a job that continues its chain (continue.sql)
 --   retry      failed: again in `seconds`, or dead (exhausted) when the attempts are used up
 --   bury       failed: dead (fatal) at once
 --   snooze     again in `seconds`, and the attempt does not count
 --   release    again at once, and the attempt does not count
+--   suspend    blocked until the signal has come, or all the jobs have ended, or `seconds` have passed (suspend.sql); the
+--              attempt does not count
 -- `uses` is how many attempts the claim counts as, where that is not the usual number: a reconciled job's run is a snooze
 -- that uses 1, and the look after it uses 0, since the two are one attempt.
+-- A job that somebody asked to stop is cancelled by every outcome but a completion (cancel.sql).
 --
 -- Jobs leave their leases in one of two ways, which agree. Most settles complete all that one claim still holds:
 -- complete_whole_leases moves whole rows from `lease` to `done`. Everything else goes job by job (remove_from_leases),
@@ -33,7 +36,8 @@ declare
   v_request record;
   v_jobs    settled_job[];
   v_failed  settled_job[];
-  v_dead    uuid[] := '{}';
+  v_dead      uuid[] := '{}';
+  v_cancelled uuid[] := '{}';
 begin
   if p_outcomes is null and complete_whole_leases(p_ids, p_keys) then
     return array_fill('completed'::text, array[cardinality(p_ids)]);
@@ -48,13 +52,15 @@ begin
     v_jobs := remove_from_leases(v_request.ids, v_request.keys, v_request.outcomes);
     v_failed := array(select job from unnest(v_jobs) as job where job.outcome <> 'complete');
     perform complete_jobs(array(select job from unnest(v_jobs) as job where job.outcome = 'complete'), v_failed);
-    v_dead := fail_jobs(v_failed);
+    select dead, cancelled into v_dead, v_cancelled from fail_jobs(v_failed);
   end if;
 
   return array(
     select case when job.id is null then null
                 when job.outcome = 'complete' then 'completed'
                 when job.id = any(v_dead) then 'dead'
+                when job.id = any(v_cancelled) then 'cancelled'
+                when job.outcome = 'suspend' and exists (select from blocked where blocked.id = job.id) then 'blocked'
                 else 'pending' end
     from unnest(p_ids) with ordinality as request(id, request_index)
     left join unnest(v_jobs) as job on job.request_index = request.request_index
@@ -69,16 +75,18 @@ end $$;
 create or replace function complete_whole_leases(p_ids uuid[], p_keys uuid[]) returns boolean
 language plpgsql as $$
 declare
-  v_tids  tid[];
-  v_ids   uuid[];
-  v_turns boolean;
+  v_tids   tid[];
+  v_ids    uuid[];
+  v_turns  boolean;
+  v_linked boolean;
 begin
   if p_keys[1] = all(p_keys)
      and end_of_bucket(p_ids[1]) = end_of_bucket(p_ids[cardinality(p_ids)]) then -- else `done` needs several rows
-    select array_agg(tid) filter (where place = 1), array_agg(id order by id), bool_or(has_turns)
-    into v_tids, v_ids, v_turns
+    select array_agg(tid) filter (where place = 1), array_agg(id order by id), bool_or(has_turns), bool_or(linked)
+    into v_tids, v_ids, v_turns, v_linked
     from (
-      select ctid as tid, ids, keys is not null as has_turns from lease where key = p_keys[1] order by lock_order for update
+      select ctid as tid, ids, keys is not null as has_turns, linked
+      from lease where key = p_keys[1] order by lock_order for update
     ) as locked cross join lateral unnest(ids) with ordinality as entry(id, place);
   end if;
   if v_ids is distinct from p_ids then
@@ -97,6 +105,9 @@ begin
   )
   insert into ledger (lane, leased, completed, processing_seconds)
   select lane, -cardinality(ids), cardinality(ids), date_part('epoch', now() - started_at) from removed;
+  if v_linked then
+    perform note_moves(v_ids, 'processing', 'completed');
+  end if;
   return true;
 end $$;
 
@@ -116,11 +127,12 @@ begin
     from rows from (
       unnest(p_ids), unnest(p_keys),
       jsonb_to_recordset(coalesce(p_outcomes, '[]'))
-        as (outcome text, output jsonb, message text, detail jsonb, seconds float8, uses int)
-    ) with ordinality as request(id, key, outcome, output, message, detail, seconds, uses, request_index)
+        as (outcome text, output jsonb, message text, detail jsonb, seconds float8, uses int, next jsonb, signal jsonb, jobs jsonb)
+    ) with ordinality
+      as request(id, key, outcome, output, message, detail, seconds, uses, next, signal, jobs, request_index)
   ),
   leased as materialized (
-    select lease.ctid as tid, lease.key, lease.lane, lease.started_at, entry.*
+    select lease.ctid as tid, lease.key, lease.lane, lease.started_at, lease.linked, entry.*
     from lease
     cross join lateral unnest(ids, attempts, abandonments, keys, places) with ordinality
       as entry(id, attempt, abandonments, turn_key, turn_place, place)
@@ -128,7 +140,13 @@ begin
   ),
   matched as materialized (
     select distinct on (leased.id, leased.key) -- if a job was named twice, the first counts
-           leased.*, case when p_outcomes is null then 'complete' else request.outcome end as outcome, request.output,
+           leased.*,
+           case when p_outcomes is null then 'complete'
+                when request.outcome = 'suspend' and coalesce(signal, jobs) is null then 'snooze'
+                else request.outcome end as outcome,
+           case when coalesce(next, signal, jobs) is not null
+                then jsonb_build_object('next', next, 'signal', signal, 'jobs', jobs) end as more,
+           request.output,
            request.message, request.detail, request.seconds, request.uses, request.request_index
     from leased join request on request.id = leased.id and request.key = leased.key
     order by leased.id, leased.key, request.request_index
@@ -159,8 +177,8 @@ begin
   select array_agg(row(id, lane, coalesce(attempt, 1) + attempts_beyond_claim(outcome, uses), coalesce(abandonments, 0),
                        started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
                        case when outcome = 'release' then 0 else coalesce(seconds, 0) end, request_index, turn_key, turn_place,
-                       not exists (select from remaining where remaining.tid = matched.tid and turn_key = any(remaining.keys))
-                      )::settled_job order by id)
+                       not exists (select from remaining where remaining.tid = matched.tid and turn_key = any(remaining.keys)),
+                       linked, more)::settled_job order by id)
   into v_jobs
   from matched;
   return v_jobs;
@@ -206,7 +224,7 @@ end $$;
 -- release and a withdrawal, so these add one for an attempt that counts nevertheless.
 create or replace function attempts_beyond_claim(p_outcome text, p_uses int) returns int
 language sql immutable
-return case when p_outcome in ('snooze', 'release', 'withdraw') then coalesce(p_uses, 0) else coalesce(p_uses, 1) - 1 end;
+return case when p_outcome in ('snooze', 'release', 'withdraw', 'suspend') then coalesce(p_uses, 0) else coalesce(p_uses, 1) - 1 end;
 
 -- Locks all leases of these keys. Whoever settles, extends or reaps one of them meanwhile waits here, or makes us wait.
 -- An extend that we waited for may have replaced a lease by two new rows, which are not locked yet. So each look is
@@ -253,6 +271,12 @@ begin
   )
   insert into ledger (lane, leased, completed, processing_seconds)
   select lane, -count(*), count(*), date_part('epoch', now() - started_at) from unnest(p_jobs) group by lane, started_at;
+  if exists (select from unnest(p_jobs) where linked or more is not null) then
+    perform continue_jobs(array(select job from unnest(p_jobs) as job where jsonb_typeof(job.more -> 'next') = 'object'));
+    perform note_moves(array(select id from unnest(p_jobs)
+                             where linked and jsonb_typeof(more -> 'next') is distinct from 'object'),
+                       'processing', 'completed');
+  end if;
 end $$;
 
 -- Completes a job in the handler's own transaction, so that both are committed or neither. False: the lease is lost, and

@@ -11,7 +11,7 @@ as $$
     select queue, type, row_number() over (order by type = 'sluice.canary' desc, sum(enqueued) desc nulls last, queue, type)
              as place
     from lane left join tally on tally.lane = lane.lane and minute = '-infinity'
-    where kind <> 'returns'
+    where kind not in ('returns', 'ends')
     group by queue, type
   ) as pairs using (queue, type)
 $$;

@@ -41,7 +41,7 @@ as $$
     from lane
     -- Not `cursor_seqs[lane]`: that would decompress the whole array for each lane.
     left join unnest((select cursor_seqs from newest_cursors)) with ordinality as cursor(low, lane) using (lane)
-    where kind <> 'returns'
+    where kind not in ('returns', 'ends')
     union all
     select -lane.lane, coalesce(read.seq + 1, 0)
     from lane
@@ -133,14 +133,14 @@ as $$
   with unfolded as materialized (
     select lane, date_bin('1 minute', at, '2000-01-01 00:00+00') as minute, sum(enqueued) as enqueued, sum(pending) as pending,
            sum(scheduled) as scheduled, sum(leased) as leased, sum(completed) as completed, sum(failed) as failed, sum(dead) as dead,
-           sum(discarded) as discarded, sum(cancelled) as cancelled, sum(expired) as expired
+           sum(discarded) as discarded, sum(cancelled) as cancelled, sum(expired) as expired, sum(blocked) as blocked
     from ledger
     group by 1, 2
   ),
   booked as ( -- as in the view `books`
     select * from tally where minute = '-infinity'
     union all
-    select minute, lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired
+    select minute, lane, enqueued, pending, scheduled, leased, completed, failed, dead, discarded, cancelled, expired, blocked
     from unfolded
   ),
   groups as (
@@ -150,12 +150,12 @@ as $$
            coalesce(sum(leased), 0) as leased, coalesce(sum(completed), 0) as completed,
            coalesce(sum(failed), 0) as failed, coalesce(sum(dead), 0) as dead,
            coalesce(sum(discarded), 0) as discarded, coalesce(sum(cancelled), 0) as cancelled,
-           coalesce(sum(expired), 0) as expired,
+           coalesce(sum(expired), 0) as expired, coalesce(sum(blocked), 0) as blocked,
            extract(epoch from now() - min(since)) as oldest_due_seconds
     from lane
     left join booked using (lane)
     left join (select lane, min(since) as since from waiting_since() group by lane) as oldest using (lane)
-    where kind <> 'returns' -- it holds no jobs
+    where kind not in ('returns', 'ends') -- they hold no jobs
     group by queue, type, priority
     order by queue, type, priority
   ),
@@ -266,7 +266,8 @@ create or replace function snapshot(
   p_windows int[] default '{}',
   out at timestamptz, out groups json, out minutes json, out rounds json, out running_since timestamptz,
   out open_breakers json, out live_workers int, out expired_lease_seconds float8, out oldest_transaction json,
-  out tables json, out claim_ms float8, out enqueue_errors json, out impossible_states json, out blocked_keys json
+  out tables json, out claim_ms float8, out enqueue_errors json, out impossible_states json, out blocked_keys json,
+  out idle_flows json
 )
 language sql stable
 security definer
@@ -302,6 +303,7 @@ as $$
               (select to_json(first)
                from (select kind, id, what from impossible_state order by seen_at, kind, id limit 1) as first))
      from impossible_state),
-    blocked_queues()
+    blocked_queues(),
+    idle_flows()
   from books_and_windows(p_windows) as books
 $$;

@@ -224,6 +224,7 @@ declare
   v_lane   int := p_level.lanes[n];
   v_blocks boolean := p_level.kinds[n] = 'ordered' and (p_batch.policy).blocks;
   v_turns  held_turn[];
+  v_ids    uuid[];
 begin
   with expired as materialized (
     select job.id, first.key, first.place
@@ -247,8 +248,9 @@ begin
   booked as (
     insert into ledger (lane, pending, dead, expired) select v_lane, -count(*), count(*), count(*) from removed
   )
-  select array_agg(row(v_lane, key, place)::held_turn) into v_turns from removed;
+  select array_agg(row(v_lane, key, place)::held_turn), array_agg(id) into v_turns, v_ids from removed;
   if not v_blocks then
     perform return_held_turns(v_turns);
   end if;
+  perform note_moves(v_ids, 'pending', 'dead');
 end $$;

@@ -104,6 +104,7 @@ declare
   v_bytes            bigint;
   v_some_expired     boolean;
   v_waited           real[]; -- seconds, of the jobs that were not attempted before
+  v_linked           linked_job[];
 begin
   loop
     if p_given.tids is not null then
@@ -124,8 +125,9 @@ begin
            sum(payload_bytes(payload)),
            bool_or(expiry_of(id, expires_at) <= p_batch.at),
            array_agg(date_part('epoch', p_batch.at - coalesce(scheduled_at, time_of_id(id)))::real)
-             filter (where id <> all(v_locked.retried_ids))
-    into v_jobs, v_bytes, v_some_expired, v_waited
+             filter (where id <> all(v_locked.retried_ids)),
+           array_agg(row(id, flow, waits)::linked_job) filter (where chain is not null)
+    into v_jobs, v_bytes, v_some_expired, v_waited, v_linked
     from job
     where id = any(v_locked.ids)
       and id >= v_locked.ids[1] and id <= v_locked.ids[cardinality(v_locked.ids)]; -- names the partitions
@@ -151,7 +153,7 @@ begin
     v_skip_marked := false; -- it would pass over what this claim has locked
     p_given := first_places(p_given, p_batch.jobs_left);
   end loop;
-  return add_to_batch(p_batch, p_level, n, v_locked, v_jobs, v_bytes, v_waited);
+  return add_to_batch(p_batch, p_level, n, v_locked, v_jobs, v_bytes, v_waited, v_linked);
 end $$;
 
 -- Locks the oldest jobs of a lane that no other claim has locked. It locks no job beyond p_limit, not even to see that
@@ -214,11 +216,13 @@ begin
 end $$;
 
 create or replace function add_to_batch(
-  p_batch claim_batch, p_level lane_level, n int, p_locked locked_jobs, p_jobs json, p_bytes bigint, p_waited real[]
+  p_batch claim_batch, p_level lane_level, n int, p_locked locked_jobs, p_jobs json, p_bytes bigint, p_waited real[],
+  p_linked linked_job[]
 ) returns claim_batch
 language plpgsql as $$
 declare
-  v_count int := cardinality(p_locked.ids);
+  v_count    int := cardinality(p_locked.ids);
+  v_blockers jsonb;
 begin
   delete from ready where ctid = any(p_locked.tids);
   insert into ledger (lane, pending, leased, waiting_seconds) values (p_level.lanes[n], -v_count, v_count, p_waited);
@@ -226,9 +230,13 @@ begin
   p_batch.jobs_left := p_batch.jobs_left - v_count;
   p_batch.bytes_left := p_batch.bytes_left - p_bytes;
   p_batch.last_seq := p_locked.last_seq;
+  if p_linked is not null then
+    select bytes_left, blockers into p_batch.bytes_left, v_blockers from note_linked_taken(p_linked, p_batch.bytes_left);
+  end if;
   p_batch.taken := p_batch.taken
     || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,
-           p_locked.abandonments, p_jobs, p_locked.keys, p_locked.places, p_level.kinds[n])::taken_jobs;
+           p_locked.abandonments, p_jobs, p_locked.keys, p_locked.places, p_level.kinds[n],
+           case when p_linked is not null then true end, v_blockers)::taken_jobs;
   if p_level.kinds[n] = 'fair' then
     p_batch.turns_returned := note_shares_taken(p_batch.policy, p_locked.keys) or p_batch.turns_returned;
   end if;
@@ -249,7 +257,10 @@ $$;
 
 -- Closes those of the locked jobs that have expired.
 create or replace function bury_expired(p_lane int, p_ids uuid[], p_now timestamptz) returns void
-language sql as $$
+language plpgsql as $$
+declare
+  v_ids uuid[];
+begin
   with expired as (
     select id from job
     where id = any(p_ids) and id >= p_ids[1] and id <= p_ids[cardinality(p_ids)] and expiry_of(id, expires_at) <= p_now
@@ -260,7 +271,11 @@ language sql as $$
   buried as (
     insert into closed (id, status, reason, closed_at, lane, attempt, abandonments)
     select id, 'dead', 'expired', now(), p_lane, attempt, abandonments from removed
+  ),
+  booked as (
+    insert into ledger (lane, pending, dead, expired)
+    select p_lane, -count(*), count(*), count(*) from removed
   )
-  insert into ledger (lane, pending, dead, expired)
-  select p_lane, -count(*), count(*), count(*) from removed;
-$$;
+  select array_agg(id) into v_ids from removed;
+  perform note_moves(v_ids, 'pending', 'dead');
+end $$;

@@ -6,6 +6,9 @@
 --   { kind: breaker, state: open | closing, since }
 --   { kind: limit, limited, max?, seconds?, at?, fair_key? }
 --   { kind: turn, is_isolated }                     nothing holds it
+-- A blocked job is answered with one of:
+--   { kind: jobs, count, job_ids, at? }             it waits for the end of jobs; some of their ids; `at`: a time-out
+--   { kind: signal, name, key, at? }
 --
 -- It is one snapshot and locks nothing. Every look is by an index and bounded, except for the leases: they have no index by
 -- job or key, so those with keys are read (docs/decisions/processing-look-up.md).
@@ -31,7 +34,7 @@ begin
     select lane, key, place, null, attempt, run_at from scheduled where id = p_id
   ) as pending;
   if not found then
-    return null;
+    return held_by_blockers(p_id);
   end if;
   -- A job with a key waits under the negative number of its lane until it has the key's turn.
   select * into v_lane from lane where lane = abs(v_row.lane);
@@ -47,6 +50,16 @@ end $$;
 
 -- The functions below run with the planner settings of waiting_for(), which calls them. Each answers null if it does not
 -- hold the job.
+
+create or replace function held_by_blockers(p_id uuid) returns jsonb
+language sql stable as $$
+  select jsonb_strip_nulls(
+    case when signal_name is not null then jsonb_build_object('kind', 'signal', 'name', signal_name, 'key', signal_key, 'at', until)
+         else jsonb_build_object('kind', 'jobs', 'count', togo, 'at', until, 'job_ids', (
+           select coalesce(jsonb_agg(blocker), '[]')
+           from (select blocker from edge where edge.wait = blocked.wait order by blocker limit 10) as first)) end)
+  from blocked where id = p_id
+$$;
 
 -- A job of a fair key that has its turn in `scheduled` waits for the rate (pace_shares). A retry of it has no turn there.
 create or replace function held_by_time(
@@ -75,6 +88,8 @@ language sql stable as $$
        and lease.keys is not null and p_key = any(lease.keys) and entry.key = p_key
      having count(*) > 0),
     turn_in_ready(p_queue, p_key),
+    (select jsonb_build_object('holder', 'blocked', 'job_ids', jsonb_build_array(id), 'at', until)
+     from blocked where key = p_key and place is not null limit 1),
     (select jsonb_build_object('holder', 'waiting', 'job_ids', jsonb_build_array(id))
      from ready
      where key = p_key and lane < 0 and seq < coalesce(p_seq, 9223372036854775807)

@@ -1,12 +1,22 @@
 // sluice/client: enqueue jobs and read their state, from anywhere that has `fetch`. Every enqueue carries an idempotency
 // key, so a request whose answer was lost can be sent again without creating a second job. It has no dependencies.
+import type { ChainResponse, FlowMadeResponse, SignalResponse } from "../contract/flows.ts";
 import type { BatchResponse, EnqueueResponse, JobOptions, JobResponse } from "../contract/jobs.ts";
+import { type After, describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
+import type {
+  FlowIds,
+  JobId,
+  JobOfId,
+  OptionsFor,
+  OutputOf,
+  PayloadOf,
+  TypedJob,
+} from "../core/typed-job.ts";
 import { type CamelCased, camelCased, snakeCased } from "./field-names.ts";
 import { SluiceRequestError, SluiceTimeoutError } from "./request-error.ts";
-import { createSend, type Fetch, sleep } from "./send.ts";
-import type { PayloadOf, TypedJob } from "./typed-job.ts";
+import { createSend, type Fetch, type Send, sleep } from "./send.ts";
 
-export type { Fetch, PayloadOf, TypedJob };
+export type { Fetch, FlowBuilder, FlowIds, JobId, OutputOf, PayloadOf, TypedJob };
 export { SluiceRequestError, SluiceTimeoutError };
 
 export interface ClientOptions<Jobs extends Record<string, TypedJob> = Record<never, never>> {
@@ -34,6 +44,9 @@ export interface EnqueueOptions extends Omit<JobOptions, OwnTypes | "traceparent
   idempotencyKey?: string;
 }
 
+/** A job of a flow needs no idempotency key, because the whole flow has one. */
+export type FlowJobOptions = Omit<EnqueueOptions, "idempotencyKey" | "after">;
+
 export interface EnqueueManyOptions<Payload> extends Omit<EnqueueOptions, "idempotencyKey"> {
   idempotencyKey?: (payload: Payload, index: number) => string;
 }
@@ -49,30 +62,52 @@ export interface WaitOptions {
 export type Job = CamelCased<JobResponse>;
 
 type Name<Jobs> = TypedJob | (keyof Jobs & string) | (string & {});
-type PayloadFor<Jobs, Job> = Job extends TypedJob
-  ? PayloadOf<Job>
-  : Job extends keyof Jobs
-    ? PayloadOf<Jobs[Job]>
-    : object;
+type JobFor<Jobs, Job> = Job extends TypedJob ? Job : Job extends keyof Jobs ? Jobs[Job] : unknown;
+type PayloadFor<Jobs, Job> = Job extends TypedJob | keyof Jobs ? PayloadOf<JobFor<Jobs, Job>> : object;
+
+/** A job that has ended. Its output is null if it did not complete. */
+export type EndedJob<Of = unknown> = Omit<Job, "output"> & { output: OutputOf<Of> | null };
+
+/** A flow that was enqueued. */
+export interface EnqueuedFlow<Refs> {
+  flowId: string;
+  /** The ids of the refs that the description has returned, in the same shape. */
+  jobs: FlowIds<Refs>;
+}
 
 export interface Client<Jobs extends Record<string, TypedJob> = Record<never, never>> {
   /** Returns the job's id. */
   enqueue<Job extends Name<Jobs>>(
     job: Job,
     payload: PayloadFor<Jobs, Job>,
-    options?: EnqueueOptions,
-  ): Promise<string>;
+    ...options: OptionsFor<JobFor<Jobs, Job>, EnqueueOptions>
+  ): Promise<JobId<JobFor<Jobs, Job>>>;
   /** Returns the jobs' ids in the order of the payloads. Each hundred is enqueued as a whole or not at all. */
   enqueueMany<Job extends Name<Jobs>>(
     job: Job,
     payloads: readonly PayloadFor<Jobs, Job>[],
-    options?: EnqueueManyOptions<PayloadFor<Jobs, Job>>,
-  ): Promise<string[]>;
+    ...options: OptionsFor<JobFor<Jobs, Job>, EnqueueManyOptions<PayloadFor<Jobs, Job>>>
+  ): Promise<JobId<JobFor<Jobs, Job>>[]>;
+  /** Enqueues up to 1,000 jobs that wait for each other, all or none. */
+  enqueueFlow<Refs>(
+    describe: (flow: FlowBuilder<FlowJobOptions>) => Refs,
+    options?: { idempotencyKey?: string },
+  ): Promise<EnqueuedFlow<Refs>>;
   get(id: string): Promise<Job>;
-  /** Polls until the job is completed, dead, discarded or cancelled. */
-  wait(id: string, options?: WaitOptions): Promise<Job>;
-  /** Returns the cancelled job. If it is no longer pending, throws a SluiceRequestError with status 409. */
-  cancel(id: string): Promise<Job>;
+  /**
+   * Polls until the job is completed, dead, discarded or cancelled. If the job continues with another, it waits for the end
+   * of the chain and returns the last job.
+   */
+  wait<Id extends string>(id: Id, options?: WaitOptions): Promise<EndedJob<JobOfId<Id>>>;
+  /** Completes a pending or blocked job from outside, without a worker. Returns it also if it has completed before. */
+  resolve<Id extends string>(id: Id, output?: OutputOf<JobOfId<Id>>): Promise<Job>;
+  /** Sends a signal. Answers whether it was the first one of its name and key: only that one counts. */
+  signal(name: string, key: string, payload?: object): Promise<boolean>;
+  /**
+   * Returns the cancelled job. If it is no longer pending, throws a SluiceRequestError with status 409. With `running`, a
+   * job that is being processed is asked to stop: `wait` for its end, which is "cancelled" unless it completes first.
+   */
+  cancel(id: string, options?: { running?: boolean }): Promise<Job>;
 }
 
 const batchSize = 100;
@@ -85,17 +120,17 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
 ): Client<Jobs> {
   const send = createSend(options);
 
-  const look = async (id: string, timeoutMs?: number): Promise<Job> =>
-    camelCased(await send<JobResponse>("GET", pathOf(id), { timeoutMs }));
+  const { look, lookAtLast, unlessDone } = createLooks(send);
 
   return {
-    async enqueue(job, payload, given) {
+    async enqueue(job, payload, ...[given]) {
       const idempotencyKey = given?.idempotencyKey ?? crypto.randomUUID();
       const body = newJob(job, payload, { ...given, idempotencyKey });
-      return (await send<EnqueueResponse>("POST", "/v1/jobs", { body })).job_id;
+      return (await send<EnqueueResponse>("POST", "/v1/jobs", { body })).job_id as never;
     },
 
-    async enqueueMany(job, payloads, { idempotencyKey = () => crypto.randomUUID(), ...given } = {}) {
+    async enqueueMany(job, payloads, ...[options = {}]) {
+      const { idempotencyKey = () => crypto.randomUUID(), ...given } = options as EnqueueManyOptions<unknown>;
       const jobs = payloads.map((payload, index) =>
         newJob(job, payload, { ...given, idempotencyKey: idempotencyKey(payload, index) }),
       );
@@ -105,7 +140,21 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
         const answer = await send<BatchResponse>("POST", "/v1/jobs/batch", { body });
         ids.push(...answer.jobs.map((made) => made.job_id));
       }
-      return ids;
+      return ids as never;
+    },
+
+    async enqueueFlow(describe, { idempotencyKey = crypto.randomUUID() } = {}) {
+      const { jobs, toIds } = describeFlow(describe);
+      const body = {
+        jobs: jobs.map(({ ref, job, payload, options, after }) => ({
+          ...newJob(job, payload, options),
+          ref,
+          after,
+        })),
+      };
+      const headers = { "idempotency-key": idempotencyKey };
+      const made = await send<FlowMadeResponse>("POST", "/v1/flows", { body, headers });
+      return { flowId: made.flow_id, jobs: toIds(made.jobs.map(({ job_id }) => job_id)) };
     },
 
     get: (id) => look(id),
@@ -113,30 +162,71 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
     async wait(id, { timeoutMs = 30_000, intervalMs = 500 } = {}) {
       const deadline = Date.now() + timeoutMs;
       for (;;) {
-        const job = await look(id, Math.max(deadline - Date.now(), shortestLookMs));
-        if (finished.includes(job.status)) return job;
+        const leftToLookMs = () => Math.max(deadline - Date.now(), shortestLookMs);
+        const job = await lookAtLast(id, leftToLookMs);
+        if (finished.includes(job.status)) return job as never;
         const leftMs = deadline - Date.now();
         if (leftMs <= 0) throw new SluiceTimeoutError(job, timeoutMs);
         await sleep(Math.min(intervalMs, leftMs));
       }
     },
 
-    async cancel(id) {
+    async resolve(id, output) {
+      const body = { output: output ?? null };
       try {
-        return camelCased(await send<JobResponse>("POST", `${pathOf(id)}/cancel`));
+        return camelCased(await send<JobResponse>("POST", `${pathOf(id)}/resolve`, { body }));
       } catch (error) {
-        if (!(error instanceof SluiceRequestError) || error.status !== 409) throw error;
-        // An earlier try may have cancelled it, and its answer was lost.
-        const job = await look(id);
-        if (job.status === "cancelled") return job;
-        throw error;
+        return unlessDone(error, id, "completed");
+      }
+    },
+
+    async signal(name, key, payload) {
+      const body = { key, payload: payload ?? null };
+      const path = `/v1/signals/${encodeURIComponent(name)}`;
+      return !(await send<SignalResponse>("POST", path, { body })).deduplicated;
+    },
+
+    async cancel(id, { running = false } = {}) {
+      try {
+        const path = `${pathOf(id)}/cancel`;
+        return camelCased(await send<JobResponse>("POST", path, running ? { body: { running } } : {}));
+      } catch (error) {
+        return unlessDone(error, id, "cancelled");
       }
     },
   };
 }
 
-function newJob(job: TypedJob | string, payload: object, options: EnqueueOptions): object {
-  return { type: typeof job === "string" ? job : job.type, payload, ...snakeCased(options) };
+/** How the state of a job is read. */
+function createLooks(send: Send) {
+  const look = async (id: string, timeoutMs?: number): Promise<Job> =>
+    camelCased(await send<JobResponse>("GET", pathOf(id), { timeoutMs }));
+
+  /** The job, or if it has completed and was continued, the last one of its chain. */
+  const lookAtLast = async (id: string, leftMs: () => number): Promise<Job> => {
+    const job = await look(id, leftMs());
+    if (job.status !== "completed" || !job.chain) return job;
+    const path = `/v1/chains/${job.chain.chain_id}`;
+    const chain = await send<ChainResponse>("GET", path, { timeoutMs: leftMs() });
+    const last = chain.jobs.at(-1);
+    return last ? camelCased(last) : job;
+  };
+
+  /** After a 409: an earlier try may have done it, and its answer was lost. */
+  const unlessDone = async (error: unknown, id: string, status: Job["status"]): Promise<Job> => {
+    if (!(error instanceof SluiceRequestError) || error.status !== 409) throw error;
+    const job = await look(id);
+    if (job.status === status) return job;
+    throw error;
+  };
+
+  return { look, lookAtLast, unlessDone };
+}
+
+function newJob(job: TypedJob | string, payload: unknown, options: object): object {
+  const { after, ...rest } = options as { after?: After };
+  const type = typeof job === "string" ? job : job.type;
+  return { type, payload, ...snakeCased(rest), ...(after && { after: toLists(after) }) };
 }
 
 function pathOf(id: string): string {

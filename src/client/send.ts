@@ -15,6 +15,7 @@ interface SendSettings {
 
 interface SendOptions {
   body?: object;
+  headers?: Record<string, string>;
   /** Overrides the client's own value. */
   timeoutMs?: number | undefined;
   tryTimeoutMs?: number;
@@ -46,7 +47,11 @@ export function createSend(settings: SendSettings): Send {
       signal,
     } = options;
     const deadline = Date.now() + timeoutMs;
-    const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+    const init = {
+      method,
+      headers: { ...headers, ...options.headers },
+      ...(body && { body: JSON.stringify(body) }),
+    };
     for (let failures = 0; ; failures++) {
       const tryMs = Math.max(Math.min(tryTimeoutMs, deadline - Date.now()), 1);
       // Called as a plain function, not as a method: workerd and browsers refuse another `this`.

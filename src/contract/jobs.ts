@@ -1,6 +1,6 @@
 // The shapes of the jobs API: what a producer sends and what it gets back.
 import * as z from "zod";
-import { deadReasons, jobStatuses } from "../core/job.ts";
+import { deadReasons, jobStatuses, onBlockerDead } from "../core/job.ts";
 import { type JobOptions, jobLimits } from "../core/job-options.ts";
 import { waitingKinds } from "../core/policy/waiting-for.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
@@ -16,30 +16,63 @@ const requestDate = requestTime.transform((text) => new Date(text));
 const key = z.string().min(1).max(jobLimits.maxKeyLength);
 const tag = z.string().min(1).max(jobLimits.maxTagLength);
 
-/** A job's options in snake_case. `traceparent` is not here: it is a header. */
-export const enqueueRequest = z
-  .strictObject({
-    type: z.string().min(1).max(63),
-    payload: jsonObject.default({}),
-    queue: name.optional(),
-    priority: z.int().min(0).max(jobLimits.maxPriority).default(5),
-    max_attempts: z.int().min(1).max(jobLimits.maxAttempts).optional(),
-    delay_seconds: z.number().min(0).max(jobLimits.maxDelaySeconds).nullable().default(null),
-    scheduled_at: requestDate.nullable().default(null),
-    expires_at: requestDate.nullable().default(null),
-    idempotency_key: key.nullable().default(null),
-    partition_key: key.nullable().default(null),
-    fair_key: key.nullable().default(null),
-    tags: limitedList(tag, { max: jobLimits.maxTags }).default([]),
-  })
-  .refine((job) => !(job.delay_seconds && job.scheduled_at), {
-    path: ["scheduled_at"],
-    message: "must not be set together with delay_seconds",
-  })
-  .refine((job) => job.partition_key === null || job.fair_key === null, {
-    path: ["fair_key"],
-    message: "must not be given together with partition_key",
-  });
+export const slotName = z.string().regex(jobLimits.slotPattern, jobLimits.slotRule);
+
+/** A job's options in snake_case, but for `after`. `traceparent` is not here: it is a header. */
+export const enqueueFields = {
+  type: z.string().min(1).max(63),
+  payload: jsonObject.default({}),
+  queue: name.optional(),
+  priority: z.int().min(0).max(jobLimits.maxPriority).default(5),
+  max_attempts: z.int().min(1).max(jobLimits.maxAttempts).optional(),
+  delay_seconds: z.number().min(0).max(jobLimits.maxDelaySeconds).nullable().default(null),
+  scheduled_at: requestDate.nullable().default(null),
+  expires_at: requestDate.nullable().default(null),
+  idempotency_key: key.nullable().default(null),
+  partition_key: key.nullable().default(null),
+  fair_key: key.nullable().default(null),
+  on_blocker_dead: z
+    .enum(onBlockerDead)
+    .nullable()
+    .default(null)
+    .describe(
+      "What happens if a job that it waits for does not complete. die, the default: it is dead too, until that job is " +
+        "replayed. run: it runs when all of them have ended.",
+    ),
+  tags: limitedList(tag, { max: jobLimits.maxTags }).default([]),
+};
+
+interface Exclusive {
+  delay_seconds: number | null;
+  scheduled_at: Date | null;
+  partition_key: string | null;
+  fair_key: string | null;
+}
+
+export function refineEnqueue<Request extends z.ZodType<Exclusive>>(request: Request) {
+  return request
+    .refine((job) => !(job.delay_seconds && job.scheduled_at), {
+      path: ["scheduled_at"],
+      message: "must not be set together with delay_seconds",
+    })
+    .refine((job) => job.partition_key === null || job.fair_key === null, {
+      path: ["fair_key"],
+      message: "must not be given together with partition_key",
+    });
+}
+
+const jobIds = limitedList(z.uuid(), { max: jobLimits.maxBlockers });
+
+export const enqueueRequest = refineEnqueue(
+  z.strictObject({
+    ...enqueueFields,
+    after: z
+      .union([jobIds, z.record(slotName, jobIds)])
+      .nullable()
+      .default(null)
+      .describe("The jobs that it waits for: a list of ids, or a list for each slot of its type."),
+  }),
+);
 export type EnqueueRequest = z.output<typeof enqueueRequest>;
 export type { JobOptions };
 
@@ -68,12 +101,12 @@ export const jobError = z.object({
   causes: z.array(z.object({ message: z.string(), stack: z.string().nullable() })).optional(),
 });
 
-/** Why a pending job does not run. If several reasons hold: time, key, pause, breaker, limit, turn, the first of these. */
+/** Why a pending or blocked job does not run. If several reasons hold: time, key, pause, breaker, limit, turn, the first of these. */
 export const waitingFor = z.object({
   kind: z.enum(waitingKinds),
   /** A sentence for people. */
   detail: z.string(),
-  /** For `key`: the jobs of its partition key that come first. */
+  /** For `key`: the jobs of its partition key that come first. For `jobs`: some of those that it waits for. */
   job_ids: z.array(z.uuid()),
 });
 
@@ -101,10 +134,27 @@ export const jobResponse = z.object({
   tags: z.array(z.string()),
   idempotency_key: z.string().nullable(),
   output: json,
-  /** Only in the answer to GET /v1/jobs/:id. Null if the job is not pending. */
+  /** Its place in a chain of jobs that continue each other. `chain_id` is the id of the first. */
+  chain: z.object({ chain_id: z.uuid(), index: z.int() }).nullable(),
+  flow_id: z.uuid().nullable(),
+  /** For dead_reason `blocker`: the job whose end has killed it. */
+  culprit: z.uuid().nullable(),
+  /** Only in the answer to GET /v1/jobs/:id. Null if the job is neither pending nor blocked. */
   waiting_for: waitingFor.nullable().optional(),
 });
 export type JobResponse = z.output<typeof jobResponse>;
+
+export const cancelRequest = z.strictObject({
+  running: z
+    .boolean()
+    .default(false)
+    .describe("If true, a job that is being processed is asked to stop. The answer is 202."),
+});
+
+export const cancelRequestedResponse = jobResponse.extend({ cancel_requested: z.literal(true) });
+export interface CancelRequestedResponse extends JobResponse {
+  cancel_requested: true;
+}
 
 export const listQuery = z.strictObject({
   type: name.optional(),

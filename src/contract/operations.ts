@@ -2,10 +2,26 @@
 // page and the routes (edge/http/operation-routes.ts) are made from this table.
 import { adminOperations } from "./admin-operations.ts";
 import { bodyLimits } from "./body-limits.ts";
+import {
+  cancelFlowResponse,
+  chainResponse,
+  deleteFlowResponse,
+  flowMadeResponse,
+  flowQuery,
+  flowRequest,
+  flowResponse,
+  flowsQuery,
+  flowsResponse,
+  resolveRequest,
+  signalRequest,
+  signalResponse,
+} from "./flows.ts";
 import { healthResponse } from "./health.ts";
 import {
   batchRequest,
   batchResponse,
+  cancelRequest,
+  cancelRequestedResponse,
   enqueueRequest,
   enqueueResponse,
   jobResponse,
@@ -25,6 +41,8 @@ import {
   releaseRequest,
   settlementsRequest,
   settlementsResponse,
+  stepsRequest,
+  stepsResponse,
 } from "./work.ts";
 import { removedWorkerResponse, workerRequest, workerResponse, workersResponse } from "./workers.ts";
 
@@ -72,10 +90,83 @@ export const operations = {
   cancelJob: {
     method: "post",
     path: "/v1/jobs/{id}/cancel",
-    summary: "Cancel a pending job",
+    summary: "Cancel a pending job, or ask a running one to stop",
     roles: ["producer"],
+    body: { schema: cancelRequest, maxBytes: bodyLimits.pull, isOptional: true },
+    answers: { 200: jobResponse, 202: cancelRequestedResponse },
+    problems: [404, 409],
+  },
+  resolveJob: {
+    method: "post",
+    path: "/v1/jobs/{id}/resolve",
+    summary: "Complete a pending or blocked job from outside, without a worker",
+    roles: ["producer"],
+    body: { schema: resolveRequest, maxBytes: bodyLimits.pull },
     answers: { 200: jobResponse },
     problems: [404, 409],
+  },
+  enqueueFlow: {
+    method: "post",
+    path: "/v1/flows",
+    summary: "Enqueue up to 1,000 jobs that wait for each other, all or none",
+    roles: ["producer"],
+    headers: {
+      "Idempotency-Key": "A second request with the same key answers with the first flow.",
+      traceparent,
+    },
+    body: { schema: flowRequest, maxBytes: bodyLimits.batch },
+    answers: { 201: flowMadeResponse, 200: flowMadeResponse },
+    answerHeaders: { Location: "The path of the flow." },
+    problems: [422],
+  },
+  listFlows: {
+    method: "get",
+    path: "/v1/flows",
+    summary: "List flows, newest first",
+    roles: ["producer", "viewer"],
+    query: flowsQuery,
+    answers: { 200: flowsResponse },
+  },
+  getFlow: {
+    method: "get",
+    path: "/v1/flows/{id}",
+    summary: "Get a flow: its progress and its jobs",
+    roles: ["producer", "viewer"],
+    query: flowQuery,
+    answers: { 200: flowResponse },
+    problems: [404],
+  },
+  cancelFlow: {
+    method: "post",
+    path: "/v1/flows/{id}/cancel",
+    summary: "Cancel the jobs of a flow that have not started",
+    roles: ["producer"],
+    answers: { 200: cancelFlowResponse },
+    problems: [404],
+  },
+  deleteFlow: {
+    method: "delete",
+    path: "/v1/flows/{id}",
+    summary: "Delete a flow that has ended, with its jobs",
+    roles: [],
+    answers: { 200: deleteFlowResponse },
+    problems: [404, 409],
+  },
+  getChain: {
+    method: "get",
+    path: "/v1/chains/{id}",
+    summary: "Get a chain of jobs that continue each other, by the id of any of them",
+    roles: ["producer", "worker", "viewer"],
+    answers: { 200: chainResponse },
+    problems: [404],
+  },
+  sendSignal: {
+    method: "post",
+    path: "/v1/signals/{name}",
+    summary: "Send a signal: the first one of a name and key counts",
+    roles: ["producer"],
+    body: { schema: signalRequest, maxBytes: bodyLimits.job },
+    answers: { 202: signalResponse, 200: signalResponse },
   },
   claimJobs: {
     method: "post",
@@ -112,6 +203,13 @@ export const operations = {
     summary: "Extend the lease of a claimed job",
     body: { schema: extendRequest, maxBytes: bodyLimits.pull },
     answers: { 200: extendResponse },
+  },
+  storeSteps: {
+    ...forClaimedJob,
+    path: "/v1/jobs/{id}/steps",
+    summary: "Store what durable steps of a claimed job have returned",
+    body: { schema: stepsRequest, maxBytes: bodyLimits.batch },
+    answers: { 200: stepsResponse },
   },
   extendJobs: {
     method: "post",

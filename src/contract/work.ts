@@ -1,7 +1,7 @@
 // The shapes of the pull API: claim, extend and settle jobs.
 import * as z from "zod";
 import { jobStatuses } from "../core/job.ts";
-import { jobError, jobResponse, name, time } from "./jobs.ts";
+import { enqueueFields, jobError, jobResponse, name, refineEnqueue, time } from "./jobs.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
 import { workerId } from "./workers.ts";
 
@@ -32,6 +32,8 @@ export const claimRequest = z.strictObject({
     ),
 });
 
+const blocker = z.object({ job_id: z.uuid(), status: z.enum(jobStatuses), output: json });
+
 export const claimResponse = z.object({
   jobs: z.array(
     z.object({
@@ -61,6 +63,10 @@ export const claimResponse = z.object({
         ),
       tags: z.array(z.string()),
       errors: z.array(jobError),
+      blockers: z
+        .record(z.string(), z.array(blocker))
+        .nullable()
+        .describe("The jobs that it waited for, by slot, and their outputs. Null if it waited for none."),
     }),
   ),
   has_more: z.boolean(),
@@ -68,7 +74,12 @@ export const claimResponse = z.object({
 export type ClaimRequest = z.output<typeof claimRequest>;
 export type ClaimResponse = z.output<typeof claimResponse>;
 
-export const completeRequest = z.strictObject({ lease, output: json.default(null) });
+const { idempotency_key: _key, on_blocker_dead: _onDead, ...nextFields } = enqueueFields;
+const next = refineEnqueue(z.strictObject(nextFields))
+  .optional()
+  .describe("The job completes, and this one comes next in its chain: both or none.");
+
+export const completeRequest = z.strictObject({ lease, output: json.default(null), next });
 
 export const failRequest = z.strictObject({
   lease,
@@ -79,7 +90,17 @@ export const failRequest = z.strictObject({
 
 export const extendRequest = z.strictObject({ lease, lease_seconds: leaseSeconds });
 
-export const extendResponse = jobResponse.extend({ lease: z.string(), lease_expires_at: time });
+const cancelRequested = z
+  .boolean()
+  .describe(
+    "True if somebody cancelled the job: stop the work and release the job, which is then cancelled.",
+  );
+
+export const extendResponse = jobResponse.extend({
+  lease: z.string(),
+  lease_expires_at: time,
+  cancel_requested: cancelRequested,
+});
 
 export const extensionsRequest = z.strictObject({
   extensions: limitedList(z.strictObject({ job_id: z.uuid(), lease }), { min: 1, max: 1000 }),
@@ -91,18 +112,59 @@ export const extensionsResponse = z.object({
     z.object({
       job_id: z.uuid(),
       lease_expires_at: time.nullable().describe("Null if the lease is lost."),
+      cancel_requested: cancelRequested,
     }),
   ),
 });
 export type ExtensionsResponse = z.output<typeof extensionsResponse>;
 
+const stepName = z.string().min(1).max(500);
+
+export const stepsRequest = z.strictObject({
+  lease,
+  lease_seconds: leaseSeconds
+    .default(300)
+    .describe("The lease is extended when less than half of this is left."),
+  steps: limitedList(
+    z.union([
+      z.strictObject({ name: stepName, value: json }),
+      z.strictObject({ name: stepName, seconds: retryInSeconds }),
+    ]),
+    { max: 100 },
+  )
+    .default([])
+    .describe(
+      "What durable steps have returned. The first value of a name stays. A step with `seconds` is a sleep: its value is " +
+        "the time when it is over, in milliseconds since 1970. Without steps, the answer has all stored ones.",
+    ),
+});
+
+export const stepsResponse = z.object({
+  job_id: z.uuid(),
+  steps: z.record(z.string(), json).describe("The sleeps, and the steps that were stored before."),
+  cancel_requested: cancelRequested,
+  now: time.describe("The time of the database."),
+});
+export type StepsResponse = z.output<typeof stepsResponse>;
+
 export const releaseRequest = z.strictObject({ lease });
 
 const job = { job_id: z.uuid(), lease };
 const settlement = z.discriminatedUnion("outcome", [
-  z.strictObject({ ...job, outcome: z.literal("complete"), output: json.default(null) }),
+  z.strictObject({ ...job, outcome: z.literal("complete"), output: json.default(null), next }),
   z.strictObject({ ...job, outcome: z.literal("fail"), ...failRequest.omit({ lease: true }).shape }),
   z.strictObject({ ...job, outcome: z.literal("release") }),
+  z
+    .strictObject({
+      ...job,
+      outcome: z.literal("suspend"),
+      seconds: retryInSeconds.optional(),
+      signal: z.strictObject({ name, key: z.string().min(1).max(255) }).optional(),
+      jobs: limitedList(z.uuid(), { min: 1, max: 1000 }).optional(),
+    })
+    .describe(
+      "The job waits for a signal, for the end of jobs, or for so many seconds, whichever comes first. No attempt is used.",
+    ),
 ]);
 export type SettlementRequest = z.output<typeof settlement>;
 

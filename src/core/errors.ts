@@ -1,4 +1,5 @@
 // All errors. A caller may act on the code, which is stable. The message is for people.
+import type { Outcome } from "./job.ts";
 
 export type ErrorCode =
   | "settings_invalid"
@@ -73,6 +74,22 @@ export class FatalError extends Error {
 /** Why a handler's signal is aborted: another worker may have the job, and nothing that this handler does now counts. */
 export class LeaseLostError extends Error {
   override readonly name = "LeaseLostError";
+}
+
+/** Why a handler's signal is aborted: somebody cancelled the job. Nothing of it is retried. */
+export class CancelledError extends Error {
+  override readonly name = "CancelledError";
+}
+
+/** How the attempt of a job with durable steps ends when the job has to wait, or has no time left. No handler sees it thrown. */
+export class Suspension extends Error {
+  override readonly name = "Suspension";
+  readonly outcome: Outcome;
+
+  constructor(outcome: Outcome) {
+    super("the job goes on in a later invocation");
+    this.outcome = outcome;
+  }
 }
 
 /** Thrown by a handler: run the job later. No attempt is used. */

@@ -14,6 +14,8 @@ export const jobOptions = {
   fairKey: "text",
   traceparent: "text",
   tags: "text[]",
+  after: "jsonb",
+  onBlockerDead: "text",
 } as const satisfies Record<string, keyof SqlTypes>;
 
 interface SqlTypes {
@@ -22,6 +24,8 @@ interface SqlTypes {
   "double precision": number;
   "timestamp with time zone": Date;
   "text[]": readonly string[];
+  /** Ids of jobs: a list, or a list for each slot. */
+  jsonb: readonly string[] | Readonly<Record<string, readonly string[]>>;
 }
 
 type Name = keyof typeof jobOptions;
@@ -48,6 +52,11 @@ export const jobLimits = {
   maxKeyLength: 255,
   maxTags: 20,
   maxTagLength: 63,
+  /** The most jobs that one waits for, in one request. */
+  maxBlockers: 1000,
+  maxFlowJobs: 1000,
+  slotPattern: /^[a-zA-Z][a-zA-Z0-9_]{0,62}$/,
+  slotRule: 'letters, digits and "_", at most 63, a letter first',
 } as const;
 
 export const optionList = (Object.keys(jobOptions) as Name[]).map((name) => ({

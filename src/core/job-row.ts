@@ -12,6 +12,8 @@ export interface ChangedJob {
   job: Job;
   /** Null unless the job is processing. */
   leaseExpiresAt: Date | null;
+  /** The job was asked to stop. Only cancel and extend tell it. */
+  cancelRequested: boolean;
 }
 
 const { leaseExpiresAt, ...jobColumns } = getTableColumns(jobs);
@@ -21,11 +23,17 @@ export { jobColumns };
 const decodeColumnsOfJob = decodeColumns(jobColumns);
 const decodeLease = decodeColumns({ leaseExpiresAt });
 
+interface Answer {
+  applied: boolean;
+  job: Record<string, unknown>;
+  cancel_requested?: boolean;
+}
+
 /** The answer of answer_with_job (migrations/functions/jobs.sql). Null if there is no such job. */
 export function decodeChangedJob(answer: unknown): ChangedJob | null {
   if (answer === null) return null;
-  const { applied, job } = answer as { applied: boolean; job: Record<string, unknown> };
-  return { applied, job: decodeJob(job), ...decodeLease(job) };
+  const { applied, job, cancel_requested } = answer as Answer;
+  return { applied, job: decodeJob(job), ...decodeLease(job), cancelRequested: cancel_requested === true };
 }
 
 export function decodeJob(row: Record<string, unknown>): Job {

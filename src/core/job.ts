@@ -1,11 +1,24 @@
 // What a job is, and the states and outcomes that it can have. All other code uses these words.
+import type { JobBlockers } from "./blocker-row.ts";
 import type { JobOptions } from "./job-options.ts";
 
-export const jobStatuses = ["pending", "processing", "completed", "dead", "discarded", "cancelled"] as const;
+export const jobStatuses = [
+  "pending",
+  "blocked",
+  "processing",
+  "completed",
+  "dead",
+  "discarded",
+  "cancelled",
+] as const;
 export type JobStatus = (typeof jobStatuses)[number];
 
-export const deadReasons = ["exhausted", "fatal", "expired", "abandoned"] as const;
+export const deadReasons = ["exhausted", "fatal", "expired", "abandoned", "blocker"] as const;
 export type DeadReason = (typeof deadReasons)[number];
+
+/** What happens to a job if one that it waits for does not complete. */
+export const onBlockerDead = ["die", "run"] as const;
+export type OnBlockerDead = (typeof onBlockerDead)[number];
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Payload = { [key: string]: Json };
@@ -61,7 +74,18 @@ export interface Job {
   idempotencyKey: string | null;
   traceparent: string | null;
   output: Json;
+  /** The first job of its chain, and its place in it. Null if it neither continues a job nor is waited for. */
+  chainId: string | null;
+  chainIndex: number | null;
+  flowId: string | null;
+  /** For the reason `blocker`: the job whose end has killed it. */
+  culprit: string | null;
 }
+
+/** What durable steps have returned, by name. Of a sleep or a wait: when it is over, in the database's milliseconds. */
+export type StepValues = { [name: string]: Json };
+/** A step to be stored: what it returned, or how long it sleeps. */
+export type NewStep = { name: string; value: Json } | { name: string; seconds: number };
 
 /** A claimed job and its lease key. Every later write must show the key. */
 export interface LeaseRef {
@@ -88,15 +112,19 @@ export interface ClaimedJob extends LeaseRef {
   fairKey: string | null;
   /** The same for all jobs of one run. Null if the job has no partition key. A bigint as text. */
   runKey: string | null;
-  /** The next job of its key can start only when this one, or its run, has been settled. */
-  holdsTurn: boolean;
+  /** Others may start when this job, or its run, has been settled: the next one of its key, or jobs that wait for it. */
+  mayRelease: boolean;
   traceparent: string | null;
   tags: string[];
   errors: JobError[];
+  /** The jobs that it waited for, by slot. Null if they are too many for the answer: ask for them. */
+  blockers: JobBlockers | null;
   /** An open breaker let it through, to see whether its type works again. */
   isProbe: boolean;
   /** A probe, or one of the few jobs that run first after a breaker has closed. The next ones wait for them. */
   isTrial: boolean;
+  /** The steps that were stored by earlier claims, and the database's time. Null: not read yet. */
+  stored: { steps: StepValues; nowMs: number } | null;
 }
 
 /**
@@ -107,7 +135,7 @@ export interface ClaimedJob extends LeaseRef {
  * after it are two claims and one attempt: the run is a snooze that uses one, and the check uses none.
  */
 export type Outcome =
-  | { kind: "complete"; output: Json; uses?: 0 }
+  | { kind: "complete"; output: Json; next?: NewJob; uses?: 0 }
   | {
       kind: "retry";
       message: string;
@@ -117,7 +145,15 @@ export type Outcome =
     }
   | { kind: "bury"; message: string; detail?: ErrorDetail; uses?: 0 }
   | { kind: "snooze"; retryInSeconds: number; uses?: 1 }
-  | { kind: "release" };
+  | { kind: "release" }
+  | { kind: "suspend"; wait: Wait };
+
+/** What a suspended job waits for: a signal, or the end of all jobs, for so many seconds at most. */
+export interface Wait {
+  seconds?: number | undefined;
+  signal?: { name: string; key: string } | undefined;
+  jobs?: readonly string[] | undefined;
+}
 
 export interface Settlement {
   job: LeaseRef;

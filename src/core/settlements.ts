@@ -1,6 +1,7 @@
 // Turns settlements into the arguments of sluice.settle() and its answer back. They are sorted by id, as a lease has its
 // jobs, because the engine compares the two lists.
-import type { ErrorDetail, JobStatus, Json, Outcome, Settlement } from "./job.ts";
+import type { ErrorDetail, JobStatus, Json, NewJob, Outcome, Settlement, Wait } from "./job.ts";
+import { toFields } from "./job-options.ts";
 
 /** The job's new status; null, and not applied, when the lease was lost. */
 export interface Settled {
@@ -36,18 +37,23 @@ function compare(a: string, b: string): number {
 }
 
 function isPlain(outcome: Outcome): boolean {
-  return outcome.kind === "complete" && outcome.output === null && outcome.uses === undefined;
+  return (
+    outcome.kind === "complete" && outcome.output === null && !outcome.next && outcome.uses === undefined
+  );
 }
 
 interface AnyOutcome {
   kind: Outcome["kind"];
   output?: Json;
+  next?: NewJob;
   message?: string;
   detail?: ErrorDetail;
   retryInSeconds?: number | undefined;
   uses?: 0 | 1 | undefined;
+  wait?: Wait;
 }
 
-function toRow({ kind, output, message, detail, retryInSeconds, uses }: AnyOutcome) {
-  return { outcome: kind, output, message, detail, seconds: retryInSeconds, uses };
+function toRow({ kind, output, next, message, detail, retryInSeconds, uses, wait }: AnyOutcome) {
+  const row = { outcome: kind, output, message, detail, seconds: retryInSeconds, uses, ...wait };
+  return next ? { ...row, next: { type: next.type, payload: next.payload, ...toFields(next) } } : row;
 }

@@ -36,6 +36,8 @@ export interface Snapshot {
   impossibleStates: ImpossibleStates;
   /** One for each queue that ever had a partition key. */
   blockedKeys: readonly BlockedQueue[];
+  /** The running flows that made no progress for the longest time, at most 100, the longest first. */
+  idleFlows: readonly IdleFlow[];
 }
 
 /** How long jobs waited and were processed, up to the last fold of the ledger. */
@@ -54,9 +56,11 @@ export interface Group extends Counts {
   oldestDueSeconds: number | null;
 }
 
-/** enqueued = pending + leased + completed + dead + discarded + cancelled. */
+/** enqueued = blocked + pending + leased + completed + dead + discarded + cancelled. */
 export interface Counts {
   enqueued: number;
+  /** Jobs that wait for others, for a signal or for a time. */
+  blocked: number;
   pending: number;
   /** The pending jobs that are not due yet. */
   scheduled: number;
@@ -146,6 +150,12 @@ export interface BlockedQueue {
   since: Date | null;
   /** That job. */
   jobId: string | null;
+}
+
+export interface IdleFlow {
+  flowId: string;
+  /** When one of its jobs last moved. A reap round notes it, so it may be late by one round. */
+  since: Date;
 }
 
 export interface TableHealth {

@@ -1,6 +1,7 @@
 // defineBatchJob: a handler that gets all jobs of a claimed batch and returns an answer for each.
 import type * as z from "zod";
 import type { Json, Outcome } from "../core/job.ts";
+import type { NoSlots } from "../core/typed-job.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
 import type { HandlerContext, RunningJob } from "../queue/ports.ts";
 import type { JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
@@ -26,11 +27,12 @@ export interface BatchJobOptions<Schema extends PayloadSchema, Env = unknown> ex
 export function defineBatchJob<Schema extends PayloadSchema, Env = unknown>(
   type: string,
   { payload, older, run, ...options }: BatchJobOptions<Schema, Env>,
-): JobDefinition<Schema> {
+): JobDefinition<Schema, Json, NoSlots> {
   const check = createPayloadCheck(payload, older);
   return {
     ...parseTypeOptions(type, options),
     payload,
+    after: {},
     faultsOf: check.faultsOf,
     work: {
       kind: "batch",

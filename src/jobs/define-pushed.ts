@@ -2,6 +2,7 @@
 // answer decides the job's outcome. The target URL comes from the deployment, never from the payload.
 import { FatalError, RetryableError } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
+import type { NoSlots } from "../core/typed-job.ts";
 import { signWebhook, type WebhookSecret } from "../queue/outgoing/sign-webhook.ts";
 import type { Answer, RunningJob } from "../queue/ports.ts";
 import type { JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
@@ -22,12 +23,13 @@ const maxOutputBytes = 16 * 1024;
 export function definePushedJob<Schema extends PayloadSchema, Env = unknown>(
   type: string,
   { payload, older, url, secret, fatalStatuses = [], ...options }: PushedJobOptions<Schema, Env>,
-): JobDefinition<Schema> {
+): JobDefinition<Schema, Json, NoSlots> {
   const check = createPayloadCheck(payload, older);
   const isFatal = (status: number) => status === 410 || fatalStatuses.includes(status);
   return {
     ...parseTypeOptions(type, { subrequests: 1, ...options }),
     payload,
+    after: {},
     faultsOf: check.faultsOf,
     work: {
       kind: "single",

@@ -5,6 +5,7 @@
 // job whose effect never appears is dead after its maximum of runs, and a job whose effect appears has no error.
 import type * as z from "zod";
 import type { Outcome } from "../core/job.ts";
+import type { NoSlots } from "../core/typed-job.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
 import type { HandlerContext, RunningJob } from "../queue/ports.ts";
 import type { HandlerResult, JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
@@ -27,7 +28,7 @@ export interface ReconciledJobOptions<Schema extends PayloadSchema, Env = unknow
 export function defineReconciledJob<Schema extends PayloadSchema, Env = unknown>(
   type: string,
   { payload, older, observe, run, observeAfterSeconds = 60, ...options }: ReconciledJobOptions<Schema, Env>,
-): JobDefinition<Schema> {
+): JobDefinition<Schema, null, NoSlots> {
   const check = createPayloadCheck(payload, older);
   const runMissing = async (item: BatchItem<z.output<Schema>, Env>): Promise<Outcome> => {
     try {
@@ -40,6 +41,7 @@ export function defineReconciledJob<Schema extends PayloadSchema, Env = unknown>
   return {
     ...parseTypeOptions(type, options),
     payload,
+    after: {},
     faultsOf: check.faultsOf,
     work: {
       kind: "batch",

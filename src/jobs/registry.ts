@@ -26,6 +26,7 @@ export function createRegistry(
     find: (type) => byType.get(type),
     all: () => jobs,
     policyOf: (queue) => policies.get(queue) ?? defaultQueuePolicy,
+    stepTypes: new Set(),
   };
 }
 

@@ -1,4 +1,5 @@
-// Extends the leases of all jobs that the puller holds, with one request. A job whose lease is lost is told to stop.
+// Extends the leases of all jobs that the puller holds, with one request. A job whose lease is lost is told to stop, and so is
+// a job that somebody cancelled.
 import { SluiceRequestError } from "../client/request-error.ts";
 import { sleep } from "../client/send.ts";
 import type { Settings } from "./options.ts";
@@ -8,8 +9,10 @@ import type { HeldJob, RunningJobs } from "./running-jobs.ts";
 /** The server's limit for one request. */
 const maxExtensions = 1000;
 const tryAgainMs = 1_000;
+/** The answer tells which jobs were cancelled. A job is asked for within one and a half times this time. */
+const longestMs = 6_000;
 
-/** Resolves when the signal is aborted. A lease lasts three times as long as the time between two extensions. */
+/** Resolves when the signal is aborted. A lease lasts at least three times as long as the time between two extensions. */
 export async function keepLeases(options: {
   settings: Settings;
   requests: Requests;
@@ -18,7 +21,7 @@ export async function keepLeases(options: {
 }): Promise<void> {
   const { settings, requests, running, ended } = options;
   const leaseMs = settings.leaseSeconds * 1000;
-  const everyMs = leaseMs / 3;
+  const everyMs = Math.min(leaseMs / 3, longestMs);
   let waitMs = everyMs;
   while (!ended.aborted) {
     await sleep(waitMs, ended);
@@ -38,8 +41,10 @@ export async function keepLeases(options: {
         ended,
       );
       for (const [index, held] of jobs.entries()) {
-        if (extensions[index]?.lease_expires_at) held.leasedAtMs = sentMs;
+        const answer = extensions[index];
+        if (answer?.lease_expires_at) held.leasedAtMs = sentMs;
         else loseIfHeld(held, "the lease is lost");
+        if (answer?.cancel_requested) running.cancel(held);
       }
       return true;
     } catch (error) {

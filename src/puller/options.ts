@@ -1,16 +1,25 @@
 // The options of a puller, their defaults, and what a handler gets.
 import type { CamelCased } from "../client/field-names.ts";
 import type { Fetch } from "../client/send.ts";
-import type { PayloadOf, TypedJob } from "../client/typed-job.ts";
 import type { ClaimResponse } from "../contract/work.ts";
+import type { PayloadOf, TypedJob } from "../core/typed-job.ts";
+import type { Step } from "../queue/steps/step.ts";
 
 /** A job in the answer to a claim. */
 export type ClaimedJob = ClaimResponse["jobs"][number];
 
 /** A claimed job as its handler sees it. Times are ISO 8601. */
+/** Waits for signals and children are not there yet. */
+export type PulledStep = Pick<Step, "run" | "sleep">;
+
 export interface PulledJob extends CamelCased<Omit<ClaimedJob, "payload" | "lease_expires_at">> {
-  /** Aborted when the lease is lost, when `timeoutSeconds` have passed, or when the puller has no more time to stop. */
+  /**
+   * Aborted when the lease is lost, when `timeoutSeconds` have passed, when somebody cancelled the job, or when the puller
+   * has no more time to stop.
+   */
   readonly signal: AbortSignal;
+  /** Durable steps. A sleep of more than a few seconds gives the job back until it is over. */
+  readonly step: PulledStep;
 }
 
 /** Its return value is the job's output. A handler may declare a narrower type for its payload. */

@@ -1,16 +1,18 @@
 // sluice/puller: a worker for Node, Deno and Bun. It claims jobs over HTTP, runs their handlers, extends their leases and
 // settles them, until it is told to stop. It has no dependencies.
 import { SluiceRequestError } from "../client/request-error.ts";
-import type { TypedJob } from "../client/typed-job.ts";
 import { FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
+import type { TypedJob } from "../core/typed-job.ts";
 import { runClaimLoop } from "./claim-loop.ts";
 import { createHeartbeat } from "./heartbeat.ts";
 import { createKeyTurns } from "./key-turns.ts";
 import { keepLeases } from "./leases.ts";
+import { next } from "./next.ts";
 import {
   type Handler,
   type JobName,
   type PulledJob,
+  type PulledStep,
   type PullerOptions,
   type Settings,
   withDefaults,
@@ -23,8 +25,8 @@ import { onStopSignal } from "./signals.ts";
 import { createSlots } from "./slots.ts";
 import { createStop, type Stop } from "./stop.ts";
 
-export type { Handler, JobName, PulledJob, PullerOptions, TypedJob };
-export { FatalError, LeaseLostError, RetryableError, SluiceRequestError, StoppedError };
+export type { Handler, JobName, PulledJob, PulledStep, PullerOptions, TypedJob };
+export { FatalError, LeaseLostError, next, RetryableError, SluiceRequestError, StoppedError };
 
 export interface Puller {
   readonly workerId: string;
@@ -62,7 +64,7 @@ async function work(settings: Settings, stop: Stop): Promise<void> {
   const slots = createSlots(concurrency, stopping);
   const turns = createKeyTurns(() => [...running.held().map(({ job }) => job), ...settler.jobs()]);
   const settler = createSettler({ settings, requests, givingUp, onSettled: turns.markSettled });
-  const running = createRunningJobs({ settings, slots, settler, stopping, ending });
+  const running = createRunningJobs({ settings, requests, slots, settler, stopping, ending });
   const heartbeat = createHeartbeat({ settings, requests, ended: ended.signal });
   const errors: unknown[] = [];
   const fail = (error: unknown) => {

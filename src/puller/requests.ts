@@ -1,6 +1,12 @@
 // The requests of a puller.
 import { createSend } from "../client/send.ts";
-import type { ClaimResponse, ExtensionsResponse, SettlementsResponse } from "../contract/work.ts";
+import type {
+  ClaimResponse,
+  ExtensionsResponse,
+  SettlementsResponse,
+  StepsResponse,
+} from "../contract/work.ts";
+import type { NewStep } from "../core/job.ts";
 import type { Settings } from "./options.ts";
 
 /** What identifies a claimed job in a request. */
@@ -11,9 +17,10 @@ export interface LeasedJob {
 
 export type Settlement = LeasedJob &
   (
-    | { outcome: "complete"; output: unknown }
+    | { outcome: "complete"; output: unknown; next?: object }
     | { outcome: "fail"; error: string; fatal?: boolean; retry_in_seconds?: number | undefined }
     | { outcome: "release" }
+    | { outcome: "suspend"; seconds: number }
   );
 
 export interface Requests {
@@ -26,6 +33,8 @@ export interface Requests {
   }): Promise<ClaimResponse>;
   settle(settlements: readonly Settlement[], signal: AbortSignal): Promise<SettlementsResponse>;
   extend(jobs: readonly LeasedJob[], signal: AbortSignal): Promise<ExtensionsResponse>;
+  /** Without steps it answers with all that are stored. */
+  storeSteps(job: LeasedJob, steps: readonly NewStep[], signal: AbortSignal): Promise<StepsResponse>;
   register(signal: AbortSignal): Promise<void>;
   leave(signal: AbortSignal): Promise<void>;
 }
@@ -64,6 +73,10 @@ export function createRequests(settings: Settings): Requests {
       const body = { extensions, lease_seconds: leaseSeconds };
       const timeoutMs = Math.min(longestExtendMs, (leaseSeconds * 1000) / 3);
       return send("POST", "/v1/extensions", { body, timeoutMs, signal });
+    },
+    storeSteps({ job_id, lease }, steps, signal) {
+      const body = { lease, lease_seconds: leaseSeconds, steps };
+      return send("POST", `/v1/jobs/${encodeURIComponent(job_id)}/steps`, { body, signal });
     },
     register: (signal) =>
       send("POST", "/v1/workers", { body: { worker_id: workerId, queues }, isRetried: false, signal }),

@@ -1,12 +1,16 @@
 // Runs the handler of one job and says how to settle it. It never throws: whatever a handler does is an outcome. It does
 // not wait for a handler that ignores its signal.
-import { camelCased } from "../client/field-names.ts";
-import { FatalError, LeaseLostError, RetryableError } from "../core/errors.ts";
-import type { Outcome } from "../core/job.ts";
+import { camelCased, snakeCased } from "../client/field-names.ts";
+import { CancelledError, FatalError, LeaseLostError, RetryableError, Suspension } from "../core/errors.ts";
+import type { Json, Outcome } from "../core/job.ts";
+import { Next } from "../core/next.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
 import { withStorableOutput } from "../queue/drain/storable.ts";
+import { createStep } from "../queue/steps/create-step.ts";
+import type { StepHost } from "../queue/steps/step-calls.ts";
 import type { ClaimedJob, Handler, PulledJob, Settings } from "./options.ts";
-import type { Settlement } from "./requests.ts";
+import type { Requests, Settlement } from "./requests.ts";
+import { createStepHost } from "./step-host.ts";
 
 /** Why a handler's signal is aborted when the puller has no more time to stop. */
 export class StoppedError extends Error {
@@ -24,21 +28,27 @@ export interface HandlerRun {
 export function startHandler(
   job: ClaimedJob,
   { handlers, timeoutSeconds }: Pick<Settings, "handlers" | "timeoutSeconds">,
+  requests: Requests,
 ): HandlerRun {
   const abortion = new AbortController();
   const aborted = new Promise<never>((_, reject) => {
     abortion.signal.addEventListener("abort", () => reject(abortion.signal.reason), { once: true });
   });
-  const timer =
-    timeoutSeconds === undefined
-      ? undefined
-      : setTimeout(
-          () => abortion.abort(new RetryableError(`timed out after ${timeoutSeconds} s`)),
-          timeoutSeconds * 1000,
-        );
-  const end = Promise.race([run(job, handlers.get(job.type), abortion.signal), aborted])
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const restart = () => {
+    clearTimeout(timer);
+    if (timeoutSeconds === undefined) return;
+    const timedOut = () => abortion.abort(new RetryableError(`timed out after ${timeoutSeconds} s`));
+    timer = setTimeout(timedOut, timeoutSeconds * 1000);
+  };
+  restart();
+  const host = createStepHost(job, requests, {
+    ...{ signal: abortion.signal, timeoutSeconds, restart },
+    end: (reason) => abortion.abort(reason),
+  });
+  const end = Promise.race([run(job, handlers.get(job.type), host), aborted])
     .then(
-      (output) => endOf(job, withStorableOutput({ kind: "complete", output: output as never })),
+      (result) => endOf(job, withStorableOutput(completed(result))),
       (error) => failedEnd(job, error),
     )
     .finally(() => clearTimeout(timer));
@@ -49,14 +59,32 @@ export function released({ job_id, lease }: ClaimedJob): Settlement {
   return { job_id, lease, outcome: "release" };
 }
 
-async function run(job: ClaimedJob, handler: Handler | undefined, signal: AbortSignal): Promise<unknown> {
+function suspended({ job_id, lease }: ClaimedJob, outcome: Outcome): Settlement {
+  return {
+    job_id,
+    lease,
+    outcome: "suspend",
+    seconds: outcome.kind === "snooze" ? outcome.retryInSeconds : 0,
+  };
+}
+
+async function run(job: ClaimedJob, handler: Handler | undefined, host: StepHost): Promise<unknown> {
   if (!handler) throw new FatalError(`there is no handler for the type "${job.type}"`);
   const { payload, lease_expires_at, ...rest } = job;
-  return handler(payload, { ...camelCased(rest), signal } satisfies PulledJob);
+  const step = createStep(host);
+  return handler(payload, { ...camelCased(rest), signal: host.signal, step } satisfies PulledJob);
+}
+
+function completed(result: unknown): Outcome {
+  return result instanceof Next
+    ? { kind: "complete", output: null, next: result.job }
+    : { kind: "complete", output: result as Json };
 }
 
 function failedEnd(job: ClaimedJob, thrown: unknown): End {
   if (thrown instanceof LeaseLostError) return { settlement: null, error: thrown };
+  if (thrown instanceof CancelledError) return { settlement: released(job) };
+  if (thrown instanceof Suspension) return { settlement: suspended(job, thrown.outcome) };
   if (thrown instanceof StoppedError) return { settlement: released(job), error: thrown };
   const error = thrown instanceof Error ? thrown : undefined;
   return endOf(job, outcomeOf(thrown), error);
@@ -64,9 +92,12 @@ function failedEnd(job: ClaimedJob, thrown: unknown): End {
 
 function endOf({ job_id, lease }: ClaimedJob, outcome: Outcome, thrown?: Error): End {
   const job = { job_id, lease };
-  if (outcome.kind === "complete")
-    return { settlement: { ...job, outcome: "complete", output: outcome.output } };
-  if (outcome.kind === "release") return { settlement: { ...job, outcome: "release" } };
+  if (outcome.kind === "complete") {
+    const next = outcome.next && { next: snakeCased(outcome.next) };
+    return { settlement: { ...job, outcome: "complete", output: outcome.output, ...next } };
+  }
+  if (outcome.kind === "release" || outcome.kind === "suspend")
+    return { settlement: { ...job, outcome: "release" } };
   // The API has no snooze: the job is retried at that time, and the attempt counts.
   const message = outcome.kind === "snooze" ? (thrown?.message ?? "") : outcome.message;
   return {

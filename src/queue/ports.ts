@@ -1,9 +1,12 @@
 // The ports: everything that src/queue needs from outside. The code in src/queue and Sluice's own kinds of jobs use the
 // database, the clock and the network only through them. A user's handler is free to do anything.
+import type { JobBlockers } from "../core/blocker-row.ts";
 import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
 import type { QueuePolicy } from "../core/key-policy.ts";
+import type { Next } from "../core/next.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { Statement } from "../core/sql/statement.ts";
+import type { Step } from "./steps/step.ts";
 
 /**
  * Runs a statement and returns its decoded answer. Each statement is a transaction of its own, because there are no
@@ -65,7 +68,7 @@ export interface HandlerContext<Env = unknown> {
   readonly leaseGeneration: string;
   /** The secret of the lease, for `sluice.complete(job_id, lease_key)`. Do not give it to others. */
   readonly leaseKey: string;
-  /** Aborted when the type's time-out has passed, or when the lease is lost. */
+  /** Aborted when the type's time-out has passed, when the lease is lost, or when somebody cancelled the job. */
   readonly signal: AbortSignal;
   readonly traceparent: string | null;
   /** Adds the job's id, type and attempt to every line. */
@@ -74,6 +77,8 @@ export interface HandlerContext<Env = unknown> {
   readonly env: Env;
   /** Restarts the type's time-out, within the limit of the invocation. The drain extends the lease by itself. */
   extend(): void;
+  /** Durable steps, for handlers of defineJob: docs/durable-steps.md. */
+  readonly step: Step;
 }
 
 /** A claimed job as it is passed to its handler. */
@@ -82,13 +87,15 @@ export interface RunningJob {
   /** The errors of earlier attempts, oldest first. */
   readonly errors: readonly JobError[];
   readonly context: HandlerContext;
+  /** The jobs that it waited for, by slot. */
+  readonly blockers: JobBlockers;
   /** For Sluice's own kinds of jobs. A pushed job is sent with them. */
   readonly ports: Pick<Ports, "clock" | "sender">;
 }
 
 /** How a type's jobs are run: one by one, as a whole batch, or by pullers. */
 export type Work =
-  | { kind: "single"; run(job: RunningJob): Promise<Json> }
+  | { kind: "single"; run(job: RunningJob): Promise<Json | Next> }
   | { kind: "batch"; run(jobs: readonly RunningJob[]): Promise<readonly Outcome[]> }
   | { kind: "pulled" };
 
@@ -118,6 +125,8 @@ export interface Registry {
   all(): readonly JobType[];
   /** Of a queue that the deployment does not define: the defaults. */
   policyOf(queue: string): QueuePolicy;
+  /** The types whose handlers have used durable steps in this isolate. Their claims bring the stored steps along. */
+  readonly stepTypes: Set<string>;
 }
 
 export interface Ports {

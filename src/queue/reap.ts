@@ -6,12 +6,15 @@ import {
   advanceCursors,
   checkReach,
   dropOldestDay,
+  foldFlows,
   foldLedger,
   inspect,
   mendStamps,
   prune,
   reapExpired,
   reapLeases,
+  resolveQueues,
+  sweepBlocked,
 } from "../core/sql/index.ts";
 import type { Statement } from "../core/sql/statement.ts";
 import type { Ports } from "./ports.ts";
@@ -20,8 +23,11 @@ import { runSteps, type StepReports } from "./rounds.ts";
 /** The limit of one statement, so that it holds its locks for a few hundred milliseconds at most. */
 const rowsPerCall = 2000;
 const ledgerRowsPerCall = 100_000;
-/** A step is repeated while there is more to do, within these limits. All steps together fit into the free plan's subrequests. */
-const callsPerStep = 10;
+/**
+ * A step is repeated while there is more to do, within these limits. Four steps are repeated, and nine are not: 45 statements at
+ * most. With the record of the round and its heartbeats that fits into the 50 subrequests of the free plan.
+ */
+const callsPerStep = 9;
 const stepMs = 5_000;
 
 export function reap(ports: Ports): Promise<{ steps: StepReports }> {
@@ -40,10 +46,13 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
   return {
     leases: step(reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
     expired: step(reapExpired({ limit }), isFull),
+    resolved: step(resolveQueues()),
+    stuck: step(sweepBlocked({ limit })), // looks at some of the waiting jobs in each round
     unreachable: step(checkReach()),
     cursors: step(advanceCursors()), // must follow the check, which closes the gaps that this leaves
     stamps: step(mendStamps()),
     ledger: step(foldLedger({ limit: ledgerRowsPerCall }), (rows) => rows >= ledgerRowsPerCall),
+    flows: step(foldFlows({ limit: ledgerRowsPerCall })),
     partitions: step(addPartitions()),
     dropped: step(dropOldestDay()),
     pruned: step(prune({ limit }), isFull),

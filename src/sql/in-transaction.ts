@@ -5,12 +5,21 @@ import type { NeonQueryFunction, NeonQueryPromise } from "@neondatabase/serverle
 import type { SQL } from "drizzle-orm";
 import type * as z from "zod";
 import { SluiceError } from "../core/errors.ts";
-import type { Json, LeaseRef, NewJob, Payload } from "../core/job.ts";
+import { describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
+import type { Json, LeaseRef } from "../core/job.ts";
 import type { JobOptions } from "../core/job-options.ts";
 import type { SharedOptions } from "../core/sql/enqueue.ts";
-import { completeOne, enqueueMany as enqueueManyStatement, enqueueOne } from "../core/sql/index.ts";
+import {
+  completeOne,
+  enqueueFlow as enqueueFlowStatement,
+  enqueueMany as enqueueManyStatement,
+  enqueueOne,
+  sendSignal,
+} from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
+import type { FlowIds, JobId, OptionsFor, Slots } from "../core/typed-job.ts";
 import type { JobDefinition, PayloadSchema } from "../jobs/define.ts";
+import { checkPayload, type EnqueuableJob, newJob, withDefaults } from "../jobs/flow-context.ts";
 
 /** The one method of each driver that is needed. No driver is imported. */
 export type Transaction =
@@ -26,25 +35,56 @@ export interface InTransactionOptions extends JobOptions, SchemaOption {}
 export interface ManyOptions extends SharedOptions, SchemaOption {}
 
 /** Enqueues a job that commits or rolls back with the transaction. Returns its id. */
-export async function enqueue<Schema extends PayloadSchema>(
+export async function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
   transaction: Transaction,
-  job: JobDefinition<Schema>,
+  job: JobDefinition<Schema, Output, After>,
   payload: z.input<Schema>,
-  { schema, ...options }: InTransactionOptions = {},
-): Promise<string> {
-  const statement = enqueueOne(newJob(job, payload, options));
-  return run(transaction, statement, schema);
+  ...[options]: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
+): Promise<JobId<JobDefinition<Schema, Output, After>>> {
+  const { schema, ...given } = withLists(options);
+  return run(transaction, enqueueOne(newJob(job, payload, given)), schema) as never;
 }
 
 /** Enqueues a job for each payload, in one statement. Returns their ids in the same order. */
-export async function enqueueMany<Schema extends PayloadSchema>(
+export async function enqueueMany<Schema extends PayloadSchema, Output, After extends Slots>(
   transaction: Transaction,
-  job: JobDefinition<Schema>,
+  job: JobDefinition<Schema, Output, After>,
   payloads: readonly z.input<Schema>[],
-  { schema, ...options }: ManyOptions = {},
-): Promise<string[]> {
-  const checked = payloads.map((payload, index) => check(job, payload, [String(index)]));
-  return run(transaction, enqueueManyStatement(job.type, checked, withDefaults(job, options)), schema);
+  ...[options]: OptionsFor<JobDefinition<Schema, Output, After>, ManyOptions>
+): Promise<JobId<JobDefinition<Schema, Output, After>>[]> {
+  const { schema, ...given } = withLists(options);
+  const checked = payloads.map((payload, index) => checkPayload(job, payload, [String(index)]));
+  return run(transaction, enqueueManyStatement(job.type, checked, withDefaults(job, given)), schema) as never;
+}
+
+/** A job of a flow has no `after` among its options: it is given by its slots. */
+export type FlowJobOptions = Omit<JobOptions, "after">;
+
+/** Enqueues up to 1,000 jobs that wait for each other, in one statement. */
+export async function enqueueFlow<Refs>(
+  transaction: Transaction,
+  describe: (flow: FlowBuilder<FlowJobOptions>) => Refs,
+  { schema }: SchemaOption = {},
+): Promise<{ flowId: string; jobs: FlowIds<Refs> }> {
+  const { jobs, toIds } = describeFlow(describe);
+  const flowJobs = jobs.map(({ ref, job, payload, options, after }) => ({
+    ref,
+    job: newJob(job as EnqueuableJob, payload, options),
+    after,
+  }));
+  const made = await run(transaction, enqueueFlowStatement(flowJobs), schema);
+  return { flowId: made.flowId, jobs: toIds(made.jobs.map(({ id }) => id)) };
+}
+
+/** Sends a signal that commits or rolls back with the transaction. Answers whether it was the first of its name and key. */
+export async function signal(
+  transaction: Transaction,
+  name: string,
+  key: string,
+  payload: Json = null,
+  { schema }: SchemaOption = {},
+): Promise<boolean> {
+  return run(transaction, sendSignal({ name, key, payload }), schema);
 }
 
 /**
@@ -67,13 +107,16 @@ export function enqueueQuery<
   ArrayMode extends boolean,
   FullResults extends boolean,
   Schema extends PayloadSchema,
+  Output,
+  After extends Slots,
 >(
   neon: NeonQueryFunction<ArrayMode, FullResults>,
-  job: JobDefinition<Schema>,
+  job: JobDefinition<Schema, Output, After>,
   payload: z.input<Schema>,
-  { schema, ...options }: InTransactionOptions = {},
+  ...[options]: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
 ): NeonQueryPromise<ArrayMode, FullResults> {
-  const { text, values } = compile(enqueueOne(newJob(job, payload, options)), schema);
+  const { schema, ...given } = withLists(options);
+  const { text, values } = compile(enqueueOne(newJob(job, payload, given)), schema);
   return neon.query(text, values) as NeonQueryPromise<ArrayMode, FullResults>;
 }
 
@@ -94,20 +137,8 @@ function send(
   return transaction.unsafe(text, values as string[]);
 }
 
-function newJob(job: JobDefinition, payload: unknown, options: JobOptions): NewJob {
-  return { type: job.type, payload: check(job, payload, []), ...withDefaults(job, options) };
-}
-
-function withDefaults<Options extends JobOptions>(job: JobDefinition, options: Options): Options {
-  return { queue: job.queue, maxAttempts: job.maxAttempts, ...options };
-}
-
-/** Stores the payload unchanged. The handler's side parses it, maybe with a newer schema. */
-function check(job: JobDefinition, payload: unknown, path: readonly string[]): Payload {
-  const faults = job.faultsOf(payload).map((fault) => ({
-    ...fault,
-    path: ["payload", ...path, fault.path].filter(Boolean).join("."),
-  }));
-  if (faults.length === 0) return payload as Payload;
-  throw new SluiceError("request_invalid", `invalid payload for the type "${job.type}"`, { faults });
+/** A slot for one job gets a list of one. */
+function withLists(options: object = {}): InTransactionOptions {
+  const given = options as InTransactionOptions;
+  return given.after ? { ...given, after: toLists(given.after) } : given;
 }

@@ -55,6 +55,8 @@ describe("the client sends", () => {
       idempotencyKey: "signup:1",
       partitionKey: "u1",
       tags: ["signup"],
+      after: { parts: ["01900000-0000-7000-8000-000000000000"] },
+      onBlockerDead: "run",
     };
     const id = await client.enqueue(welcome, { userId: "u1" }, options);
     expect([...api.jobs.keys()]).toEqual([id]);
@@ -75,6 +77,8 @@ describe("the client sends", () => {
       idempotency_key: "signup:1",
       partition_key: "u1",
       tags: ["signup"],
+      after: { parts: ["01900000-0000-7000-8000-000000000000"] },
+      on_blocker_dead: "run",
     });
     expect(enqueueRequest.parse(request?.body)).toMatchObject({ max_attempts: 3 });
   });

@@ -5,13 +5,17 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import * as z from "zod";
+import type { FlowBuilder } from "../../src/core/flow.ts";
 import { claim, findJob } from "../../src/core/sql/index.ts";
 import { defineJob } from "../../src/jobs/define.ts";
 import {
   complete,
   enqueue,
+  enqueueFlow,
   enqueueMany,
   enqueueQuery,
+  type FlowJobOptions,
+  signal,
   type Transaction,
 } from "../../src/sql/in-transaction.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -21,6 +25,12 @@ const welcome = defineJob("welcome", {
   payload: z.object({ userId: z.string(), locale: z.string().default("en") }),
   queue: "mail",
   maxAttempts: 3,
+  run: () => {},
+});
+
+const report = defineJob("report", {
+  payload: z.object({ day: z.string() }),
+  after: { sent: [welcome] },
   run: () => {},
 });
 
@@ -73,6 +83,35 @@ async function counts() {
 
 describe.each(Object.keys(drivers))("in a transaction of %s", (name) => {
   const inTransaction = drivers[name] as InTransaction;
+
+  test("a flow and a signal commit with the app's own row, or roll back with it", async () => {
+    const describe = (flow: FlowBuilder<FlowJobOptions>) => {
+      const first = flow.add(welcome, { userId: "u1" }, { priority: 9 });
+      return { first, second: flow.add(report, { day: "it's" }, { after: { sent: [first] } }) };
+    };
+    const undone = inTransaction(async (tx, insert) => {
+      await insert("u1");
+      await enqueueFlow(tx, describe);
+      await signal(tx, "go", "k");
+      throw new Undone();
+    });
+    await expect(undone).rejects.toThrow(Undone);
+    expect(await counts()).toEqual({ jobs: 0, customers: 0 });
+
+    let made: Awaited<ReturnType<typeof enqueueFlow<ReturnType<typeof describe>>>> | undefined;
+    const firsts: boolean[] = [];
+    await inTransaction(async (tx, insert) => {
+      await insert("u1");
+      made = await enqueueFlow(tx, describe);
+      firsts.push(await signal(tx, "go", "k", { by: "ann" }), await signal(tx, "go", "k"));
+    });
+    expect(await counts()).toEqual({ jobs: 2, customers: 1 });
+    expect(firsts).toEqual([true, false]);
+    const { flowId, jobs } = made ?? { flowId: "", jobs: { first: "", second: "" } };
+    expect(await db.run(findJob(jobs.first))).toMatchObject({ queue: "mail", priority: 9, flowId });
+    const second = await db.run(findJob(jobs.second));
+    expect(second).toMatchObject({ status: "blocked", waitingFor: { kind: "jobs", jobIds: [jobs.first] } });
+  });
 
   test("the job commits with the app's own row, with every option", async () => {
     const scheduledAt = new Date(Date.now() + 3_600_000);

@@ -115,7 +115,7 @@ export class QueueModel {
     if (outcome.kind === "bury") this.bury(job, "fatal");
     else if (outcome.kind === "retry" && job.attempts >= job.maxAttempts) this.bury(job, lastReason);
     else if (outcome.kind !== "complete") {
-      const seconds = outcome.kind === "release" ? 0 : (outcome.retryInSeconds ?? 0);
+      const seconds = "retryInSeconds" in outcome ? (outcome.retryInSeconds ?? 0) : 0;
       Object.assign(job, { status: "pending", dueAt: this.now + seconds / tickSeconds });
     }
   }

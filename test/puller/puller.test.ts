@@ -236,3 +236,53 @@ describe("settlements", () => {
     expect(errors.filter(({ error }) => error instanceof LeaseLostError)).toEqual([]);
   });
 });
+
+describe("durable steps", () => {
+  test("are stored, and a long sleep gives the job back without using an attempt", async () => {
+    const ran: string[] = [];
+    const [id = ""] = await enqueue("work", [{}]);
+    pull({
+      handlers: {
+        work: async (_, { step, attempt }) => {
+          const one = await step.run("one", () => ran.push("one"));
+          await step.sleep("short", 0.1);
+          await step.sleep("long", 6);
+          const two = await step.run("two", () => ran.push("two"));
+          return { one, two, attempt };
+        },
+      },
+    });
+    await expect.poll(async () => (await look(id)).status, patience).toBe("pending");
+    await expect
+      .poll(() => look(id), patience)
+      .toMatchObject({
+        status: "completed",
+        output: { one: 1, two: 2, attempt: 1 },
+      });
+    expect(ran).toEqual(["one", "two"]);
+  });
+});
+
+test("a handler whose job is cancelled is stopped within 10 s, and the job is not retried", async () => {
+  const stopped = gate();
+  let reason: unknown;
+  const [id = ""] = await enqueue("work", [{}]);
+  pull({
+    handlers: {
+      work: (_, { signal }) =>
+        new Promise(() => {
+          signal.addEventListener("abort", () => {
+            reason = signal.reason;
+            stopped.open();
+          });
+        }),
+    },
+  });
+  await expect.poll(async () => (await look(id)).status, patience).toBe("processing");
+  const askedMs = Date.now();
+  expect((await deployment.call("POST", `/v1/jobs/${id}/cancel`, { running: true })).status).toBe(202);
+  await stopped.opened;
+  expect(Date.now() - askedMs).toBeLessThan(10_000);
+  expect(reason).toMatchObject({ name: "CancelledError" });
+  await expect.poll(() => look(id), patience).toMatchObject({ status: "cancelled", errors: [] });
+});

@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../src/jobs/define.ts";
+import type { Database } from "../../src/queue/ports.ts";
 import { reap } from "../../src/queue/reap.ts";
 import { runAndRecord } from "../../src/queue/rounds.ts";
 import { differences } from "../support/balance.ts";
@@ -38,12 +39,15 @@ test("a round reports what each step did and how long it took", async () => {
     "cursors",
     "dropped",
     "expired",
+    "flows",
     "inspected",
     "leases",
     "ledger",
     "partitions",
     "pruned",
+    "resolved",
     "stamps",
+    "stuck",
     "unreachable",
   ]);
   expect(steps).toMatchObject({ leases: { did: [{ returned: 2, buried: 0 }] }, expired: { did: [0] } });
@@ -85,6 +89,21 @@ test("a slow step leaves the rest to the next round", async () => {
   expect(steps.leases?.did).toHaveLength(1);
   expect((await reap(ports)).steps.leases?.did).toHaveLength(2);
   expect(await verbs.count("lease")).toBe(0);
+});
+
+test("a round in which every step has more to do sends at most 45 statements", async () => {
+  let sent = 0;
+  const full: Database = {
+    async run(statement) {
+      sent += 1;
+      const answer = await db.run(statement);
+      const isCount = typeof answer === "number";
+      return (isCount ? 1e6 : { ...(answer as object), returned: 1e6 }) as typeof answer;
+    },
+  };
+  const { steps } = await reap({ ...ports, db: full });
+  expect(sent).toBe(45);
+  expect(steps.pruned?.did).toHaveLength(9);
 });
 
 test("two concurrent rounds reap each job once", async () => {

@@ -162,10 +162,12 @@ describe("over HTTP, on one job", () => {
     { verb: "fail", fields: { error: "jam" }, type: "lease_lost" },
     { verb: "extend", fields: { lease_seconds: 600 }, type: "lease_lost" },
     { verb: "cancel", fields: {}, type: "conflict" },
+    { verb: "cancel", fields: { running: true }, type: "conflict" },
   ])("a $verb of a completed job is refused in one round trip", async ({ verb, fields, type }) => {
     const { job_id, lease } = await claimJob();
     await send(`/v1/jobs/${job_id}/complete`, { lease });
-    const answer = await send(`/v1/jobs/${job_id}/${verb}`, { lease, ...fields });
+    const body = verb === "cancel" ? fields : { lease, ...fields };
+    const answer = await send(`/v1/jobs/${job_id}/${verb}`, body);
     expect(answer).toMatchObject({ trips: 1, status: 409, body: { type: `urn:sluice:problem:${type}` } });
   });
 

@@ -117,6 +117,10 @@ describe("a job", () => {
       errors: [],
       deadReason: null,
       output: null,
+      chainId: null,
+      chainIndex: 0,
+      flowId: null,
+      culprit: null,
     });
   });
 

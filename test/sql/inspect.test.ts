@@ -63,7 +63,7 @@ describe("a job in an impossible state", () => {
     [
       "in no table",
       "update sluice.ready set id = gen_random_uuid() where id = $1",
-      "is in none of ready, scheduled, lease, done and closed",
+      "is in none of ready, scheduled, blocked, lease, done and closed",
       "insert into sluice.ready (seq, id, lane) select nextval('sluice.ready_seq'), id, lane from sluice.job where id = $1",
     ],
     [

@@ -31,13 +31,18 @@ const samples: { [Name in keyof Required<JobOptions>]: NonNullable<JobOptions[Na
   fairKey: "share",
   traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
   tags: ["b", "a"],
+  after: { parts: ["01900000-0000-7000-8000-000000000000"] }, // so old that it counts as completed
+  onBlockerDead: "run",
 };
 /** Options that belong to one job, so enqueue_many does not take them. */
 const ofOneJob = ["idempotencyKey"];
 /** A header, so it is not in the body. */
 const inHeader = ["traceparent"];
-/** GET shows the resulting time instead. */
-const notShown = ["delaySeconds", "traceparent"];
+/** GET shows the resulting time instead, and what a blocked job waits for. */
+const notShown = ["delaySeconds", "traceparent", "after", "onBlockerDead"];
+
+/** SQL has them; the HTTP API and the TypeScript types do not yet. */
+const onlyInSql = { after: "jsonb", on_blocker_dead: "text" };
 
 const listed = Object.fromEntries(optionList.map(({ field, sqlType }) => [field, sqlType]));
 const listedWithout = (names: readonly string[]) =>
@@ -62,16 +67,17 @@ describe("the TypeScript list of options equals", () => {
        from pg_attribute where attrelid = 'sluice.new_job'::regclass`,
     );
     const fields = Object.fromEntries(rows.map((row) => [row.name, row.type.replace("smallint", "integer")]));
-    expect(fields).toEqual({ type: "text", payload: "jsonb", ...listed });
+    expect(fields).toEqual({ type: "text", payload: "jsonb", ...listed, ...onlyInSql });
   });
 
   test("the arguments of enqueue, enqueue_many and make_job", async () => {
-    expect(await argumentsOf("enqueue")).toEqual({ type: "text", payload: "jsonb", ...listed });
+    expect(await argumentsOf("enqueue")).toEqual({ type: "text", payload: "jsonb", ...listed, ...onlyInSql });
     expect(await argumentsOf("enqueue_many")).toEqual({
       ...{ type: "text", payloads: "jsonb[]" },
       ...listedWithout(ofOneJob),
+      ...onlyInSql,
     });
-    expect(await argumentsOf("make_job")).toEqual({ type: "text", ...listed });
+    expect(await argumentsOf("make_job")).toEqual({ type: "text", ...listed, ...onlyInSql });
   });
 
   test("the body of POST /v1/jobs", () => {
@@ -102,7 +108,9 @@ describe("the TypeScript list of options equals", () => {
 describe("an option is stored and shown", () => {
   const shown = (option: string) => !notShown.includes(option);
   /** Without those that exclude another one. */
-  const together = optionList.filter(({ name }) => name !== "delaySeconds" && name !== "fairKey");
+  const together = optionList.filter(
+    ({ name }) => (shown(name) && name !== "fairKey") || name === "traceparent",
+  );
 
   async function show(id: string | undefined): Promise<Record<string, unknown>> {
     const job = await queue.find(id ?? "");

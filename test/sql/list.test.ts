@@ -22,15 +22,20 @@ async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {
   await db.run(discard("ann", { id: discarded }));
   const cancelled = await queue.enqueueOne(fields);
   await db.run(cancel(cancelled));
+  const blocked = await queue.enqueueOne(fields);
+  const wait = { signal: { name: "go", key: "1" } };
+  await queue.settle([await queue.claimOne()], { kind: "suspend", wait });
   const processing = await queue.enqueueOne(fields);
   await queue.claimOne();
   const ready = await queue.enqueueOne(fields);
   const scheduled = await queue.enqueueOne({ ...fields, delaySeconds: 60 });
+  const waiting = await queue.enqueueOne({ ...fields, after: [scheduled] });
   return {
     completed: [completed],
     dead: [dead],
     discarded: [discarded],
     cancelled: [cancelled],
+    blocked: [waiting, blocked],
     processing: [processing],
     pending: [scheduled, ready],
   };

@@ -56,8 +56,8 @@ describe("the groups", () => {
       const { groups } = await look();
       expect(groups.map(withoutAge)).toEqual(expect.arrayContaining(await db.run(books())));
       expect(groups).toHaveLength((await db.run(books())).length);
-      for (const { enqueued, pending, leased, completed, dead, discarded, cancelled } of groups)
-        expect(enqueued).toBe(pending + leased + completed + dead + discarded + cancelled);
+      for (const { enqueued, pending, blocked, leased, completed, dead, discarded, cancelled } of groups)
+        expect(enqueued).toBe(pending + blocked + leased + completed + dead + discarded + cancelled);
       expect(groups.reduce((sum, group) => sum + group.expired, 0)).toBe(1);
     }
   });

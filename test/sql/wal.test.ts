@@ -27,3 +27,17 @@ test("in a batch of 100, a job writes at most 600 bytes of log for its enqueue a
   expect(bytes.enqueue / batches / batchSize).toBeLessThanOrEqual(600);
   expect(bytes.finish / batches / batchSize).toBeLessThanOrEqual(250);
 });
+
+test("a durable step writes at most 300 bytes of log", async () => {
+  const steps = 200;
+  let bytes = 0;
+  await client.query(enqueueText, [newJobs(batchSize)]);
+  await client.query(claimText, [batchSize]);
+  const { ids, keys } = await heldJobs(client);
+  for (let n = 0; n < steps; n++) {
+    const step = JSON.stringify([{ name: `charge ${n}`, value: { id: `ch_${n}`, amount: 1200 } }]);
+    const text = "select sluice.checkpoint($1, $2, $3, 60)";
+    bytes += (await measure(client, text, [ids[n % batchSize], keys[n % batchSize], step])).walBytes;
+  }
+  expect(bytes / steps).toBeLessThanOrEqual(300);
+});

@@ -59,15 +59,24 @@ const job = z.strictObject({
   idempotencyKey: text.nullable(),
   traceparent: text.nullable(),
   output: z.json(),
+  chainId: id.nullable(),
+  chainIndex: count.nullable(),
+  flowId: id.nullable(),
+  culprit: id.nullable(),
 });
 const at = z.iso.datetime({ offset: true });
 const limit = { kind: z.literal("limit") };
 const waitingFor = z.union([
   z.strictObject({ kind: z.literal("time"), at, attempt: count }),
   z.strictObject({
-    ...{ kind: z.literal("key"), holder: z.enum(["dead", "scheduled", "leased", "ready", "waiting"]) },
+    ...{
+      kind: z.literal("key"),
+      holder: z.enum(["dead", "scheduled", "leased", "ready", "waiting", "blocked"]),
+    },
     ...{ jobIds: z.array(id), at: z.exactOptional(at), attempt: z.exactOptional(count) },
   }),
+  z.strictObject({ kind: z.literal("jobs"), count, jobIds: z.array(id), at: z.exactOptional(at) }),
+  z.strictObject({ kind: z.literal("signal"), name: text, key: text, at: z.exactOptional(at) }),
   z.strictObject({ kind: z.literal("pause"), paused: z.enum(["queue", "type"]), since: at }),
   z.strictObject({ kind: z.literal("breaker"), state: z.enum(["open", "closing"]), since: at }),
   z.strictObject({ ...limit, limited: z.literal("concurrency"), max: count }),
@@ -76,7 +85,19 @@ const waitingFor = z.union([
   z.strictObject({ ...limit, limited: z.literal("share_rate"), at, fairKey: text }),
   z.strictObject({ kind: z.literal("turn"), isIsolated: flag }),
 ]);
-const changedJob = z.strictObject({ applied: flag, job, leaseExpiresAt: time.nullable() }).nullable();
+const changedJob = z
+  .strictObject({ applied: flag, job, leaseExpiresAt: time.nullable(), cancelRequested: flag })
+  .nullable();
+const blockers = z.record(
+  text,
+  z.array(
+    z.union([
+      z.strictObject({ jobId: text, status: z.literal("completed"), output: z.json() }),
+      z.strictObject({ jobId: text, status: z.enum(["dead", "cancelled", "discarded"]), output: none }),
+    ]),
+  ),
+);
+const steps = z.record(text, z.json());
 const claimedJob = z.strictObject({
   id,
   leaseKey: id,
@@ -91,12 +112,14 @@ const claimedJob = z.strictObject({
   partitionKey: text.nullable(),
   fairKey: text.nullable(),
   runKey: text.nullable(),
-  holdsTurn: flag,
+  mayRelease: flag,
   traceparent: text.nullable(),
   tags: z.array(text),
   errors: z.array(error),
+  blockers: blockers.nullable(),
   isProbe: flag,
   isTrial: flag,
+  stored: z.strictObject({ steps, nowMs: z.number() }).nullable(),
 });
 const settled = z.strictObject({ id, status: status.nullable(), applied: flag });
 const counts = {
@@ -110,7 +133,15 @@ const counts = {
   discarded: count,
   cancelled: count,
   expired: count,
+  blocked: count,
 };
+const flow = z.strictObject({
+  flowId: id,
+  status: z.enum(["running", "completed", "dead", "cancelled"]),
+  total: count,
+  counts: z.record(status, count),
+  createdAt: time,
+});
 const group = { queue: text, type: text, priority: z.int(), ...counts };
 const minute = z.strictObject({
   ...{ minute: time, queue: text, type: text },
@@ -183,6 +214,7 @@ const snapshot = z.strictObject({
   blockedKeys: z.array(
     z.strictObject({ queue: text, keys: count, since: time.nullable(), jobId: id.nullable() }),
   ),
+  idleFlows: z.array(z.strictObject({ flowId: id, since: time })),
 });
 const worker = z.strictObject({
   ...{ id: text, kind: z.enum(workerKinds), queues: z.array(text) },
@@ -207,6 +239,7 @@ export const answers = {
   backlog: z.array(z.strictObject({ queue: text, due: count })),
   books: z.array(z.strictObject(group)),
   cancel: changedJob,
+  cancelFlow: count.nullable(),
   changeAlarms: z.array(z.strictObject(alarmKey)),
   checkReach: count,
   claim: z.strictObject({
@@ -215,10 +248,13 @@ export const answers = {
     settled: z.array(settled),
     workers: z.array(text).nullable(),
   }),
+  checkpoint: z.array(z.strictObject({ cancelRequested: flag, steps }).nullable()),
+  checkpointOne: z.strictObject({ cancelRequested: flag, steps, nowMs: z.number() }).nullable(),
   claimDeliveries: z.array(z.strictObject({ id: text, target: text, notice: z.json(), tries: count })),
   closeBreakerByProbe: flag,
   completeOne: flag,
   countDeadLetters: count,
+  deleteFlow: z.enum(["deleted", "running", "waited_for"]).nullable(),
   depths: z.array(z.strictObject({ queue: text, pending: count })),
   discard: changedJob,
   dropOldestDay: text.nullable(),
@@ -226,13 +262,27 @@ export const answers = {
   enqueue: z.array(
     z.strictObject({ id, status, type: text, queue: text, scheduledAt: time, deduplicated: flag }),
   ),
+  enqueueFlow: z.strictObject({
+    flowId: id,
+    jobs: z.array(z.strictObject({ ref: text, id, status })),
+    deduplicated: flag,
+  }),
   enqueueMany: z.array(id),
   enqueueOne: id,
-  extend: z.array(z.strictObject({ id, leaseExpiresAt: time })),
+  extend: z.array(z.strictObject({ id, leaseExpiresAt: time, cancelRequested: flag })),
   extendOne: changedJob,
+  findBlockers: blockers,
+  findChain: z.strictObject({ chainId: id, status, output: z.json(), jobs: z.array(id) }).nullable(),
+  findFlow: flow.nullable(),
+  findCancelRequests: z.array(id),
+  findOutcomes: z.array(z.strictObject({ id, status, output: z.json() })),
+  findSignal: z.strictObject({ payload: z.json() }).nullable(),
+  findSteps: z.strictObject({ byJob: z.record(id, steps), nowMs: z.number() }),
   findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
+  findJobs: z.array(job),
   findKey: key.or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
+  foldFlows: count,
   foldLedger: count,
   inspect: z.strictObject({ looked: count, wrong: count }),
   knowsQueue: flag,
@@ -250,6 +300,8 @@ export const answers = {
   ),
   listBreakers: z.array(z.strictObject({ type: text, openedAt: time })),
   listDeadLetters: z.array(job),
+  listFlowJobs: z.array(job),
+  listFlows: z.array(flow),
   listJobs: z.array(job),
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
@@ -277,11 +329,15 @@ export const answers = {
   replay: changedJob,
   replayMany: z.array(z.strictObject({ queue: text, replayed: count })),
   requireSchemaVersion: count,
+  resolve: changedJob,
   resume: flag,
   revokeKey: key.or(nothing),
+  sendSignal: flag,
   settle: z.array(settled),
   settleDeliveries: count,
   settleOne: changedJob,
   silenceAlarm: nothing,
+  resolveQueues: count,
   snapshot,
+  sweepBlocked: count,
 } satisfies { [Name in keyof Statements]: z.ZodType<AnswerOf<Name>> };

@@ -5,9 +5,12 @@ import type { Verbs } from "./verbs.ts";
 const unbalanced = `
   with rows_of as (
     select lane, 'enqueued' as entry, count(*) as jobs from sluice.job group by lane
-    union all select abs(lane), 'pending', count(*) from sluice.ready where returned is null group by abs(lane)
+    union all select abs(lane), 'pending', count(*) from sluice.ready
+      where returned is null and place is distinct from 0 group by abs(lane)
     union all select abs(lane), entry, count(*)
-      from sluice.scheduled cross join unnest(array['pending', 'scheduled']) as entry group by abs(lane), entry
+      from sluice.scheduled cross join unnest(array['pending', 'scheduled']) as entry
+      where place is distinct from 0 group by abs(lane), entry -- a time-out has place 0
+    union all select abs(lane), 'blocked', count(*) from sluice.blocked group by abs(lane)
     union all select lane, 'leased', sum(cardinality(ids)) from sluice.lease group by lane
     union all select lane, 'completed', sum(cardinality(ids)) from sluice.done group by lane
     union all select lane, status, count(*) from sluice.closed group by lane, status
@@ -18,9 +21,9 @@ const unbalanced = `
   ),
   booked as (
     select queue, type, priority, entry.name as entry, entry.jobs,
-           enqueued - completed - dead - discarded - cancelled - pending - leased as difference
+           enqueued - completed - dead - discarded - cancelled - pending - leased - blocked as difference
     from sluice.books
-    cross join lateral (values ('enqueued', enqueued), ('pending', pending), ('scheduled', scheduled), ('leased', leased),
+    cross join lateral (values ('enqueued', enqueued), ('pending', pending), ('scheduled', scheduled), ('leased', leased), ('blocked', blocked),
       ('completed', completed), ('dead', dead), ('discarded', discarded), ('cancelled', cancelled)) as entry(name, jobs)
   )
   select queue, type, priority, entry, booked.jobs::int as booked, coalesce(counted.jobs, 0)::int as counted,

@@ -13,34 +13,53 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   books:
     "queue text, type text, priority smallint, enqueued numeric, pending numeric, " +
     "scheduled numeric, leased numeric, completed numeric, failed numeric, dead numeric, " +
-    "discarded numeric, cancelled numeric, expired numeric",
+    "discarded numeric, cancelled numeric, expired numeric, blocked numeric",
   cancel: "changed jsonb",
+  cancelFlow: "answer jsonb",
   changeAlarms: "alarm text, queue text, job_type text",
   checkReach: "count integer",
+  checkpoint: "answers jsonb",
+  checkpointOne: "answer jsonb, stored jsonb, now_ms double precision",
   claim: "claimed json",
   claimDeliveries: "id uuid, target text, notice jsonb, tries integer",
   closeBreakerByProbe: "changed boolean",
   completeOne: "applied boolean",
   countDeadLetters: "dead bigint",
+  deleteFlow: "answer text",
   depths: "queue text, pending numeric",
   discard: "changed jsonb",
   dropOldestDay: "day text",
   durations: "buckets json, bounds double precision[]",
   enqueue: "answers json",
+  enqueueFlow: "flow jsonb",
   enqueueMany: "id uuid",
   enqueueOne: "id uuid",
-  extend: "id uuid, lease_expires_at double precision",
+  extend: "id uuid, lease_expires_at double precision, cancel_requested boolean",
   extendOne: "changed jsonb",
+  findBlockers: "blockers jsonb",
+  findChain: "chain jsonb",
+  findFlow: "flow jsonb",
+  findCancelRequests: "ids uuid[]",
+  findOutcomes: "outcomes jsonb",
+  findSignal: "signal jsonb",
+  findSteps: "steps jsonb, now_ms double precision",
   findJob:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, waiting_for jsonb",
+    "idempotency_key text, traceparent text, output jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, errors jsonb, waiting_for jsonb",
+  findJobs:
+    "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   findStates: "id uuid, status text, attempts integer, errors jsonb",
+  foldFlows: "count integer",
   foldLedger: "count integer",
   inspect: "looked integer, wrong integer",
   knowsQueue: "known boolean",
@@ -55,13 +74,20 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+  listFlowJobs:
+    "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+  listFlows: "flow jsonb",
   listJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
   listKeys:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
@@ -93,17 +119,21 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   replay: "changed jsonb",
   replayMany: "queue text, replayed bigint",
   requireSchemaVersion: "version integer",
+  resolve: "changed jsonb",
+  resolveQueues: "count integer",
   resume: "changed boolean",
   revokeKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
+  sendSignal: "is_first boolean",
   settle: "statuses text[]",
   settleDeliveries: "settled integer",
   settleOne: "changed jsonb",
   silenceAlarm: "silence_alarm void",
+  sweepBlocked: "count integer",
   snapshot:
     "at double precision, groups json, minutes json, rounds json, running_since double precision, " +
     "open_breakers json, live_workers integer, expired_lease_seconds double precision, " +
     "oldest_transaction json, tables json, claim_ms double precision, enqueue_errors json, " +
-    "impossible_states json, blocked_keys json",
+    "impossible_states json, blocked_keys json, idle_flows json",
 };

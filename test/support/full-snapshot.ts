@@ -29,6 +29,10 @@ export const fullSnapshot = snapshotOf({
     { queue: "default", keys: 3, since: minutesAgo(20), jobId: "8" },
     { queue: "heavy", keys: 0, since: null, jobId: null },
   ],
+  idleFlows: [
+    { flowId: "9", since: minutesAgo(50) },
+    { flowId: "10", since: minutesAgo(2) },
+  ],
   impossibleStates: { count: 2, example: { kind: "job", id: "7", what: "is in ready and lease at once" } },
 });
 

@@ -26,6 +26,8 @@ const replay = "select sluice.replay('ann', $1)";
 const discard = "select sluice.discard('ann', $1)";
 const settleOne = "select sluice.settle_one($1, $2)";
 const extendOne = "select sluice.extend_one($1, $2, 600)";
+const checkpoint = 'select sluice.checkpoint($1, $2, \'[{"name": "one", "value": 1}]\', 600)';
+const stop = "select sluice.cancel($1, null, true)";
 const find = "select * from sluice.find_job($1)";
 const waitingFor = 'select sluice.waiting_for($1, \'{"mail": {"concurrency": 1000}}\')';
 const reap = (limit: number) => compile(reapLeases({ limit }));
@@ -65,6 +67,11 @@ export const hotCalls: readonly HotCall[] = [
   of("extend 50 of 100", extend, async (c) => half(await claimHundred(c)), 60, ["lease_by_key"]),
   of("cancel a waiting job", cancel, (c) => idOf(c, "ready"), 100, ["ready_by_id", "job_pkey"]),
   of("cancel a scheduled job", cancel, (c) => idOf(c, "scheduled"), 100, ["scheduled_by_id", "job_pkey"]),
+  of("cancel a running job", stop, async (c) => (await oneClaimed(c)).slice(0, 1), 300, [
+    "lease_by_deadline",
+    "job_pkey",
+  ]),
+  of("store a durable step", checkpoint, (c) => oneClaimed(c), 60, ["lease_by_key", "checkpoint_pkey"]),
   of("replay a dead job", replay, (c) => idOf(c, "closed"), 100, ["closed_pkey", "job_pkey"]),
   of("discard a dead job", discard, (c) => idOf(c, "closed"), 100, ["closed_pkey", "job_pkey"]),
   of("settle 1 and answer with it", settleOne, (c) => oneClaimed(c), 160, ["lease_by_key", "job_pkey"]),

@@ -119,6 +119,9 @@ function enqueue({ jobs }: ProducerApi, request: EnqueueBody) {
     tags: (request.tags ?? []) as string[],
     idempotency_key: request.idempotency_key ?? null,
     output: null,
+    chain: null,
+    flow_id: null,
+    culprit: null,
   };
   jobs.set(job.job_id, job);
   return { ...job, deduplicated: existing !== undefined };

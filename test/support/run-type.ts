@@ -1,8 +1,11 @@
 // Runs a job type's handler directly, as a drain does, with a context that a test can read.
 import type { JobError, Json, Outcome, Payload } from "../../src/core/job.ts";
+import type { Next } from "../../src/core/next.ts";
 import { systemClock } from "../../src/edge/system-clock.ts";
-import type { HandlerContext, JobType } from "../../src/queue/ports.ts";
+import type { HandlerContext, JobType, RunningJob } from "../../src/queue/ports.ts";
 import { noLease } from "./jobs.ts";
+
+const refuse = () => Promise.reject(new Error("this test has no durable steps"));
 
 export function testContext(fields: Partial<HandlerContext> = {}): HandlerContext {
   const quiet = { info() {}, warn() {}, error() {} };
@@ -17,6 +20,7 @@ export function testContext(fields: Partial<HandlerContext> = {}): HandlerContex
     log: quiet,
     env: {},
     extend() {},
+    step: { run: refuse, sleep: refuse, waitFor: refuse, all: refuse },
     ...fields,
   };
 }
@@ -26,9 +30,14 @@ const ports = {
   sender: { send: () => Promise.reject(new Error("this test sends nothing")) },
 };
 
-export function runSingle(type: JobType, payload: Payload, context = testContext()): Promise<Json> {
+export function runSingle(
+  type: JobType,
+  payload: Payload,
+  context = testContext(),
+  blockers: RunningJob["blockers"] = {},
+): Promise<Json | Next> {
   if (type.work.kind !== "single") throw new Error(`"${type.type}" does not run single jobs`);
-  return type.work.run({ payload, context, errors: [], ports });
+  return type.work.run({ payload, context, errors: [], blockers, ports });
 }
 
 export function runBatch(
@@ -37,5 +46,7 @@ export function runBatch(
   { errors = [], ...fields }: Partial<HandlerContext> & { errors?: JobError[] } = {},
 ): Promise<readonly Outcome[]> {
   if (type.work.kind !== "batch") throw new Error(`"${type.type}" does not run batches`);
-  return type.work.run(payloads.map((payload) => ({ payload, context: testContext(fields), errors, ports })));
+  return type.work.run(
+    payloads.map((payload) => ({ payload, context: testContext(fields), errors, blockers: {}, ports })),
+  );
 }

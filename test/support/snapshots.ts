@@ -26,6 +26,7 @@ export function snapshotOf(fields: Partial<Snapshot> = {}): Snapshot {
     enqueueErrors: [],
     impossibleStates: { count: 0, example: null },
     blockedKeys: [],
+    idleFlows: [],
     ...fields,
   };
 }
@@ -44,6 +45,7 @@ export function groupOf(counts: Partial<Group> = {}): Group {
     completed,
     dead,
     scheduled: 0,
+    blocked: 0,
     discarded: 0,
     cancelled: 0,
     failed: 0,

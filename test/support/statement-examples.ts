@@ -49,7 +49,8 @@ export const examples = {
   auditTestNotice: [statements.auditTestNotice("me", [{ target: "ops", status: 200 }])],
   backlog: [statements.backlog({ types: ["a"], cap: 10 })],
   books: [statements.books()],
-  cancel: [statements.cancel(id), statements.cancel(id, { types: ["a"] })],
+  cancel: [statements.cancel(id), statements.cancel(id, { types: ["a"], running: true })],
+  cancelFlow: [statements.cancelFlow("me", id)],
   changeAlarms: [
     statements.changeAlarms([], []),
     statements.changeAlarms(
@@ -59,6 +60,25 @@ export const examples = {
       ],
       [{ name: "ops", urlHash: "h" }],
     ),
+  ],
+  checkpoint: [
+    statements.checkpoint([], { seconds: 60 }),
+    statements.checkpoint(
+      [
+        {
+          job: held,
+          steps: [
+            { name: "a", value: { n: 1 } },
+            { name: "b", seconds: 1.5 },
+          ],
+        },
+      ],
+      { seconds: 60 },
+    ),
+  ],
+  checkpointOne: [
+    statements.checkpointOne(held, [], { seconds: 60 }),
+    statements.checkpointOne(held, [{ name: "a", value: 1 }], { seconds: 60 }),
   ],
   claim: [
     statements.claim({ queue: "q", types: ["a", "b"], limit: 1, leaseSeconds: 0.5 }),
@@ -76,6 +96,7 @@ export const examples = {
       buckets: [0, 359],
       policy: { onDead: "pass", concurrency: 4, secondsApart: 0.5 },
       registers: true,
+      stepTypes: ["b"],
     }),
   ],
   claimDeliveries: [
@@ -98,12 +119,19 @@ export const examples = {
   enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
   extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
   extendOne: [statements.extendOne(held, { seconds: 1.5 })],
+  findCancelRequests: [statements.findCancelRequests([id])],
+  findOutcomes: [statements.findOutcomes([id])],
+  findSignal: [statements.findSignal("go", "1")],
+  findSteps: [statements.findSteps([id]), statements.findSteps([])],
   findJob: [
     statements.findJob(id),
     statements.findJob(id, { types: [{ type: "a", limits: { concurrency: 1 } }] }),
   ],
   findStates: [statements.findStates([id]), statements.findStates([])],
   findKey: [statements.findKey("ab".repeat(32))],
+  foldFlows: [statements.foldFlows({ limit: 1 })],
+  resolveQueues: [statements.resolveQueues()],
+  sweepBlocked: [statements.sweepBlocked({ limit: 1 })],
   foldLedger: [statements.foldLedger({ limit: 1 })],
   knowsQueue: [statements.knowsQueue("q")],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
@@ -153,6 +181,31 @@ export const examples = {
     statements.replayMany("me", { type: "a", count: 1 }),
     statements.replayMany("me", { type: "a", reason: "fatal", count: 1 }),
   ],
+  resolve: [
+    statements.resolve(id, { output: null }),
+    statements.resolve(id, { output: { a: 1 }, types: ["a"] }),
+  ],
+  sendSignal: [statements.sendSignal({ name: "go", key: "k", payload: { a: 1 } })],
+  deleteFlow: [statements.deleteFlow("me", id)],
+  enqueueFlow: [
+    statements.enqueueFlow([{ ref: "a", job: { type: "echo", payload: {} }, after: [] }]),
+    statements.enqueueFlow(
+      [
+        { ref: "a", job: fullJob, after: [] },
+        { ref: "b", job: { type: "echo", payload: {} }, after: { parts: ["a"] } },
+      ],
+      { idempotencyKey: "k" },
+    ),
+  ],
+  findBlockers: [statements.findBlockers(id, { from: 0, limit: 10 })],
+  findChain: [statements.findChain(id)],
+  findJobs: [statements.findJobs([id])],
+  findFlow: [statements.findFlow(id)],
+  listFlowJobs: [
+    statements.listFlowJobs(id, { limit: 1 }),
+    statements.listFlowJobs(id, { after: id, limit: 1 }),
+  ],
+  listFlows: [statements.listFlows({ limit: 1 }), statements.listFlows({ before: id, limit: 1 })],
   requireSchemaVersion: [statements.requireSchemaVersion()],
   resume: [statements.resume("me", { queue: "q" }), statements.resume("me", { type: "a" })],
   revokeKey: [statements.revokeKey("me", id)],
@@ -164,6 +217,7 @@ export const examples = {
       { job: held, outcome: { kind: "bury", message: "m" } },
       { job: held, outcome: { kind: "snooze", retryInSeconds: 1 } },
       { job: held, outcome: { kind: "release" } },
+      { job: held, outcome: { kind: "suspend", wait: { seconds: 1, signal: { name: "go", key: "1" } } } },
     ]),
   ],
   settleOne: [

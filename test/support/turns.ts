@@ -8,8 +8,9 @@ import type pg from "pg";
  */
 const wrongTurns = `
   with held as (
-    select key from sluice.ready where lane > 0 and key is not null and place is not null
-    union all select key from sluice.scheduled where lane > 0 and key is not null and place is not null
+    select key from sluice.ready where lane > 0 and key is not null and place > 0 -- a time-out has place 0
+    union all select key from sluice.scheduled where lane > 0 and key is not null and place > 0
+    union all select key from sluice.blocked where place is not null
     union all select run.key
       from sluice.lease join sluice.lane using (lane)
       cross join lateral (select distinct key from unnest(keys) as key where key is not null) as run
@@ -21,8 +22,8 @@ const wrongTurns = `
   ),
   returned as ( -- first the keys, then the places
     select returned[n] as key
-    from sluice.ready cross join lateral generate_series(1, cardinality(returned) / 2) as n
-    where returned[cardinality(returned) / 2 + n] >= 0
+    from sluice.ready join sluice.lane using (lane) cross join lateral generate_series(1, cardinality(returned) / 2) as n
+    where lane.kind = 'returns' and returned[cardinality(returned) / 2 + n] >= 0
   ),
   ordered as (
     select distinct sluice.key_of_job(lane.queue, job.partition_key, null) as key
@@ -47,8 +48,9 @@ const wrongTurns = `
 /** Jobs that are in two tables, or twice in one, or in none. */
 const wrongPlaces = `
   with places as (
-    select id from sluice.ready where returned is null
-    union all select id from sluice.scheduled
+    select id from sluice.ready where returned is null and place is distinct from 0
+    union all select id from sluice.scheduled where place is distinct from 0
+    union all select id from sluice.blocked
     union all select unnest(ids) from sluice.lease
     union all select unnest(ids) from sluice.done
     union all select id from sluice.closed

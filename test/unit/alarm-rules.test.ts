@@ -46,6 +46,7 @@ describe("by default", () => {
   test("a deployment that works raises no alarm, even when it is idle", () => {
     const groups = [groupOf({ completed: 1000 }), groupOf({ ...canary, completed: 9 })];
     expect(bad({ seen: { groups } })).toEqual([]);
+    expect(bad({ seen: { groups: [groupOf({ enqueued: 3, blocked: 2, completed: 1 })] } })).toEqual([]);
     expect(bad({})).toEqual([]);
   });
 
@@ -109,6 +110,11 @@ describe("by default", () => {
       ["partition_blocked orders/*"],
     ],
     [
+      "a flow makes no progress for a day",
+      { seen: { idleFlows: [{ flowId: "7", since: minutesAgo(24 * 60 + 1) }] } },
+      ["flow_stalled */*"],
+    ],
+    [
       "a transaction is open for too long",
       { seen: { oldestTransaction: { seconds: 1801, source: "slot" } } },
       ["oldest_transaction */*"],
@@ -145,6 +151,11 @@ describe("by default", () => {
     [
       "jobs were unreachable",
       { seen: { recentRounds: [reapRound({ unreachable: { ms: 1, did: [2] } }), reapRound(null)] } },
+      ["jobs_unreachable */*"],
+    ],
+    [
+      "jobs waited for nothing",
+      { seen: { recentRounds: [reapRound({ stuck: { ms: 1, did: [1] } }), reapRound(null)] } },
       ["jobs_unreachable */*"],
     ],
     [
@@ -310,6 +321,33 @@ describe("the summary of", () => {
       "partition_blocked",
       { seen: { blockedKeys: [{ queue: "orders", keys: 0, since: null, jobId: null }] } },
       "queue orders: no partition key is blocked; the limit is 900 s",
+    ],
+    [
+      "flow_stalled",
+      {
+        seen: {
+          idleFlows: [3000, 2000, 1000].map((minutes) => ({
+            flowId: `f${minutes}`,
+            since: minutesAgo(minutes),
+          })),
+        },
+      },
+      "the flow f3000 has made no progress for 180000 s, and 1 more for too long; the limit is 86400 s",
+    ],
+    [
+      "flow_stalled",
+      { seen: { idleFlows: [{ flowId: "7", since: minutesAgo(1) }] } },
+      "the flow 7 has made no progress for 60 s; the limit is 86400 s",
+    ],
+    ["flow_stalled", {}, "no flow is running; the limit is 86400 s"],
+    [
+      "jobs_unreachable",
+      {
+        seen: {
+          recentRounds: [reapRound({ stuck: { ms: 1, did: [1] }, unreachable: { ms: 1, did: [2] } })],
+        },
+      },
+      "the last reap rounds brought back 2 jobs that no claim could find and released 1 job that waited for nothing",
     ],
     [
       "target_failing",

@@ -38,7 +38,7 @@ describe("a claimed job", () => {
       ]),
     ];
     expect(decode({ leases }).jobs).toMatchObject([
-      { id: idOf(3), runKey: "-9007199254740993", holdsTurn: true, fairKey: null },
+      { id: idOf(3), runKey: "-9007199254740993", mayRelease: true, fairKey: null },
       { id: idOf(2), runKey: "9007199254740995" },
       { id: idOf(1), runKey: "-9007199254740993" },
     ]);
@@ -50,14 +50,14 @@ describe("a claimed job", () => {
       lease({ kind: "fair", keys: null }, [{ n: 2, seq: 2, fairKey: "b" }]),
     ];
     expect(decode({ leases }).jobs).toMatchObject([
-      { fairKey: "a", runKey: null, holdsTurn: true },
-      { fairKey: "b", runKey: null, holdsTurn: false },
+      { fairKey: "a", runKey: null, mayRelease: true },
+      { fairKey: "b", runKey: null, mayRelease: false },
     ]);
   });
 
   test("without a key has none of these", () => {
     expect(decode({ leases: [lease({}, [{ n: 1, seq: 1 }])] }).jobs).toMatchObject([
-      { fairKey: null, partitionKey: null, runKey: null, holdsTurn: false },
+      { fairKey: null, partitionKey: null, runKey: null, mayRelease: false },
     ]);
   });
 });
@@ -67,11 +67,13 @@ test("an answer without workers has null, and one with workers has their ids", (
   expect(decode({ leases: null, workers: ["w1", "w2"] }).workers).toEqual(["w1", "w2"]);
 });
 
-test("a claim sends its run, its buckets and the rules of its queue, or their defaults", () => {
-  const lastValues = (more: object) => compile(claim({ ...request, ...more })).values.slice(-4);
-  expect(lastValues({})).toEqual([1, null, null, false]);
+test("a claim sends its run, its buckets, the rules of its queue and its types with steps, or their defaults", () => {
+  const lastValues = (more: object) => compile(claim({ ...request, ...more })).values.slice(-5);
+  expect(lastValues({})).toEqual([1, null, null, false, null]);
   const policy = { onDead: "pass", concurrency: 4, secondsApart: null, maxRun: 7 };
-  const [run, buckets, sent, registers] = lastValues({ run: 20, buckets: [3], policy, registers: true });
-  expect([run, buckets, registers]).toEqual([20, [3], true]);
+  const stepTypes = ["ship"];
+  const more = { run: 20, buckets: [3], policy, registers: true, stepTypes };
+  const [run, buckets, sent, registers, types] = lastValues(more);
+  expect([run, buckets, registers, types]).toEqual([20, [3], true, stepTypes]);
   expect(JSON.parse(String(sent))).toEqual({ on_dead: "pass", concurrency: 4, seconds_apart: null });
 });

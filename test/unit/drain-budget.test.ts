@@ -7,6 +7,7 @@ import {
   type DrainBudget,
   drainsThatFit,
   fitsBeforeEnd,
+  hasStatementsToSpare,
   nextBatchSize,
   nudgeBudget,
   shareOf,
@@ -33,6 +34,11 @@ describe("claiming", () => {
 
   test("ends while the claimed jobs can still be settled", () => {
     expect(claimingEnd(budget, { elapsedMs: 0, subrequests: 48 })).toBe("subrequests");
+  });
+
+  test("leaves a fifth of the subrequests, and those for a batch, for what must be settled", () => {
+    expect(hasStatementsToSpare(budget, { subrequests: 37 })).toBe(true);
+    expect(hasStatementsToSpare(budget, { subrequests: 38 })).toBe(false);
   });
 
   test("on the free plan stays within 50 subrequests, including those of the round", () => {

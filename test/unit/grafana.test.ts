@@ -81,6 +81,9 @@ const byDefault: Partial<Record<AlarmName, Record<string, (rule: AlarmRule) => s
   partition_blocked: {
     SluicePartitionBlocked: ({ threshold }) => `sluice_blocked_partition_age_seconds > ${threshold}`,
   },
+  flow_stalled: {
+    SluiceFlowStalled: ({ threshold }) => `sluice_idle_flow_age_seconds > ${threshold}`,
+  },
   oldest_transaction: {
     SluiceOldestTransaction: ({ threshold }) => `sluice_oldest_transaction_age_seconds > ${threshold}`,
   },

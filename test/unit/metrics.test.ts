@@ -85,6 +85,11 @@ describe("the metrics page", () => {
     ]);
   });
 
+  test("shows how long the running flow that changed the longest time ago makes no progress", () => {
+    expect(valuesOf(full, "sluice_idle_flow_age_seconds")).toEqual([["", 3000]]);
+    expect(valuesOf(snapshotOf({}), "sluice_idle_flow_age_seconds")).toEqual([["", 0]]);
+  });
+
   test("has cumulative histograms", () => {
     expect(valuesOf(full, "sluice_job_waiting_seconds_bucket")).toEqual([
       ["default echo 1", 4],

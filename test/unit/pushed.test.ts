@@ -21,7 +21,13 @@ async function push(answer: Partial<Answer>) {
   };
   if (work.kind !== "single") throw new Error("a pushed job runs one by one");
   const ports = { clock: createManualClock(), sender: { send } };
-  const output = await work.run({ payload: { to: "a" }, errors: [], context: testContext(), ports });
+  const output = await work.run({
+    payload: { to: "a" },
+    errors: [],
+    blockers: {},
+    context: testContext(),
+    ports,
+  });
   return { sent, output };
 }
 

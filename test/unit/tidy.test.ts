@@ -11,7 +11,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   contract: { folders: ["contract", "core"], packages: ["zod"] },
   jobs: { folders: ["core", "queue", "jobs"], packages: ["zod"] },
   sql: { folders: ["core", "jobs", "sql"], packages: ["drizzle-orm", "zod", "@neondatabase/serverless"] },
-  client: { folders: ["client", "contract"], packages: [] },
+  client: { folders: ["client", "contract", "core"], packages: [] },
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "edge"],
@@ -66,10 +66,24 @@ test("the puller shares with the Worker only how an attempt ends", () => {
     .filter((target) => /^src\/(core|queue)\//.test(target));
   expect([...new Set(shared)].toSorted()).toEqual([
     "src/core/errors.ts",
+    "src/core/job-options.ts", // types only
     "src/core/job.ts", // types only
+    "src/core/next.ts",
+    "src/core/typed-job.ts", // types only
     "src/queue/drain/outcome.ts",
     "src/queue/drain/storable.ts",
+    "src/queue/steps/create-step.ts",
+    "src/queue/steps/step-calls.ts", // types only
+    "src/queue/steps/step.ts", // types only
   ]);
+});
+
+test("the client shares with the Worker only how a flow is described", () => {
+  const shared = files
+    .filter((file) => file.startsWith("src/client/"))
+    .flatMap((file) => importsOf(file).map((target) => inTree(file, target)))
+    .filter((target) => target.startsWith("src/core/"));
+  expect([...new Set(shared)].toSorted()).toEqual(["src/core/flow.ts", "src/core/typed-job.ts"]);
 });
 
 const forStatements = new Set(["./columns.ts", "./schema.ts", "./statement.ts"]);
@@ -114,30 +128,41 @@ const plainStatements: Record<string, string> = {
 /** SQL files without a test of their name in test/sql, and the files that test them. */
 const testedElsewhere: Record<string, string[]> = {
   "add-attributes": ["test/upgrade/upgrade.test.ts"],
+  blockers: ["test/sql/flows.test.ts", "test/sql/chains.test.ts"],
   breaker: ["test/queue/limits.test.ts"],
+  "bring-back": ["test/sql/flows.test.ts"],
   check: ["test/support/balance.ts"],
   choose: ["test/sql/claim.test.ts"],
   clock: ["test/sql/clock-step.test.ts", "test/sql/mend-stamps.test.ts"],
+  continue: ["test/sql/chains.test.ts"],
   deliver: ["test/sql/alarms.test.ts"],
   dispatch: ["test/sql/order.test.ts", "test/sql/order-late.test.ts", "test/model/keys-gate.test.ts"],
   "enqueue-errors": ["test/sql/snapshot.test.ts"],
+  "enqueue-flow": ["test/sql/flows.test.ts"],
   "fail-jobs": ["test/sql/settle.test.ts", "test/sql/order-runs.test.ts"],
   "grant-turns": ["test/sql/order-cancel.test.ts"],
   "hash-key": ["test/sql/order.test.ts"],
   idempotency: ["test/sql/enqueue-idempotency.test.ts"],
   identity: ["test/sql/enqueue.test.ts"],
+  "insert-blocked": ["test/sql/flows.test.ts"],
   "insert-jobs": ["test/sql/enqueue.test.ts"],
   "insert-uniform": ["test/sql/enqueue.test.ts"],
   jobs: ["test/sql/list.test.ts"],
+  "judge-edges": ["test/sql/flows.test.ts", "test/model/flows-mutations.test.ts"],
   "key-policy": ["test/sql/order-dead.test.ts", "test/sql/shares.test.ts"],
   lanes: ["test/sql/enqueue.test.ts", "test/sql/many-lanes.test.ts"],
   limits: ["test/queue/limits.test.ts"],
+  links: ["test/sql/flows.test.ts"],
   propose: ["test/sql/order-beside.test.ts", "test/sql/shares-late.test.ts"],
   "read-waiting": ["test/sql/order-late.test.ts", "test/sql/order-buckets.test.ts"],
+  resolve: ["test/sql/flows.test.ts"],
+  "resolve-ends": ["test/sql/flows.test.ts", "test/model/flows-gate.test.ts"],
   "return-turns": ["test/sql/order-runs.test.ts"],
   rounds: ["test/queue/rounds.test.ts"],
   "schema-version": ["test/sql/contract.test.ts"],
   "shown-pairs": ["test/sql/snapshot.test.ts", "test/sql/many-lanes.test.ts"],
+  signal: ["test/sql/chains.test.ts"],
+  suspend: ["test/sql/chains.test.ts"],
   take: ["test/sql/claim.test.ts"],
   "take-alone": ["test/queue/limits.test.ts"],
   "take-turns": ["test/sql/order-expired.test.ts", "test/sql/order-buckets.test.ts"],

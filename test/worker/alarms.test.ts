@@ -263,6 +263,63 @@ test("partition_blocked fires when a key stands still for too long, and resolves
   ]);
 });
 
+describe("a flow", () => {
+  const enqueueFlow = async () => {
+    const flow = [
+      { ref: "a", type: "remote", payload: {} },
+      { ref: "b", type: "remote", payload: {}, after: ["a"] },
+    ];
+    const response = await call("/v1/flows", { method: "POST", body: JSON.stringify({ jobs: flow }) });
+    expect(response.status).toBe(201);
+    return ((await response.json()) as { flow_id: string }).flow_id;
+  };
+
+  test("raises no alarm while its jobs wait for each other", async () => {
+    const rounds = deployWith({});
+    await rounds.settledIn();
+    await enqueueFlow();
+    await rounds.beat();
+    await consume();
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual([]);
+  });
+
+  test("that makes no progress for a day raises flow_stalled, which resolves when it goes on", async () => {
+    const rounds = deployWith({});
+    await rounds.settledIn();
+    const id = await enqueueFlow();
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual([]);
+    await query("update sluice.flow set changed_at = changed_at - interval '25 hours'");
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual(["firing flow_stalled */*"]);
+    expect((await notices())[0]?.data).toMatchObject({
+      ...{ severity: "warning", threshold: 86_400, link: "/v1/flows" },
+      summary: expect.stringContaining(`the flow ${id} has made no progress for 900`),
+    });
+    await consume(1);
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual(["firing flow_stalled */*", "resolved flow_stalled */*"]);
+  });
+
+  test("with a job that waits for nothing raises jobs_unreachable, and the job goes on", async () => {
+    const rounds = deployWith({});
+    await rounds.settledIn();
+    await enqueueFlow();
+    await query("delete from sluice.edge");
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual(["firing jobs_unreachable */*"]);
+    expect((await notices())[0]?.data.summary).toBe(
+      "the last reap rounds released 1 job that waited for nothing",
+    );
+    await consume();
+    expect(await query("select from sluice.blocked")).toEqual([]);
+    for (let round = 0; round < 5; round++) await rounds.round("reap");
+    await rounds.beat();
+    expect(await noticeTitles()).toEqual(["firing jobs_unreachable */*", "resolved jobs_unreachable */*"]);
+  });
+});
+
 test("books_unbalanced fires when the books do not balance", async () => {
   const rounds = deployWith({});
   await rounds.settledIn();

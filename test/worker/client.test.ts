@@ -2,8 +2,11 @@
 import { exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { createClient, SluiceRequestError } from "../../src/client/client.ts";
+import { approval } from "../../src/jobs/examples/approval.ts";
 import { echo } from "../../src/jobs/examples/echo.ts";
+import { relay } from "../../src/jobs/examples/relay.ts";
 import { sleep } from "../../src/jobs/examples/sleep.ts";
+import { sum } from "../../src/jobs/examples/sum.ts";
 import { adminKey, bindings } from "./deployment.ts";
 
 const url = "https://sluice.example";
@@ -64,6 +67,52 @@ describe("the client and the Worker together", () => {
     expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
     expect(await client.cancel(id)).toMatchObject({ jobId: id, status: "cancelled" });
     expect(await client.wait(id)).toMatchObject({ status: "cancelled" });
+  });
+
+  test("enqueue a flow once, though its answer was lost, and wait for its end with the outputs", async () => {
+    let calls = 0;
+    const lossy = createClient({
+      url,
+      key: adminKey,
+      fetch: async (address, init) => {
+        const response = await toWorker(address, init);
+        if (address.endsWith("/v1/flows") && ++calls === 1) throw new TypeError("Network connection lost.");
+        return response;
+      },
+    });
+    const { flowId, jobs } = await lossy.enqueueFlow((flow) => {
+      const parts = [1, 2, 3].map((n) => flow.add(echo, { n }));
+      return { parts, total: flow.add(sum, {}, { after: { parts }, tags: ["flow"] }) };
+    });
+    expect(calls).toBe(2);
+    expect(jobs.parts).toHaveLength(3);
+    const ended = await client.wait(jobs.total, { timeoutMs: 5_000, intervalMs: 20 });
+    expect(ended).toMatchObject({ jobId: jobs.total, output: { total: 6 }, flowId, tags: ["flow"] });
+  });
+
+  test("wait for the end of a chain, which is another job", async () => {
+    const id = await client.enqueue(relay, { hops: 2 });
+    const ended = await client.wait(id, { timeoutMs: 5_000, intervalMs: 20 });
+    expect(ended).toMatchObject({
+      status: "completed",
+      output: { done: true },
+      chain: { chain_id: id, index: 2 },
+    });
+    expect(ended.jobId).not.toBe(id);
+  });
+
+  test("resolve a job from outside, and send a signal that counts once", async () => {
+    const id = await client.enqueue(approval, {});
+    expect(await client.resolve(id, { by: "ann" })).toMatchObject({
+      status: "completed",
+      output: { by: "ann" },
+    });
+    expect(await client.resolve(id, { by: "bob" })).toMatchObject({ output: { by: "ann" } });
+    const key = crypto.randomUUID();
+    expect([await client.signal("go", key), await client.signal("go", key, { late: true })]).toEqual([
+      true,
+      false,
+    ]);
   });
 
   test("refuse to cancel a completed job", async () => {

@@ -116,11 +116,20 @@ describe("each operation is allowed for its roles and for no other", () => {
     listJobs: ["GET /v1/jobs", [...roles]],
     getJob: [`GET /v1/jobs/${unknownId}`, [...roles]],
     cancelJob: [`POST /v1/jobs/${unknownId}/cancel`, producers],
+    resolveJob: [`POST /v1/jobs/${unknownId}/resolve`, producers, {}],
+    enqueueFlow: ["POST /v1/flows", producers, { jobs: [{ ref: "a", type: "echo" }] }],
+    listFlows: ["GET /v1/flows", ["producer", ...readers]],
+    getFlow: [`GET /v1/flows/${unknownId}`, ["producer", ...readers]],
+    cancelFlow: [`POST /v1/flows/${unknownId}/cancel`, producers],
+    deleteFlow: [`DELETE /v1/flows/${unknownId}`, admins],
+    getChain: [`GET /v1/chains/${unknownId}`, [...roles]],
+    sendSignal: ["POST /v1/signals/go", producers, { key: "k" }],
     claimJobs: ["POST /v1/claims", workers, { worker_id: "w" }],
     completeJob: [`POST /v1/jobs/${unknownId}/complete`, workers, { lease }],
     failJob: [`POST /v1/jobs/${unknownId}/fail`, workers, { lease, error: "x" }],
     releaseJob: [`POST /v1/jobs/${unknownId}/release`, workers, { lease }],
     extendJob: [`POST /v1/jobs/${unknownId}/extend`, workers, { lease, lease_seconds: 60 }],
+    storeSteps: [`POST /v1/jobs/${unknownId}/steps`, workers, { lease }],
     extendJobs: ["POST /v1/extensions", workers, { extensions: [], lease_seconds: 60 }],
     settleJobs: ["POST /v1/settlements", workers, { settlements: [] }],
     registerWorker: ["POST /v1/workers", workers, { worker_id: "w", queues: ["default"] }],
@@ -159,7 +168,10 @@ describe("each operation is allowed for its roles and for no other", () => {
     for (const role of roles) {
       const { status } = await send(request, { key: keyOf[role] ?? "", ...options });
       const isAllowed = allowed?.includes(role) ?? true;
-      expect([role, status]).toEqual([role, isAllowed ? expect.toBeOneOf([200, 201, 400, 404, 503]) : 403]);
+      expect([role, status]).toEqual([
+        role,
+        isAllowed ? expect.toBeOneOf([200, 201, 202, 400, 404, 503]) : 403,
+      ]);
     }
     for (const key of allowed ? ["", unknownKey, "sk_short"] : [])
       expect(await refusal(await send(request, { key, ...options }))).toMatchObject({ status: 401 });
@@ -170,6 +182,27 @@ describe("each operation is allowed for its roles and for no other", () => {
     expect((await enqueue(key)).status).toBe(201);
     expect(await refusal(await enqueue(key, { type: "other" }))).toMatchObject({ status: 403 });
     expect(await refusal(await enqueue(key, { type: "nobody" }))).toMatchObject({ status: 403 });
+  });
+
+  test("a producer with types sees only jobs of these in flows and chains, and cancels no flow", async () => {
+    const { key } = await addKey("producer", { job_types: ["echo"] });
+    const body = {
+      jobs: [
+        { ref: "a", type: "echo" },
+        { ref: "b", type: "other", after: ["a"] },
+      ],
+    };
+    expect((await send("POST /v1/flows", { key, body })).status).toBe(403);
+    const made = (await (await send("POST /v1/flows", { body })).json()) as {
+      flow_id: string;
+      jobs: { job_id: string }[];
+    };
+    const shown = await send(`GET /v1/flows/${made.flow_id}`, { key });
+    expect(await shown.json()).toMatchObject({ total: 2, jobs: [{ type: "echo" }] });
+    expect((await send(`POST /v1/flows/${made.flow_id}/cancel`, { key })).status).toBe(403);
+    expect((await send(`GET /v1/chains/${made.jobs[1]?.job_id}`, { key })).status).toBe(404);
+    expect((await send(`GET /v1/chains/${made.jobs[0]?.job_id}`, { key })).status).toBe(200);
+    expect((await send(`POST /v1/jobs/${made.jobs[1]?.job_id}/resolve`, { key, body: {} })).status).toBe(404);
   });
 
   test("the audit names the key that made a change, with its id", async () => {

@@ -69,6 +69,16 @@ const adminBodies: Record<string, object> = {
   "post /v1/admin/keys": { name: "shop", role: "producer" },
 };
 
+const flow = { jobs: [{ ref: "a", type: "print" }] };
+
+/** A flow that has ended, so that it can be deleted. */
+async function flowPath(path: string): Promise<string> {
+  const made = await call("/v1/flows", { method: "POST", body: JSON.stringify(flow) });
+  const { flow_id: id } = (await made.json()) as { flow_id: string };
+  if (path === "/v1/flows/{id}") await call(`/v1/flows/${id}/cancel`, { method: "POST", body: "{}" });
+  return path.replace("{id}", id);
+}
+
 /** The path with an existing id or name as its parameter. */
 async function adminPath(path: string, method: string): Promise<string> {
   if (path.includes("/dlq/{id}")) {
@@ -95,6 +105,13 @@ describe("each operation answers as the document says", () => {
     if (path === "/v1/jobs") return { path, body: { type: "print" } };
     if (path === "/v1/jobs/batch") return { path, body: { jobs: [{ type: "print" }] } };
     if (path === "/v1/claims") return { path, body: { worker_id: "w" } };
+    if (path === "/v1/flows") return { path, body: flow };
+    if (path.startsWith("/v1/flows/")) return { path: await flowPath(path) };
+    if (path === "/v1/signals/{name}") return { path: "/v1/signals/go", body: { key: "k" } };
+    if (path === "/v1/chains/{id}" || path.endsWith("/resolve")) {
+      const [id = ""] = await enqueueMany("print", [{}]);
+      return { path: path.replace("{id}", id), body: {} };
+    }
     if (path === "/v1/workers") return { path, body: { worker_id: "w", queues: ["default"] } };
     if (!path.includes("/jobs/{id}") && !["/v1/settlements", "/v1/extensions"].includes(path))
       return { path: await adminPath(path, method), body: adminBodies[`${method} ${path}`] ?? {} };

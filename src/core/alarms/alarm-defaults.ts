@@ -44,6 +44,7 @@ const defaults: Record<AlarmName, AlarmOverride & { threshold: number }> = {
   dead_letters: { threshold: 0 },
   breaker_open: { threshold: 0 },
   partition_blocked: { threshold: 900 },
+  flow_stalled: { threshold: 86_400 },
   oldest_transaction: { threshold: 1800 },
   // This is the limit for drain rounds. The one for reap rounds is twice as long (policy/health.ts).
   round_overdue: { threshold: 180, forRounds: 2, severity: "critical" },

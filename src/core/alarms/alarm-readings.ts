@@ -91,6 +91,17 @@ export const readings: Record<AlarmName, Read> = {
     return tooHigh(seconds, rule.threshold, { summary: `${describeScope(rule)}: ${what}`, unit: "s" });
   },
 
+  flow_stalled({ snapshot: { at, idleFlows } }, rule) {
+    const [longest] = idleFlows;
+    const seconds = secondsBetween(longest?.since ?? at, at);
+    const stalled = idleFlows.filter(({ since }) => secondsBetween(since, at) > rule.threshold).length;
+    const more = stalled > 1 ? `, and ${stalled - 1} more for too long` : "";
+    const summary = longest
+      ? `the flow ${longest.flowId} has made no progress for ${seconds} s${more}`
+      : "no flow is running";
+    return tooHigh(seconds, rule.threshold, { summary, unit: "s" });
+  },
+
   oldest_transaction({ snapshot: { oldestTransaction: oldest } }, rule) {
     const seconds = Math.round(oldest?.seconds ?? 0);
     const summary = oldest
@@ -127,19 +138,22 @@ export const readings: Record<AlarmName, Read> = {
     readFailingTargets(targets, { at, limit: rule.threshold }),
 
   jobs_unreachable({ snapshot: { recentRounds } }, rule) {
-    const unreachable = recentRounds.reduce((sum, round) => sum + countUnreachable(round), 0);
+    const unreachable = countRepaired(recentRounds, "unreachable");
+    const stuck = countRepaired(recentRounds, "stuck");
+    const problems = [
+      ...(unreachable > 0 ? [`brought back ${jobs(unreachable)} that no claim could find`] : []),
+      ...(stuck > 0 ? [`released ${jobs(stuck)} that waited for nothing`] : []),
+    ];
     const summary =
-      unreachable > 0
-        ? `the last reap rounds brought back ${jobs(unreachable)} that no claim could find`
-        : "all jobs can be found";
-    return tooHigh(unreachable, rule.threshold, { summary, unit: "jobs" });
+      problems.length > 0 ? `the last reap rounds ${problems.join(" and ")}` : "all jobs can be found";
+    return tooHigh(unreachable + stuck, rule.threshold, { summary, unit: "jobs" });
   },
 };
 
-/** The answer of the round's step `unreachable` (queue/reap.ts). */
-function countUnreachable({ steps }: RecentRound): number {
-  const step = (steps?.unreachable ?? null) as { did?: number[] } | null;
-  return step?.did?.[0] ?? 0;
+/** What a step that should have nothing to do has repaired (queue/reap.ts). */
+function countRepaired(rounds: readonly RecentRound[], name: "unreachable" | "stuck"): number {
+  const answers = rounds.map(({ steps }) => (steps?.[name] ?? null) as { did?: number[] } | null);
+  return answers.reduce((sum, step) => sum + (step?.did?.[0] ?? 0), 0);
 }
 
 const maxNames = 5;
@@ -227,8 +241,8 @@ function secondsBetween(from: Date, to: Date): number {
 }
 
 function findImbalance(group: Group): number {
-  const { enqueued, pending, leased, completed, dead, discarded, cancelled } = group;
-  return enqueued - pending - leased - completed - dead - discarded - cancelled;
+  const { enqueued, blocked, pending, leased, completed, dead, discarded, cancelled } = group;
+  return enqueued - blocked - pending - leased - completed - dead - discarded - cancelled;
 }
 
 function jobs(count: number): string {

@@ -40,6 +40,7 @@ const subjects = {
   dead_letters: "queue and type",
   breaker_open: "type",
   partition_blocked: "queue with partition keys",
+  flow_stalled: "deployment",
   oldest_transaction: "deployment",
   round_overdue: "deployment",
   enqueue_errors: "deployment",

@@ -10,6 +10,7 @@ export const alarmNames = [
   "dead_letters",
   "breaker_open",
   "partition_blocked",
+  "flow_stalled",
   "oldest_transaction",
   "round_overdue",
   "enqueue_errors",

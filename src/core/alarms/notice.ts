@@ -83,6 +83,8 @@ function detailsPath({ alarm, queue, jobType }: Subject): string {
       return `/v1/jobs?${query({ status: "pending", queue, type: jobType })}`;
     case "partition_blocked":
       return `/v1/admin/queues/${queue}/partitions?blocked=true`;
+    case "flow_stalled":
+      return "/v1/flows";
     case "breaker_open":
       return "/v1/admin/job-types";
     case "target_failing":

@@ -17,6 +17,7 @@ export function metricsOf(snapshot: Snapshot, durations: Durations): Family[] {
     ...bookFamilies(groups, snapshot),
     ...waitingFamilies(snapshot),
     ...blockedFamilies(snapshot, groups),
+    idleFlowFamily(snapshot),
     ...workFamilies(snapshot, groups),
     ...databaseFamilies(snapshot),
   ];
@@ -54,6 +55,12 @@ function jobFamilies(groups: readonly Group[]): Family[] {
       samples: sumBy(groups, ({ queue, type, priority }) => ({ queue, type, priority }), "pending"),
     },
     counted("sluice_scheduled_jobs", "Pending jobs that are put off to a later time.", "gauge", "scheduled"),
+    counted(
+      "sluice_blocked_jobs",
+      "Jobs that wait for the end of others or for a signal.",
+      "gauge",
+      "blocked",
+    ),
     counted("sluice_leased_jobs", "Jobs that are being processed.", "gauge", "leased"),
     counted("sluice_dead_jobs", "Dead letters: jobs to replay or to discard.", "gauge", "dead"),
     counted("sluice_enqueued_jobs_total", "Jobs that were enqueued.", "counter", "enqueued"),
@@ -109,7 +116,7 @@ function durationSamples(
 function bookFamilies(groups: readonly Group[], { impossibleStates }: Snapshot): Family[] {
   const sum = (entries: readonly (keyof Counts)[]) =>
     groups.reduce((total, group) => total + entries.reduce((of, entry) => of + group[entry], 0), 0);
-  const states = ["pending", "leased", "completed", "dead", "discarded", "cancelled"] as const;
+  const states = ["blocked", "pending", "leased", "completed", "dead", "discarded", "cancelled"] as const;
   return [
     {
       name: "sluice_books_jobs",
@@ -173,6 +180,14 @@ function blockedFamilies({ at, blockedKeys }: Snapshot, groups: readonly Group[]
       samples: samplesOf("seconds"),
     },
   ];
+}
+
+function idleFlowFamily({ at, idleFlows: [longest] }: Snapshot): Family {
+  return gauge(
+    "sluice_idle_flow_age_seconds",
+    "How long the running flow that changed the longest time ago has made no progress; 0: none runs.",
+    longest ? secondsBetween(longest.since, at) : 0,
+  );
 }
 
 function workFamilies(snapshot: Snapshot, groups: readonly Group[]): Family[] {

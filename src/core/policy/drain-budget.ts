@@ -49,6 +49,11 @@ export function hasSubrequests(budget: DrainBudget, spent: { subrequests: number
   return spent.subrequests + subrequestsForABatch <= budget.subrequests;
 }
 
+/** Whether a statement may be sent that is not needed for settling: a fifth of all is kept. */
+export function hasStatementsToSpare(budget: DrainBudget, spent: { subrequests: number }): boolean {
+  return hasSubrequests(budget, { subrequests: spent.subrequests + budget.subrequests / 5 });
+}
+
 /** The minimum that a drain needs, with the record of its round. */
 const subrequestsForADrain = subrequestsForABatch + 1;
 

@@ -1,6 +1,5 @@
 // Why a pending job does not run: the reason, as migrations/functions/waiting-for.sql finds it, and a sentence for people.
 
-/** `jobs` and `signal` are for flows, which do not exist yet. */
 export const waitingKinds = ["time", "turn", "key", "jobs", "signal", "pause", "limit", "breaker"] as const;
 
 /** Times are ISO 8601. */
@@ -11,6 +10,8 @@ export type WaitingReason =
       attempt: number;
     }
   | { kind: "key"; holder: KeyHolder; jobIds: string[]; at?: string; attempt?: number }
+  | { kind: "jobs"; count: number; jobIds: string[]; at?: string }
+  | { kind: "signal"; name: string; key: string; at?: string }
   | { kind: "pause"; paused: "queue" | "type"; since: string }
   | { kind: "breaker"; state: "open" | "closing"; since: string }
   | { kind: "limit"; limited: "concurrency"; max: number }
@@ -20,7 +21,7 @@ export type WaitingReason =
   | { kind: "turn"; isIsolated: boolean };
 
 /** Where the job is that has the turn of the key. `waiting`: nobody has it at the moment, and this job gets it first. */
-type KeyHolder = "dead" | "scheduled" | "leased" | "ready" | "waiting";
+type KeyHolder = "dead" | "scheduled" | "leased" | "ready" | "waiting" | "blocked";
 
 type ReasonOf<Kind extends WaitingReason["kind"]> = Extract<WaitingReason, { kind: Kind }>;
 
@@ -39,7 +40,7 @@ export interface WaitingFor {
 }
 
 export function describeWaiting(job: WaitingJob, reason: WaitingReason): WaitingFor {
-  const jobIds = reason.kind === "key" ? reason.jobIds : [];
+  const jobIds = reason.kind === "key" || reason.kind === "jobs" ? reason.jobIds : [];
   return { kind: reason.kind, detail: toSentence(job, reason), jobIds };
 }
 
@@ -51,6 +52,10 @@ function toSentence(job: WaitingJob, reason: WaitingReason): string {
         : `It is not due before ${clock(reason.at)}.`;
     case "key":
       return describeKey(`the partition key "${job.partitionKey}"`, reason);
+    case "jobs":
+      return `It waits for the end of ${reason.count === 1 ? `job ${reason.jobIds[0]}` : jobs(reason.count)}${until(reason)}.`;
+    case "signal":
+      return `It waits for the signal "${reason.name}" with the key "${reason.key}"${until(reason)}.`;
     case "pause":
       return `The ${reason.paused} "${job[reason.paused]}" has been paused since ${clock(reason.since)}.`;
     case "breaker":
@@ -81,6 +86,8 @@ function describeKey(key: string, { holder, jobIds, at = "", attempt = 0 }: Reas
       return `${earlier}, which is next.`;
     case "waiting":
       return `${earlier}, which comes before it.`;
+    case "blocked":
+      return `${earlier}, which waits for others.`;
     default:
       return holder satisfies never;
   }
@@ -108,6 +115,10 @@ function describeTurn({ type, takenBy }: WaitingJob, { isIsolated }: ReasonOf<"t
   return isIsolated
     ? `Its lease ran out before, so it runs apart from other jobs. ${taken}`
     : `Nothing holds it. ${taken}`;
+}
+
+function until({ at }: { at?: string }): string {
+  return at === undefined ? "" : `, until ${clock(at)} at the latest`;
 }
 
 function clock(at: string): string {

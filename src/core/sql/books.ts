@@ -6,6 +6,7 @@ import { many, type Statement } from "./statement.ts";
 
 export const booked = [
   "enqueued",
+  "blocked",
   "pending",
   "scheduled",
   "leased",
@@ -15,6 +16,7 @@ export const booked = [
   "discarded",
   "cancelled",
   "expired",
+  "blocked",
 ] as const;
 
 export type Books = typeof booksView.$inferSelect;

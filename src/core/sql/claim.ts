@@ -1,6 +1,14 @@
 // claim: takes a batch of due jobs under leases, and says whether there are more. See migrations/functions/claim.sql.
 import { sql } from "drizzle-orm";
-import { type ClaimedJob, type JobError, type Payload, type Settlement, timeOfId } from "../job.ts";
+import { type BlockerRows, toBlockers } from "../blocker-row.ts";
+import {
+  type ClaimedJob,
+  type JobError,
+  type Payload,
+  type Settlement,
+  type StepValues,
+  timeOfId,
+} from "../job.ts";
 import { defaultQueuePolicy, type KeyPolicy } from "../key-policy.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
@@ -30,6 +38,8 @@ export interface Claim {
   policy?: Partial<KeyPolicy>;
   /** Counts the worker as alive, if the queue has partition keys. Default false. */
   registers?: boolean;
+  /** The types whose stored steps come along. */
+  stepTypes?: readonly string[];
 }
 
 const defaultMaxBytes = 4 * 1024 * 1024;
@@ -72,12 +82,15 @@ export function claim(
         ${rest.run ?? 1}::int,
         ${sql.param(rest.buckets ?? null)}::int[],
         ${packPolicy(rest.policy)}::jsonb,
-        ${rest.registers ?? false}::boolean
+        ${rest.registers ?? false}::boolean,
+        ${sql.param(rest.stepTypes ?? null)}::text[]
       ) as claimed`,
     decode: one(({ claimed }) => {
       const answer = claimed as Answer;
       return {
-        jobs: toClaimedJobs(answer),
+        jobs: rest.stepTypes
+          ? toClaimedJobs(answer).map((job) => withSteps(job, answer, rest.stepTypes ?? []))
+          : toClaimedJobs(answer),
         hasMore: answer.has_more,
         settled: packed?.read(answer.settled ?? []) ?? [],
         workers: answer.workers ?? null,
@@ -93,8 +106,15 @@ interface Answer {
   is_probe: boolean;
   is_trial: boolean;
   has_more: boolean;
+  /** True if jobs of the queue wait for the ends of others. */
+  has_waits?: boolean | null;
   leases: Lease[] | null;
   workers?: string[] | null;
+  stored: {
+    now_ms: number;
+    /** Only jobs with stored steps. Null: they do not fit, and are read by another statement. */
+    steps: Record<string, StepValues | null> | null;
+  } | null;
 }
 interface Lease {
   type: string;
@@ -110,6 +130,8 @@ interface Lease {
   /** The keys of the turns that the jobs hold. Null if they hold none. */
   keys: string[] | null;
   jobs: JobRow[];
+  /** By the jobs' ids, and then by slot. Null if none of them waited for others. */
+  blockers?: Record<string, BlockerRows | { too_large: true }> | null;
 }
 type JobRow = [
   id: string,
@@ -136,7 +158,7 @@ function toClaimedJobs(answer: Answer): ClaimedJob[] {
 }
 
 function toClaimedJob(
-  { key, is_probe: isProbe, is_trial: isTrial }: Answer,
+  { key, is_probe: isProbe, is_trial: isTrial, has_waits }: Answer,
   { lease, leaseExpiresAt, row, index }: { lease: Lease; leaseExpiresAt: Date; row: JobRow; index: number },
 ): ClaimedJob {
   const [id, payload, maxAttempts, partitionKey, traceparent, tags, errors, fairKey] = row;
@@ -154,13 +176,25 @@ function toClaimedJob(
     partitionKey,
     fairKey,
     runKey: lease.kind === "ordered" ? (lease.keys?.[index] ?? null) : null,
-    holdsTurn: lease.keys !== null,
+    mayRelease: lease.keys !== null || has_waits === true,
     traceparent,
     tags: tags ?? [],
     errors: errors ?? [],
+    blockers: decodeBlockers(lease.blockers?.[id]),
     isProbe,
     isTrial,
+    stored: null,
   };
+}
+
+function decodeBlockers(blockers: BlockerRows | { too_large: true } = {}): ClaimedJob["blockers"] {
+  return blockers.too_large === true ? null : toBlockers(blockers as BlockerRows);
+}
+
+function withSteps(job: ClaimedJob, { stored }: Answer, types: readonly string[]): ClaimedJob {
+  const steps = stored?.steps?.[job.id];
+  const isRead = stored && steps !== null && types.includes(job.type);
+  return isRead ? { ...job, stored: { steps: steps ?? {}, nowMs: stored.now_ms } } : job;
 }
 
 function packLeases(types: readonly ClaimableType[], claimSeconds: number): string | null {

@@ -100,6 +100,7 @@ function namedArguments(options: JobOptions): SQL {
 }
 
 function castFromText(value: unknown, sqlType: string): SQL {
+  if (sqlType === "jsonb") return sql`${JSON.stringify(value)}::text::jsonb`;
   if (Array.isArray(value))
     return sql`array(select jsonb_array_elements_text(${JSON.stringify(value)}::text::jsonb))`;
   const text = value instanceof Date ? value.toISOString() : String(value);

@@ -7,6 +7,8 @@ import { many, one, type Statement, time, timeOf } from "./statement.ts";
 export interface Extended {
   id: string;
   leaseExpiresAt: Date;
+  /** Somebody asked to cancel the job. */
+  cancelRequested: boolean;
 }
 
 /** Answers with the jobs whose lease was not lost. */
@@ -15,13 +17,17 @@ export function extend(jobs: readonly LeaseRef[], { seconds }: { seconds: number
     name: "extend",
     isRepeatable: true,
     build: (schema) => sql`
-      select id, ${time("lease_expires_at")}
+      select id, ${time("lease_expires_at")}, cancel_requested
       from ${schema}.extend(
         ${sql.param(jobs.map((job) => job.id))}::uuid[],
         ${sql.param(jobs.map((job) => job.leaseKey))}::uuid[],
         ${seconds}::float8
       )`,
-    decode: many((row) => ({ id: String(row.id), leaseExpiresAt: timeOf(row.lease_expires_at) })),
+    decode: many((row) => ({
+      id: String(row.id),
+      leaseExpiresAt: timeOf(row.lease_expires_at),
+      cancelRequested: row.cancel_requested === true,
+    })),
   };
 }
 

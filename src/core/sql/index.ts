@@ -2,16 +2,20 @@
 export { auditTestNotice, changeAlarms, readAlarms, silenceAlarm } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
 export { listBlockedKeys } from "./blocked-keys.ts";
+export { findBlockers, findChain, findOutcomes } from "./blockers.ts";
 export { books, depths } from "./books.ts";
 export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "./breaker.ts";
-export { cancel } from "./cancel.ts";
+export { cancel, findCancelRequests } from "./cancel.ts";
+export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
 export { enqueue, enqueueMany, enqueueOne } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
+export { enqueueFlow } from "./enqueue-flow.ts";
 export { extend, extendOne } from "./extend.ts";
-export { findJob, findStates, listDeadLetters, listJobs } from "./jobs.ts";
+export { cancelFlow, deleteFlow, findFlow, listFlowJobs, listFlows } from "./flows.ts";
+export { findJob, findJobs, findStates, listDeadLetters, listJobs } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
 export { ping } from "./ping.ts";
@@ -20,18 +24,23 @@ export {
   advanceCursors,
   checkReach,
   dropOldestDay,
+  foldFlows,
   foldLedger,
   inspect,
   mendStamps,
   prune,
   reapExpired,
   reapLeases,
+  resolveQueues,
+  sweepBlocked,
 } from "./reap.ts";
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
+export { resolve } from "./resolve.ts";
 export { backlog, recordRound } from "./rounds.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
+export { findSignal, sendSignal } from "./signal.ts";
 export { snapshot } from "./snapshot.ts";
 export { liveWorkers, registerPuller, removeWorker } from "./workers.ts";

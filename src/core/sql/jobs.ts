@@ -23,7 +23,7 @@ const columns = listColumns(jobColumns);
 const { errors: _, ...columnsButErrors } = jobColumns;
 
 export interface FoundJob extends Job {
-  /** Null if the job is not pending. */
+  /** Null if the job is neither pending nor blocked. */
   waitingFor: WaitingReason | null;
 }
 
@@ -37,7 +37,7 @@ export function findJob(
     isRepeatable: true,
     build: (schema) => sql`
       select ${listColumns(columnsButErrors)}, ${schema}.errors_of(id, true) as errors,
-             case when status = 'pending' then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for
+             case when status in ('pending', 'blocked') then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for
       from ${schema}.find_job(${id}::uuid)`,
     decode: optional((row) => ({ ...decodeJob(row), waitingFor: decodeReason(row.waiting_for) })),
   };
@@ -49,6 +49,20 @@ function decodeReason(json: unknown): WaitingReason | null {
   const renamed = { jobIds: job_ids, fairKey: fair_key, isIsolated: is_isolated };
   const present = Object.entries(renamed).filter(([, value]) => value !== undefined);
   return { ...rest, ...Object.fromEntries(present) } as WaitingReason;
+}
+
+/** Those that are still there, in the order of the ids. */
+export function findJobs(ids: readonly string[]): Statement<Job[]> {
+  return {
+    name: "find jobs",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${columns}
+      from unnest(${sql.param(ids)}::uuid[]) with ordinality as requested(job_id, number)
+      cross join lateral ${schema}.find_job(job_id)
+      order by number`,
+    decode: many(decodeJob),
+  };
 }
 
 /** Newest first. */

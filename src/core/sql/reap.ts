@@ -1,5 +1,5 @@
 // The statements of the reap round, one for each step. Each has a limit. See migrations/functions/reap.sql, books.sql,
-// partitions.sql, advance-cursors.sql and inspect.sql.
+// partitions.sql, advance-cursors.sql, sweep-blocked.sql, flows.sql and inspect.sql.
 import { sql } from "drizzle-orm";
 import { type Backoff, backoffWaits, defaultBackoff } from "../policy/backoff.ts";
 import { one, type Statement } from "./statement.ts";
@@ -45,6 +45,16 @@ export function checkReach(): Statement<number> {
   return count("check reach", (schema) => sql`select ${schema}.check_reach() as count`);
 }
 
+/** Reads the events for waiting jobs of queues that nobody claims from. Answers how many such queues there were. */
+export function resolveQueues(): Statement<number> {
+  return count("resolve queues", (schema) => sql`select ${schema}.resolve_queues() as count`);
+}
+
+/** Releases jobs that wait although all they wait for has ended, and answers how many. It should find none. */
+export function sweepBlocked({ limit }: { limit: number }): Statement<number> {
+  return count("sweep blocked", (schema) => sql`select ${schema}.sweep_blocked(${limit}::int) as count`);
+}
+
 /** Sets times in the future to now, after the clock has stepped back. Answers how many there were. */
 export function mendStamps(): Statement<number> {
   return count("mend stamps", (schema) => sql`select ${schema}.mend_stamps() as count`);
@@ -52,6 +62,10 @@ export function mendStamps(): Statement<number> {
 
 export function foldLedger({ limit }: { limit: number }): Statement<number> {
   return count("fold ledger", (schema) => sql`select ${schema}.fold_ledger(${limit}::int) as count`);
+}
+
+export function foldFlows({ limit }: { limit: number }): Statement<number> {
+  return count("fold flows", (schema) => sql`select ${schema}.fold_flows(${limit}::int) as count`);
 }
 
 export function addPartitions(): Statement<number> {

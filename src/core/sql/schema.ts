@@ -61,6 +61,10 @@ export const jobs = pgTable("jobs", {
   traceparent: text("traceparent"),
   output: json<Json>("output"),
   errors: json<JobError[]>("errors").notNull(),
+  chainId: uuid("chain_id"),
+  chainIndex: integer("chain_index"),
+  flowId: uuid("flow_id"),
+  culprit: uuid("culprit"),
   leaseExpiresAt: time("lease_expires_at"),
 });
 
@@ -79,6 +83,7 @@ export const books = pgTable("books", {
   discarded: sum("discarded").notNull(),
   cancelled: sum("cancelled").notNull(),
   expired: sum("expired").notNull(),
+  blocked: sum("blocked").notNull(),
 });
 
 /** All columns but the hash, which the Worker's role may not read. */

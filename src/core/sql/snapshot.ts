@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import type {
   BlockedQueue,
   Group,
+  IdleFlow,
   ImpossibleStates,
   LastRound,
   Minute,
@@ -21,7 +22,8 @@ export function snapshot({ windows = [] }: { windows?: readonly number[] } = {})
     isRepeatable: true,
     build: (schema) => sql`
       select ${time("at")}, groups, minutes, rounds, ${time("running_since")}, open_breakers, live_workers, expired_lease_seconds,
-             oldest_transaction, tables, claim_ms, enqueue_errors, impossible_states, blocked_keys
+             oldest_transaction, tables, claim_ms, enqueue_errors, impossible_states, blocked_keys,
+             idle_flows
       from ${schema}.snapshot(${sql.param(windows)}::int[])`,
     decode: one(decodeSnapshot),
   };
@@ -75,6 +77,10 @@ function decodeSnapshot(row: Row): Snapshot {
       keys,
       since: since === null ? null : new Date(since),
       jobId,
+    })),
+    idleFlows: toRows<IdleFlow>(row.idle_flows).map(({ flow_id: flowId, since }) => ({
+      flowId,
+      since: new Date(since),
     })),
   };
 }

@@ -13,6 +13,7 @@ import * as audit from "./routes/audit.ts";
 import * as deadLetters from "./routes/dead-letters.ts";
 import { showDocs, showOpenapi } from "./routes/docs.ts";
 import { startDrain } from "./routes/drains.ts";
+import * as flows from "./routes/flows.ts";
 import * as health from "./routes/health.ts";
 import * as jobTypes from "./routes/job-types.ts";
 import * as jobs from "./routes/jobs.ts";
@@ -26,13 +27,14 @@ import * as workers from "./routes/workers.ts";
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
   ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
-  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers },
+  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows },
 };
 
 export const app = new Hono<AppEnv>();
 app.use(guardAnswer);
 // This comes before the guards of the routes, because a key that could not be looked up is a failed enqueue too.
-app.on("POST", [operations.enqueueJob.path, operations.enqueueJobs.path], countEnqueueErrors);
+const { enqueueJob, enqueueJobs, enqueueFlow } = operations;
+app.on("POST", [enqueueJob.path, enqueueJobs.path, enqueueFlow.path], countEnqueueErrors);
 addOperations(app, handlers);
 app.post("/internal/drains/:queue", startDrain).all(allowOnly("POST"));
 app.get("/openapi.json", showOpenapi).all(allowOnly("GET"));

@@ -11,7 +11,7 @@ import { mayUse } from "./guards/auth.ts";
 
 /** A job of a type that the caller's key may not use counts as not found. */
 export async function findJobInPath(context: Context<AppEnv>): Promise<FoundJob> {
-  const id = parseJobId(context);
+  const id = jobIdInPath(context);
   const { db, registry } = context.env.ports;
   const job = await db.run(findJob(id, { types: registry.all() }));
   if (!job || !mayUse(context, job.type)) throw noSuchJob(id);
@@ -22,13 +22,13 @@ export async function changeJobInPath(
   context: Context<AppEnv>,
   toStatement: (id: string) => Statement<ChangedJob | null>,
 ): Promise<ChangedJob> {
-  const id = parseJobId(context);
+  const id = jobIdInPath(context);
   const changed = await context.env.ports.db.run(toStatement(id));
   if (!changed) throw noSuchJob(id);
   return changed;
 }
 
-function parseJobId(context: Context<AppEnv>): string {
+export function jobIdInPath(context: Context<AppEnv>): string {
   const text = context.req.param("id") ?? "";
   const id = z.uuid().safeParse(text);
   if (!id.success) throw noSuchJob(text);

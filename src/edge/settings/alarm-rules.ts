@@ -56,6 +56,7 @@ const fieldsByAlarm = {
   dead_letters: { ...scopeFields, ...aboveField },
   breaker_open: { job_type: name.optional(), ...aboveField },
   partition_blocked: { queue: name.optional(), ...aboveField },
+  flow_stalled: aboveField,
   oldest_transaction: aboveField,
   round_overdue: aboveField,
   enqueue_errors: { ...windowField, ...aboveField },

@@ -7,7 +7,7 @@ import { type Claimed, claim } from "../../core/sql/claim.ts";
 import type { JobType } from "../ports.ts";
 import type { Drain } from "./drain-state.ts";
 import { noteClaimed } from "./extend-leases.ts";
-import { countTurns, releaseRun, runsOf } from "./job-runs.ts";
+import { countReleases, releaseRun, runsOf } from "./job-runs.ts";
 import { learnWorkers, ringFields } from "./ring-member.ts";
 import { listJobs, startJobs } from "./running-jobs.ts";
 import { addEnded, isRefusal, jobsToSettleWithClaim, markSettled } from "./unsettled-jobs.ts";
@@ -36,14 +36,21 @@ function typesThatFit({ ports, running }: Drain): JobType[] {
   return ports.registry.all().filter((type) => type.work.kind !== "pulled" && running.canStart(type));
 }
 
-function mustWait({ ports, running, unsettled, isWaitingForTrial, turnsHeld, nextStartMs }: Drain): boolean {
+function mustWait({
+  ports,
+  running,
+  unsettled,
+  isWaitingForTrial,
+  releasesAhead,
+  nextStartMs,
+}: Drain): boolean {
   const jobs = listJobs(running);
   // Isolated jobs may end this invocation, so no other job is claimed beside them.
   if (jobs.some(isIsolated) || (isWaitingForTrial && jobs.some(isOnTrial))) return true;
-  if (turnsHeld === null || (nextStartMs !== null && ports.clock.nowMs() >= nextStartMs)) return false;
-  // A turn passes to the next job of its key when it is settled: with this claim, or before it.
+  if (releasesAhead === null || (nextStartMs !== null && ports.clock.nowMs() >= nextStartMs)) return false;
+  // What an end releases can be claimed when the end is settled: with this claim, or before it.
   const areSettledWithClaim = jobsToSettleWithClaim(unsettled).length === unsettled.jobs.length;
-  return !areSettledWithClaim || countTurns(jobs) >= turnsHeld;
+  return !areSettledWithClaim || countReleases(jobs) >= releasesAhead;
 }
 
 async function sendClaim(drain: Drain, types: readonly JobType[], limit: number): Promise<void> {
@@ -51,12 +58,12 @@ async function sendClaim(drain: Drain, types: readonly JobType[], limit: number)
   const sentMs = ports.clock.nowMs();
   const settled = jobsToSettleWithClaim(unsettled);
   const keptJobs = unsettled.jobs.slice(settled.length).map(({ job }) => job);
-  const turnsKept = countTurns([...listJobs(running), ...keptJobs]);
+  const releasesKept = countReleases([...listJobs(running), ...keptJobs]);
   try {
     const batch = await ports.db.run(claim(requestOf(drain, types, limit), settled));
     markSettled(unsettled, settled, batch.settled);
     learnWorkers(drain.member, batch.workers);
-    startBatch(drain, batch, { sentMs, turnsKept });
+    startBatch(drain, batch, { sentMs, releasesKept });
   } catch (error) {
     ports.log.error("claim failed", { queue, ...describeError(error) });
     // The database may have refused what came along. That is settled by itself now, and the next claim will tell.
@@ -80,13 +87,19 @@ function requestOf(
     run: policy.maxRun,
     policy,
     ...ringFields(member),
+    ...stepFields(ports, types),
   };
+}
+
+function stepFields({ registry }: Drain["ports"], types: readonly JobType[]): { stepTypes?: string[] } {
+  const stepTypes = types.map(({ type }) => type).filter((type) => registry.stepTypes.has(type));
+  return stepTypes.length > 0 ? { stepTypes } : {};
 }
 
 function startBatch(
   drain: Drain,
   { jobs, hasMore }: Claimed,
-  { sentMs, turnsKept }: { sentMs: number; turnsKept: number },
+  { sentMs, releasesKept }: { sentMs: number; releasesKept: number },
 ): void {
   const { ports, claims, running } = drain;
   claims.count++;
@@ -94,9 +107,9 @@ function startBatch(
   claims.jobs += jobs.length;
   for (const [type, ofType] of Map.groupBy(jobs, (job) => job.type)) startType(drain, type, ofType);
   drain.isWaitingForTrial = !hasMore && listJobs(running).some(isOnTrial);
-  drain.turnsHeld = hasMore || drain.isWaitingForTrial ? null : turnsKept + countTurns(jobs);
+  drain.releasesAhead = hasMore || drain.isWaitingForTrial ? null : releasesKept + countReleases(jobs);
   drain.nextStartMs = nextStartOf(drain, jobs);
-  if (drain.turnsHeld === 0 && drain.nextStartMs === null) drain.end = "empty";
+  if (drain.releasesAhead === 0 && drain.nextStartMs === null) drain.end = "empty";
   noteClaimed(drain.leases, jobs, sentMs);
   drain.lastBatch = { jobs: jobs.length, ms: 0 };
 }

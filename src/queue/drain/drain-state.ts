@@ -1,9 +1,16 @@
 // What a drain keeps from one step to the next.
-import { type DrainBudget, type DrainEnd, fitsBeforeEnd, type Pace } from "../../core/policy/drain-budget.ts";
+import {
+  type DrainBudget,
+  type DrainEnd,
+  fitsBeforeEnd,
+  hasStatementsToSpare,
+  type Pace,
+} from "../../core/policy/drain-budget.ts";
 import type { JobType, Ports } from "../ports.ts";
-import type { LeaseUpkeep } from "./extend-leases.ts";
+import { createLeaseUpkeep, type LeaseUpkeep } from "./extend-leases.ts";
 import { createRingMember, type RingMember } from "./ring-member.ts";
 import { createRunningJobs, type RunningJobs } from "./running-jobs.ts";
+import { createStepStore } from "./step-store.ts";
 import { createUnsettledJobs, type UnsettledJobs } from "./unsettled-jobs.ts";
 
 export interface DrainOptions {
@@ -32,10 +39,10 @@ export interface Drain extends DrainOptions {
   /** Only a type on trial has more jobs. It gives out the next ones when those that run have ended. */
   isWaitingForTrial: boolean;
   /**
-   * Null if others may have more jobs. Otherwise only the keys of this drain's jobs can have more, and this is the number
-   * of turns that it held when it last claimed.
+   * Null if there may be more jobs to claim now. Otherwise only the ends of this drain's jobs can bring more, and this is how
+   * many such ends were ahead when it last claimed.
    */
-  turnsHeld: number | null;
+  releasesAhead: number | null;
   /** When the shares of jobs that this drain took may start their next ones, by the rate of the queue. Null: no rate. */
   nextStartMs: number | null;
 }
@@ -45,9 +52,17 @@ export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
   const ports = countStatements(uncounted, spent);
   const startedMs = ports.clock.nowMs();
   const endMs = startedMs + budget.hardEndMs;
-  const canStart = ({ timeoutSeconds }: JobType) =>
+  const hasTime = (timeoutSeconds: number) =>
     fitsBeforeEnd(budget, { elapsedMs: ports.clock.nowMs() - startedMs, timeoutSeconds });
-  const running = createRunningJobs(ports, { endMs, canStart });
+  const hasStatements = () => hasStatementsToSpare(budget, spent);
+  const running = createRunningJobs(ports, {
+    endMs,
+    canStart: ({ timeoutSeconds }: JobType) => hasTime(timeoutSeconds),
+    steps: {
+      store: createStepStore(ports),
+      hasRoom: (seconds) => hasTime(seconds) && hasStatements(),
+    },
+  });
   return {
     ...options,
     ports,
@@ -55,13 +70,13 @@ export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
     startedMs,
     running,
     unsettled: createUnsettledJobs(ports, { queue, endMs }),
-    leases: { ports, queue, running, extendAtMs: Number.POSITIVE_INFINITY },
+    leases: createLeaseUpkeep({ ports, queue, running, canLook: hasStatements }),
     claims: { count: 0, ms: 0, jobs: 0 },
     member: createRingMember(options.worker),
     end: null,
     lastBatch: null,
     isWaitingForTrial: false,
-    turnsHeld: null,
+    releasesAhead: null,
     nextStartMs: null,
   };
 }

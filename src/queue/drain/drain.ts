@@ -5,7 +5,8 @@ import { type DrainEnd, hasSubrequests } from "../../core/policy/drain-budget.ts
 import type { Ports } from "../ports.ts";
 import { claimBatch, isIsolated } from "./claim-batch.ts";
 import { createDrain, type Drain, type DrainOptions } from "./drain-state.ts";
-import { extendLeases } from "./extend-leases.ts";
+import { keepLeases, untilUpkeepMs } from "./extend-leases.ts";
+import { countReleases, hasMadeJobs } from "./job-runs.ts";
 import { leaveRing } from "./ring-member.ts";
 import { abortJobs, listJobs, takeEnded, waitForAll, waitForAny } from "./running-jobs.ts";
 import type { SettledCounts } from "./settle-report.ts";
@@ -33,14 +34,23 @@ export async function drainQueue(ports: Ports, options: DrainOptions): Promise<D
     if (drain.end && hasOneToSpare(drain)) await leaveRing(drain.ports, drain.member, drain);
     if (running.series.size + running.ended.length + unsettled.jobs.length > 0) {
       await waitForOutcomes(drain);
-      await extendLeases(drain.leases);
-      addEnded(unsettled, takeEnded(running));
+      await keepLeases(drain.leases);
+      const ended = takeEnded(running);
+      addEnded(unsettled, ended);
+      if (ended.some(hasMadeJobs)) goOn(drain);
     } else if (drain.end) {
       return toReport(drain, drain.end);
-    } else if (drain.turnsHeld === 0) {
+    } else if (drain.releasesAhead === 0) {
       await drain.ports.clock.sleep(untilNextStartMs(drain));
     }
   }
+}
+
+/** When these ends are settled there are jobs to claim, also if the last claim found no more. */
+function goOn(drain: Drain): void {
+  if (drain.releasesAhead !== null)
+    drain.releasesAhead = Math.max(drain.releasesAhead, countReleases(listJobs(drain.running)) + 1);
+  if (drain.end === "empty") drain.end = null;
 }
 
 function stopBrokenRuns({ running, unsettled }: Drain): void {
@@ -49,8 +59,8 @@ function stopBrokenRuns({ running, unsettled }: Drain): void {
 }
 
 /** The drain claims nothing before one of its jobs has ended, so others may claim meanwhile. */
-function isIdle({ end, turnsHeld, running }: Drain): boolean {
-  return end !== null || turnsHeld !== null || listJobs(running).some(isIsolated);
+function isIdle({ end, releasesAhead, running }: Drain): boolean {
+  return end !== null || releasesAhead !== null || listJobs(running).some(isIsolated);
 }
 
 /**
@@ -58,14 +68,13 @@ function isIdle({ end, turnsHeld, running }: Drain): boolean {
  * subrequests left to settle with.
  */
 async function waitForOutcomes(drain: Drain): Promise<void> {
-  const { ports, budget, spent, running, unsettled, leases, end, turnsHeld } = drain;
+  const { ports, budget, spent, running, unsettled, leases, end, releasesAhead } = drain;
   const startedMs = ports.clock.nowMs();
-  const untilExtendMs = () => Math.max(leases.extendAtMs - ports.clock.nowMs(), 0);
   const hasEnded = running.ended.length + unsettled.jobs.length > 0;
-  if (!hasEnded && (end !== null || turnsHeld !== null))
-    await waitForAny(running, Math.min(untilExtendMs(), untilNextStartMs(drain)));
+  if (!hasEnded && (end !== null || releasesAhead !== null))
+    await waitForAny(running, Math.min(untilUpkeepMs(leases), untilNextStartMs(drain)));
   const patienceMs = hasSubrequests(budget, spent) ? settleTogetherMs : Number.POSITIVE_INFINITY;
-  await waitForAll(running, Math.min(patienceMs, untilExtendMs()));
+  await waitForAll(running, Math.min(patienceMs, untilUpkeepMs(leases)));
   if (drain.lastBatch) drain.lastBatch.ms += ports.clock.nowMs() - startedMs;
 }
 

@@ -30,7 +30,12 @@ export function releaseRun({ first, rest }: JobRun): EndedJob {
   return { job: first, outcome: { kind: "release" }, rest };
 }
 
-/** Each run holds one turn, and so does each job of a share with a limit. */
-export function countTurns(jobs: readonly ClaimedJob[]): number {
-  return new Set(jobs.filter((job) => job.holdsTurn).map((job) => job.runKey ?? job.id)).size;
+/** How many ends there will be after which others may start. All jobs of one run count as one. */
+export function countReleases(jobs: readonly ClaimedJob[]): number {
+  return new Set(jobs.filter((job) => job.mayRelease).map((job) => job.runKey ?? job.id)).size;
+}
+
+/** Its end has made a job: the next one of its chain, or children that it waits for. */
+export function hasMadeJobs({ outcome }: EndedJob): boolean {
+  return (outcome.kind === "complete" && outcome.next !== undefined) || outcome.kind === "suspend";
 }

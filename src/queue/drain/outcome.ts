@@ -1,5 +1,5 @@
 // What an error that a handler threw means for its job, and what is kept of it.
-import { FatalError, RetryableError, Snooze } from "../../core/errors.ts";
+import { CancelledError, FatalError, RetryableError, Snooze, Suspension } from "../../core/errors.ts";
 import type { ErrorCause, ErrorDetail, Outcome } from "../../core/job.ts";
 import { storableText, textOf } from "./storable.ts";
 
@@ -18,6 +18,9 @@ export function outcomeOf(error: unknown): Outcome {
     const retryInSeconds = waitSeconds(error.seconds);
     if (retryInSeconds !== undefined) return { kind: "snooze", retryInSeconds };
   }
+  if (error instanceof Suspension) return error.outcome;
+  // The settle finds the request and ends the job as cancelled.
+  if (error instanceof CancelledError) return { kind: "release" };
   const message = storableText(textOf(error), maxMessageCharacters);
   const detail = detailOf(error);
   if (error instanceof FatalError) return { kind: "bury", message, detail };

@@ -1,9 +1,15 @@
 // Runs the handler of a claimed job, or of a batch of jobs, and answers with the outcome of each. It never throws:
 // whatever a handler does is an outcome. It does not wait for a handler that ignores its signal.
-import { RetryableError } from "../../core/errors.ts";
-import { type ClaimedJob, generationOf, type Outcome } from "../../core/job.ts";
+import { FatalError, RetryableError } from "../../core/errors.ts";
+import { type ClaimedJob, generationOf, type Json, type Outcome } from "../../core/job.ts";
+import { Next } from "../../core/next.ts";
+import { blockersOf } from "../blockers.ts";
 import type { HandlerContext, JobType, Log, Ports, RunningJob } from "../ports.ts";
+import { createStep } from "../steps/create-step.ts";
+import type { Step } from "../steps/step.ts";
+import type { StepHost } from "../steps/step-calls.ts";
 import { outcomeOf } from "./outcome.ts";
+import { createStepHost, type DrainSteps } from "./step-host.ts";
 import { withStorableOutput } from "./storable.ts";
 
 /** A handler that runs, for a single job or for a batch that shares one signal and one time-out. */
@@ -17,7 +23,7 @@ export function callHandler(
   ports: Ports,
   type: JobType,
   jobs: readonly ClaimedJob[],
-  hardEndMs: number,
+  { endMs: hardEndMs, steps }: { endMs: number; steps: DrainSteps },
 ): HandlerCall {
   const abortion = new AbortController();
   const ended = Promise.withResolvers<never>();
@@ -27,13 +33,22 @@ export function callHandler(
     ended.reject(reason);
   };
   const timer = startTimeout(ports, type, { hardEndMs, abort });
-  const running = jobs.map((job) => ({
+  const toRunning = async (job: ClaimedJob): Promise<RunningJob> => ({
     payload: job.payload,
     errors: job.errors,
-    context: contextOf(ports, job, { signal: abortion.signal, extend: timer.restart }),
+    blockers: await blockersOf(ports, job),
+    context: contextOf(ports, job, { signal: abortion.signal, extend: timer.restart }, () =>
+      type.work.kind === "single"
+        ? createStepHost(ports, steps, {
+            ...{ job, type, signal: abortion.signal },
+            ...{ restart: timer.restart, end: abort },
+          })
+        : refuseSteps(type),
+    ),
     ports,
-  }));
-  const outcomes = Promise.race([runWork(type, jobs, running), ended.promise])
+  });
+  const run = async () => runWork(type, jobs, await Promise.all(jobs.map(toRunning)));
+  const outcomes = Promise.race([run(), ended.promise])
     .catch((error) => jobs.map(() => outcomeOf(error)))
     .then((outcomes) => outcomes.map(withStorableOutput))
     .finally(timer.stop);
@@ -63,7 +78,7 @@ async function runWork(
   running: readonly RunningJob[],
 ): Promise<readonly Outcome[]> {
   const [only] = running;
-  if (type.work.kind === "single" && only) return [{ kind: "complete", output: await type.work.run(only) }];
+  if (type.work.kind === "single" && only) return [completed(await type.work.run(only))];
   if (type.work.kind !== "batch") return jobs.map(() => ({ kind: "release" }));
   const outcomes = await type.work.run(running);
   if (outcomes.length !== jobs.length) {
@@ -72,11 +87,24 @@ async function runWork(
   return outcomes;
 }
 
+function completed(result: Json | Next): Outcome {
+  return result instanceof Next
+    ? { kind: "complete", output: null, next: result.job }
+    : { kind: "complete", output: result };
+}
+
+/** All jobs of a batch share one attempt, so none of them can be suspended by itself. */
+function refuseSteps({ type }: JobType): never {
+  throw new FatalError(`"${type}" is not defined by defineJob: only its handlers can use durable steps`);
+}
+
 function contextOf(
   ports: Ports,
   job: ClaimedJob,
   { signal, extend }: Pick<HandlerContext, "signal" | "extend">,
+  toStepHost: () => StepHost,
 ): HandlerContext {
+  let step: Step | undefined;
   const { id: jobId, type, attempt, maxAttempts, leaseKey, traceparent } = job;
   return {
     jobId,
@@ -89,6 +117,10 @@ function contextOf(
     extend,
     log: logOf(ports.log, { job_id: jobId, type, attempt }),
     env: ports.env,
+    get step() {
+      step ??= createStep(toStepHost());
+      return step;
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import type { ClaimedJob, Outcome } from "../../core/job.ts";
 import type { JobType, Ports } from "../ports.ts";
 import { type EndedJob, type JobRun, releaseRun, runsOf, toRun } from "./job-runs.ts";
 import { callHandler, type HandlerCall } from "./run-job.ts";
+import type { DrainSteps } from "./step-host.ts";
 
 export interface RunningJobs {
   readonly ports: Ports;
@@ -12,9 +13,11 @@ export interface RunningJobs {
   readonly endMs: number;
   /** Whether a handler of this type has the time to run now. */
   readonly canStart: (type: JobType) => boolean;
+  readonly steps: DrainSteps;
   readonly series: Set<CallSeries>;
   readonly ended: EndedJob[];
-  readonly lostIds: Set<string>;
+  /** Jobs that must not start or go on: their lease is lost, or somebody cancelled them. */
+  readonly stoppedIds: Set<string>;
   wake(): void;
 }
 
@@ -27,9 +30,9 @@ interface CallSeries {
 
 export function createRunningJobs(
   ports: Ports,
-  options: Pick<RunningJobs, "endMs" | "canStart">,
+  options: Pick<RunningJobs, "endMs" | "canStart" | "steps">,
 ): RunningJobs {
-  return { ports, ...options, series: new Set(), ended: [], lostIds: new Set(), wake() {} };
+  return { ports, ...options, series: new Set(), ended: [], stoppedIds: new Set(), wake() {} };
 }
 
 /** Those that wait in their runs too, because this drain holds them under leases. */
@@ -38,6 +41,7 @@ export function listJobs({ series }: RunningJobs): ClaimedJob[] {
 }
 
 export function startJobs(running: RunningJobs, type: JobType, jobs: readonly ClaimedJob[]): void {
+  for (const { id } of jobs) running.stoppedIds.delete(id); // it may be claimed again after its lease was lost
   const runs = runsOf(jobs);
   if (type.work.kind === "batch") workThrough(running, type, runs);
   else for (const run of runs) workThrough(running, type, [run]);
@@ -45,12 +49,14 @@ export function startJobs(running: RunningJobs, type: JobType, jobs: readonly Cl
 
 /** Never rejects. Runs that no longer fit into the drain's time go back to the queue. */
 async function workThrough(running: RunningJobs, type: JobType, runs: readonly JobRun[]): Promise<void> {
-  const { ports, endMs } = running;
+  const { ports } = running;
   const series: CallSeries = { type, runs, call: null };
   running.series.add(series);
-  while (series.runs.length > 0 && running.canStart(type)) {
+  for (;;) {
+    series.runs = series.runs.flatMap((run) => endStopped(running, run));
+    if (series.runs.length === 0 || !running.canStart(type)) break;
     const jobs = series.runs.map(({ first }) => first);
-    series.call = callHandler(ports, type, jobs, endMs);
+    series.call = callHandler(ports, type, jobs, running);
     const outcomes = await series.call.outcomes;
     series.runs = series.runs.flatMap((run, index) => endFirst(running, run, outcomes[index]));
     running.wake();
@@ -59,14 +65,18 @@ async function workThrough(running: RunningJobs, type: JobType, runs: readonly J
   running.ended.push(...series.runs.map(releaseRun));
 }
 
+/** Answers with the run, unless its first job was stopped before its turn came. */
+function endStopped(running: RunningJobs, run: JobRun): JobRun[] {
+  return running.stoppedIds.has(run.first.id) ? endFirst(running, run) : [run];
+}
+
 /** Answers with the rest of the run, if it goes on. */
 function endFirst(
-  { ended, lostIds }: RunningJobs,
+  { ended }: RunningJobs,
   { first, rest }: JobRun,
   outcome: Outcome = { kind: "release" },
 ): JobRun[] {
-  const isLost = rest[0] !== undefined && lostIds.has(rest[0].id);
-  const goesOn = outcome.kind === "complete" && !isLost;
+  const goesOn = outcome.kind === "complete";
   ended.push({ job: first, outcome, rest: goesOn ? [] : rest });
   return goesOn ? toRun(rest) : [];
 }
@@ -100,11 +110,15 @@ async function wait(running: RunningJobs, ms: number, isEnough: () => boolean): 
 }
 
 /** Stops the handlers of these jobs, and does not start those that wait. */
-export function abortJobs({ series, lostIds }: RunningJobs, jobs: readonly ClaimedJob[]): void {
-  for (const { id } of jobs) lostIds.add(id);
+export function abortJobs(
+  { series, stoppedIds }: RunningJobs,
+  jobs: readonly ClaimedJob[],
+  reason: Error = new LeaseLostError("the lease is lost"),
+): void {
+  if (jobs.length === 0) return;
+  for (const { id } of jobs) stoppedIds.add(id);
   for (const { runs, call } of series) {
-    // A batch goes on for the jobs whose leases it still has.
-    if (runs.every(({ first }) => lostIds.has(first.id)))
-      call?.abort(new LeaseLostError("the lease is lost"));
+    // A batch goes on for its other jobs.
+    if (runs.every(({ first }) => stoppedIds.has(first.id))) call?.abort(reason);
   }
 }

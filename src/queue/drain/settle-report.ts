@@ -19,6 +19,7 @@ const counterOf = {
   bury: "failed",
   snooze: "released",
   release: "released",
+  suspend: "released",
 } as const satisfies Record<Outcome["kind"], keyof SettledCounts>;
 
 /** `settled` has the answers in the order of the jobs. A job without an answer is lost. The rest of a run goes with its job. */

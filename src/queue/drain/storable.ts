@@ -14,14 +14,14 @@ const maxOutputDepth = 100;
 export function withStorableOutput(outcome: Outcome): Outcome {
   if (outcome.kind !== "complete") return outcome;
   try {
-    return { ...outcome, output: storableOutput(outcome.output) };
+    return { ...outcome, output: storableJson(outcome.output) };
   } catch (error) {
     return { kind: "bury", message: storableText(`the output cannot be kept: ${textOf(error)}`, 1000) };
   }
 }
 
-/** A copy: what the handler still does to the object that it returned changes nothing. */
-function storableOutput(output: unknown): Json {
+/** A copy: what the handler still does to the object that it returned changes nothing. Throws if it cannot be kept. */
+export function storableJson(output: unknown): Json {
   if (output === undefined || output === null) return null;
   const text = JSON.stringify(output, checked) as string | undefined;
   if (text === undefined) return null; // its toJSON() says so

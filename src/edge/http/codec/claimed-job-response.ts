@@ -1,11 +1,12 @@
 // A claimed job as a puller sees it.
 import type { ClaimRequest, ClaimResponse } from "../../../contract/work.ts";
-import { type ClaimedJob, generationOf } from "../../../core/job.ts";
+import type { JobBlockers } from "../../../core/blocker-row.ts";
+import { type ClaimedJob, generationOf, type Json } from "../../../core/job.ts";
 import { encodeLease } from "./lease.ts";
 
 export function toClaimedJobResponse(
   job: ClaimedJob,
-  { queue }: Pick<ClaimRequest, "queue">,
+  { queue, blockers }: Pick<ClaimRequest, "queue"> & { blockers: JobBlockers },
 ): ClaimResponse["jobs"][number] {
   const { id, leaseKey: key, type, attempt, isProbe } = job;
   return {
@@ -26,5 +27,17 @@ export function toClaimedJobResponse(
     run: job.runKey,
     tags: job.tags,
     errors: job.errors,
+    blockers: toBlockers(blockers),
   };
+}
+
+function toBlockers(blockers: JobBlockers): ClaimResponse["jobs"][number]["blockers"] {
+  const slots = Object.entries(blockers);
+  if (slots.length === 0) return null;
+  return Object.fromEntries(
+    slots.map(([slot, list]) => [
+      slot,
+      list.map(({ jobId, status, output }) => ({ job_id: jobId, status, output: output as Json })),
+    ]),
+  );
 }

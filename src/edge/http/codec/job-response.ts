@@ -39,5 +39,8 @@ export function toJobResponse(job: Job): JobResponse {
     tags: job.tags,
     idempotency_key: job.idempotencyKey,
     output: job.output,
+    chain: job.chainId === null ? null : { chain_id: job.chainId, index: job.chainIndex ?? 0 },
+    flow_id: job.flowId,
+    culprit: job.culprit,
   };
 }

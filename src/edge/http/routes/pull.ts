@@ -5,13 +5,16 @@ import type {
   ExtensionsResponse,
   SettlementRequest,
   SettlementsResponse,
+  StepsResponse,
 } from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import type { Outcome } from "../../../core/job.ts";
+import type { NewJob, Outcome } from "../../../core/job.ts";
 import type { Claim } from "../../../core/sql/claim.ts";
-import { extend, extendOne } from "../../../core/sql/index.ts";
+import { checkpointOne, extend, extendOne } from "../../../core/sql/index.ts";
+import { blockersOf } from "../../../queue/blockers.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
+import { startDrains, toNewJob } from "../accept-jobs.ts";
 import type { AppEnv } from "../app-env.ts";
 import { claimForClient } from "../claim-waiting.ts";
 import { toClaimedJobResponse } from "../codec/claimed-job-response.ts";
@@ -24,7 +27,7 @@ import {
   wasSettledByLease,
 } from "../codec/repeated-settle.ts";
 import { refuseOwnType } from "../guards/auth.ts";
-import { changeJobInPath } from "../job-in-path.ts";
+import { changeJobInPath, jobIdInPath } from "../job-in-path.ts";
 import { findBuckets } from "../live-workers.ts";
 import type { Handlers } from "../operation-routes.ts";
 
@@ -48,7 +51,11 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
   });
   const claimed = await claimForClient(context, toClaim, { waitSeconds: request.wait_seconds });
   const body: ClaimResponse = {
-    jobs: claimed.jobs.map((job) => toClaimedJobResponse(job, request)),
+    jobs: await Promise.all(
+      claimed.jobs.map(async (job) =>
+        toClaimedJobResponse(job, { queue, blockers: await blockersOf(ports, job) }),
+      ),
+    ),
     has_more: claimed.hasMore,
   };
   return context.json(body);
@@ -66,12 +73,13 @@ export const releaseJob: Handlers["releaseJob"] = (context, { body }) =>
 export const extendJob: Handlers["extendJob"] = async (context, { body: request }) => {
   const { key } = decodeLease(request.lease);
   const seconds = request.lease_seconds;
-  const { applied, job, leaseExpiresAt } = await changeJobInPath(context, (id) =>
+  const { applied, job, leaseExpiresAt, cancelRequested } = await changeJobInPath(context, (id) =>
     extendOne({ id, leaseKey: key }, { seconds }),
   );
   if (!applied) throw leaseLost(job.id);
   const lease_expires_at = leaseExpiresAt?.toISOString();
-  return context.json({ ...toJobResponse(job), lease: request.lease, lease_expires_at });
+  const { lease } = request;
+  return context.json({ ...toJobResponse(job), lease, lease_expires_at, cancel_requested: cancelRequested });
 };
 
 export const extendJobs: Handlers["extendJobs"] = async (context, { body: request }) => {
@@ -80,12 +88,31 @@ export const extendJobs: Handlers["extendJobs"] = async (context, { body: reques
     leaseKey: decodeLease(lease).key,
   }));
   const extended = await context.env.ports.db.run(extend(jobs, { seconds: request.lease_seconds }));
-  const deadlines = new Map(extended.map(({ id, leaseExpiresAt }) => [id, leaseExpiresAt.toISOString()]));
+  const byId = new Map(extended.map((job) => [job.id, job]));
   const body: ExtensionsResponse = {
-    extensions: request.extensions.map(({ job_id }) => ({
-      job_id,
-      lease_expires_at: deadlines.get(job_id.toLowerCase()) ?? null,
-    })),
+    extensions: request.extensions.map(({ job_id }) => {
+      const job = byId.get(job_id.toLowerCase());
+      return {
+        job_id,
+        lease_expires_at: job?.leaseExpiresAt.toISOString() ?? null,
+        cancel_requested: job?.cancelRequested ?? false,
+      };
+    }),
+  };
+  return context.json(body);
+};
+
+export const storeSteps: Handlers["storeSteps"] = async (context, { body: request }): Promise<Response> => {
+  const id = jobIdInPath(context);
+  const job = { id, leaseKey: decodeLease(request.lease).key };
+  const seconds = request.lease_seconds;
+  const answer = await context.env.ports.db.run(checkpointOne(job, request.steps, { seconds }));
+  if (!answer) throw leaseLost(id);
+  const body: StepsResponse = {
+    job_id: id,
+    steps: answer.steps,
+    cancel_requested: answer.cancelRequested,
+    now: new Date(answer.nowMs).toISOString(),
   };
   return context.json(body);
 };
@@ -101,9 +128,11 @@ export const settleJobs: Handlers["settleJobs"] = async (context, { body: reques
 async function settleInPath(context: Context<AppEnv>, settlement: OneSettlement): Promise<Response> {
   const { ports } = context.env;
   const lease = decodeLease(settlement.lease);
-  const toEnded = (id: string) => toEndedAttempt(id, settlement, lease);
+  const outcome = toOutcome(context, settlement);
+  const toEnded = (id: string) => toEndedAttempt(id, outcome, lease);
   const { applied, job } = await changeJobInPath(context, (id) => settleAttempt(ports, toEnded(id)));
   if (!applied) throw wasSettledByLease(job, settlement, lease) ? alreadySettled(job.id) : leaseLost(job.id);
+  if (isContinued(outcome)) startDrains(context, [outcome.next]);
   context.executionCtx.waitUntil(judgeBreakers(ports, [toEnded(job.id)])); // the puller need not wait for this
   return context.json(toJobResponse(job));
 }
@@ -114,20 +143,38 @@ async function settleRequests(
 ): Promise<SettlementAnswer[]> {
   const { ports } = context.env;
   const leased = requests.map((settlement) => ({ settlement, lease: decodeLease(settlement.lease) }));
-  const ended = leased.map(({ settlement, lease }) => toEndedAttempt(settlement.job_id, settlement, lease));
-  return addCurrentStatus(ports, await settleAttempts(ports, ended), leased);
+  const ended = leased.map(({ settlement, lease }, index) =>
+    toEndedAttempt(settlement.job_id, toOutcome(context, settlement, ["settlements", String(index)]), lease),
+  );
+  const settled = await settleAttempts(ports, ended);
+  const applied = ended.map(({ outcome }) => outcome).filter((_, index) => settled[index]?.applied);
+  startDrains(
+    context,
+    applied.filter(isContinued).map(({ next }) => next),
+  );
+  return addCurrentStatus(ports, settled, leased);
 }
 
-function toEndedAttempt(id: string, settlement: OneSettlement, { key, ...lease }: Lease): EndedAttempt {
-  return { job: { ...lease, id, leaseKey: key }, outcome: toOutcome(settlement) };
+function toEndedAttempt(id: string, outcome: Outcome, { key, ...lease }: Lease): EndedAttempt {
+  return { job: { ...lease, id, leaseKey: key }, outcome };
 }
 
-function toOutcome(request: OneSettlement): Outcome {
+function isContinued(outcome: Outcome): outcome is Outcome & { next: NewJob } {
+  return outcome.kind === "complete" && outcome.next !== undefined;
+}
+
+function toOutcome(context: Context<AppEnv>, request: OneSettlement, path: readonly string[] = []): Outcome {
   switch (request.outcome) {
-    case "complete":
-      return { kind: "complete", output: request.output };
+    case "complete": {
+      const next = request.next && toNewJob(context, request.next, [...path, "next"]);
+      return { kind: "complete", output: request.output, ...(next && { next }) };
+    }
     case "release":
       return { kind: "release" };
+    case "suspend": {
+      const { seconds, signal, jobs } = request;
+      return { kind: "suspend", wait: { seconds, signal, jobs } };
+    }
     case "fail":
       return request.fatal
         ? { kind: "bury", message: request.error }

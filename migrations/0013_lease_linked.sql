@@ -1,0 +1,2 @@
+-- Some of its jobs are linked.
+alter table lease add linked boolean;

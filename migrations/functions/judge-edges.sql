@@ -1,0 +1,134 @@
+-- judge edges: has a blocker ended, and how? The resolver asks it for edges from jobs that were there before their dependents, and
+-- after a bad end.
+--
+-- It locks the row that holds the blocker, and waits for none. If it has the lock, the blocker has not ended: it becomes linked
+-- there ("adopted"). Whoever ends it later has to wait for this transaction, and then sees the edge, which was committed before.
+-- If another has the lock, nobody knows yet: the event comes again.
+
+-- Of the events with the numbers 0 and -1: what to count, whom to bury, and what comes again.
+create or replace function judge_edges(
+  p_events end_event[],
+  out counts end_event[], out dead_waits bigint[], out culprits uuid[], out lanes int[], out put_back end_event[],
+  out has_locked boolean -- many of the blockers are open: their rows are locked
+)
+language plpgsql as $$
+declare
+  c_edges  constant int := 200; -- of one wait in one event: their rows stay locked until this claim has committed
+  c_many   constant int := 50;
+  v_edges  end_event[];
+  v_pages  end_event[];
+  v_states record;
+begin
+  select array_agg(row(event.lane, event.wait, edge.dies::int, edge.blocker)::end_event)
+  into v_edges
+  from unnest(p_events) as event join edge on edge.wait = event.wait and edge.blocker = event.id
+  where event.number = 0;
+  -- All edges of a wait, a page at a time. The youngest blockers first: claims take the oldest.
+  with page as materialized (
+    select event.lane, event.wait, page.blocker, page.dies, row_number() over (partition by event.wait order by page.blocker desc) as n
+    from unnest(p_events) as event
+    cross join lateral (
+      select blocker, dies from edge
+      where edge.wait = event.wait and blocker < coalesce(event.id, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      order by blocker desc limit c_edges
+    ) as page
+    where event.number = -1
+  )
+  select v_edges || array_agg(row(lane, wait, dies::int, blocker)::end_event),
+         array_agg(row(lane, wait, -1, blocker)::end_event) filter (where n = c_edges)
+  into v_edges, v_pages from page;
+  perform append_ends(v_pages);
+  if v_edges is null then
+    return;
+  end if;
+
+  v_states := states_of_blockers(array(select distinct id from unnest(v_edges)));
+  with judged as materialized (
+    select edge.lane, edge.wait, edge.id as blocker, edge.number = 1 as dies, state.state, state.current
+    from unnest(v_edges) as edge
+    left join unnest(v_states.blockers, v_states.states, v_states.currents) as state(blocker, state, current)
+      on state.blocker = edge.id
+  ),
+  cut as (
+    delete from edge using judged
+    where edge.wait = judged.wait and edge.blocker = judged.blocker
+      and (judged.state = 'completed' or judged.state <> 'open' and not judged.dies)
+    returning judged.lane, edge.wait
+  )
+  select (select array_agg(row(lane, wait, jobs, null)::end_event)
+          from (select lane, wait, count(*) as jobs from cut group by lane, wait) as counted),
+         array_agg(wait) filter (where is_bad), array_agg(current) filter (where is_bad),
+         array_agg(lane) filter (where is_bad),
+         array_agg(row(lane, wait, 0, blocker)::end_event) filter (where state is null), count(*) filter (where state = 'open') >= c_many
+  into counts, dead_waits, culprits, lanes, put_back, has_locked
+  from (select *, state not in ('open', 'completed') and dies as is_bad from judged) as judged;
+end $$;
+
+-- The state of each blocker: open, or how it ended; null: somebody moves it just now. `currents` are the last jobs of the chains.
+create or replace function states_of_blockers(
+  p_blockers uuid[], out blockers uuid[], out states text[], out currents uuid[]
+)
+language plpgsql as $$
+declare
+  v_open     uuid[];
+  v_leased   record;
+  v_rest     uuid[]; -- not open, or held by others
+  v_closed   uuid[];
+  v_statuses text[];
+  v_done     uuid[];
+begin
+  blockers := p_blockers;
+  currents := last_jobs(p_blockers);
+  v_open := array(select id from ready where id = any(currents) for update skip locked)
+    || array(select id from scheduled where id = any(currents) for update skip locked)
+    || array(select id from blocked where id = any(currents) for update skip locked);
+  with locked as materialized (
+    select ctid as tid, ids from lease
+    where deadline > now() - interval '1 hour' and ids && currents and not (currents <@ v_open) -- a range of the index, not the whole table
+    for update skip locked
+  )
+  select array_agg(distinct tid) as leases, array_agg(id) as ids into v_leased
+  from locked cross join lateral unnest(ids) as id where id = any(currents);
+  update lease set linked = true where ctid = any(v_leased.leases);
+  v_open := v_open || v_leased.ids;
+  update job set chain = id where id = any(v_open) and chain is null;
+
+  v_rest := array(select id from unnest(currents) as id where id <> all(v_open));
+  -- The lock of a dead one keeps a replay waiting until the jobs that it kills are dead, so that the replay finds them.
+  select array_agg(id), array_agg(status) into v_closed, v_statuses
+  from (select id, status from closed where id = any(v_rest) for share skip locked) as locked;
+  v_done := done_or_pruned(v_rest);
+  select array_agg(case when moved.current <> entry.current then null
+                        when entry.current = any(v_open) then 'open'
+                        when is_signal(entry.blocker) then state_of_signal(entry.blocker)
+                        else coalesce(ended.status, case when entry.current = any(v_done) then 'completed' end) end
+                   order by number)
+  into states
+  from unnest(p_blockers, currents, last_jobs(p_blockers)) with ordinality as entry(blocker, current, now_current, number)
+  cross join lateral (select entry.now_current as current) as moved
+  left join unnest(v_closed, v_statuses) as ended(id, status) on ended.id = entry.current;
+end $$;
+
+-- The last job of each chain, in the order of the chains.
+create or replace function last_jobs(p_chains uuid[]) returns uuid[]
+language plpgsql stable as $$
+begin
+  if not exists (select from chain_job where chain = any(p_chains)) then
+    return p_chains; -- most chains have one job
+  end if;
+  return array(
+    select coalesce((select id from chain_job where chain_job.chain = entry.chain order by index desc limit 1), entry.chain)
+    from unnest(p_chains) with ordinality as entry(chain, number) order by number);
+end $$;
+
+-- Those of these jobs that have completed. One that is not there was pruned, so it counts as completed.
+create or replace function done_or_pruned(p_ids uuid[]) returns uuid[]
+language plpgsql as $$
+begin
+  return array(
+    select rest.id
+    from unnest(p_ids) as rest(id)
+    where exists (select from done where hi_id >= rest.id and hi_id <= end_of_bucket(rest.id) and lo_id <= rest.id
+                  and rest.id = any(ids))
+       or not exists (select from job where job.id = rest.id));
+end $$;

@@ -1,0 +1,11 @@
+// A Worker is killed in the middle of durable handlers: no stored step runs again, and every job ends.
+import { test } from "vitest";
+import { killDurableJobs } from "../support/kill-durable.ts";
+import { useTestDatabase } from "../support/test-database.ts";
+
+const db = useTestDatabase();
+const kills = 5;
+
+test(`${kills} kills: no stored step runs twice, and every job completes`, { timeout: 180_000 }, () =>
+  killDurableJobs(db, { kills, jobsPerKill: 20 }),
+);
