@@ -53,7 +53,7 @@ export const jobLimits = {
   maxTags: 20,
   maxTagLength: 63,
   /** The most jobs that one waits for, in one request. */
-  maxBlockers: 1000,
+  maxBlockers: 10_000,
   maxFlowJobs: 1000,
   slotPattern: /^[a-zA-Z][a-zA-Z0-9_]{0,62}$/,
   slotRule: 'letters, digits and "_", at most 63, a letter first',
