@@ -28,7 +28,7 @@ begin
   select jsonb_agg(jsonb_build_object('ref', v_refs[number], 'id', id, 'status', status) order by number),
          (array_agg(id order by id desc) filter (where not deduplicated))[1]
   into v_answers, v_flow
-  from insert_jobs(v_jobs, v_refs) with ordinality as job(id, status, scheduled_at, deduplicated, number);
+  from insert_jobs(v_jobs, v_refs) with ordinality as job(id, status, scheduled_at, deduplicated, outcome, replaced_id, number);
   v_flow := (select flow from job where id = v_flow);
   update idempotency set id = v_flow where key_hash = key_hash_of('flow ' || p_key);
   return jsonb_build_object('flow_id', v_flow, 'deduplicated', false, 'jobs', v_answers);
@@ -72,7 +72,7 @@ begin
                                         'status', coalesce((select status from find_job(owner.id)), 'completed')) order by number)
     from unnest(p_jobs) with ordinality as job
     cross join lateral (
-      select coalesce((find_key_owner(job.idempotency_key)).id, numbered_id(v_stem, ordinality)) as id, ordinality as number
+      select coalesce(owner_of_key(job.idempotency_key), numbered_id(v_stem, ordinality)) as id, ordinality as number
     ) as owner);
 end $$;
 
