@@ -53,7 +53,7 @@ begin
   v_fault := case
     when job.debounce is not null and job.throttle is not null then 'throttle: must not be given together with debounce'
     when job.after is not null then format('after: must not be given together with %s', v_name)
-    when job.debounce is not null and job.delay_seconds is not null then 'delay_seconds: must not be given together with debounce'
+    when job.debounce is not null and job.delay_seconds > 0 then 'delay_seconds: must not be given together with debounce'
     when job.debounce is not null and job.scheduled_at is not null then 'scheduled_at: must not be given together with debounce'
     when jsonb_typeof(v_option) <> 'object' then format('%s: must be an object', v_name)
     when jsonb_typeof(v_option -> 'key') is distinct from 'string' or length(v_option ->> 'key') not between 1 and 255
