@@ -12,7 +12,7 @@ create or replace function insert_jobs(
   p_refs text[] default null, -- of a flow: the names by which `after` calls its jobs
   p_chains uuid[] default null, p_indexes int[] default null, p_flows uuid[] default null -- of continuations: see continue.sql
 )
-returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean)
+returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean, outcome text, replaced_id uuid)
 language plpgsql
 set enable_seqscan = off -- the table of idempotency keys is large
 set jit = off
@@ -28,6 +28,8 @@ declare
   v_last       uuid := numbered_id(v_stem, cardinality(p_jobs));
   v_now        timestamptz;
   v_duplicates bigint[] := '{}';
+  v_unwritten  bigint[];
+  v_bound      bound_jobs;
 begin
   if v_some.have_time then
     -- The lock comes before the clock: so, while the clock does not step back, nothing is written with a run_at that lies
@@ -37,6 +39,17 @@ begin
   end if;
   if v_some.have_key then
     v_duplicates := reserve_keys(p_jobs, v_stem);
+  end if;
+  v_unwritten := v_duplicates;
+  if v_some.have_debounce then
+    if p_refs is not null or p_chains is not null then
+      perform refuse('debounce: a job of a flow, or one that comes next, has neither debounce nor throttle');
+    end if;
+    perform lock_debounce_keys(p_jobs, v_duplicates);
+    v_now := clock_timestamp(); -- the lock may have waited
+    v_bound := bind_jobs(p_jobs, v_duplicates, v_stem, v_now);
+    p_jobs := v_bound.jobs;
+    v_unwritten := v_unwritten || array(select n from generate_subscripts(p_jobs, 1) as n where v_bound.bound_ids[n] is not null);
   end if;
 
   with written as (
@@ -52,7 +65,7 @@ begin
            p_indexes[ordinality], coalesce(v_flow, p_flows[ordinality]), case when new.after is not null then true end
     from unnest(p_jobs) with ordinality as new
     cross join lateral (select run_at_of(new.delay_seconds, new.scheduled_at, v_now) as run_at) as due
-    where ordinality <> all(v_duplicates)
+    where ordinality <> all(v_unwritten)
     returning id, lane, scheduled_at, coalesce(partition_key, fair_key) as key, waits
   ),
   readied as (
@@ -68,13 +81,23 @@ begin
   end if;
   perform insert_rest(v_first, v_last, v_some.have_turns, v_some.have_time or v_some.have_expiry, v_some.have_tags);
 
+  if v_some.have_debounce then
+    perform supersede(v_bound, v_stem);
+  end if;
+
   return query
     select coalesce(owner.id, numbered_id(v_stem, ordinality)),
-           coalesce(owner.status, case when new.after is not null then 'blocked' else 'pending' end),
+           coalesce(owner.status, case when new.after is not null then 'blocked'
+                                       when numbered_id(v_stem, ordinality) = any(v_bound.replaced_ids) then 'cancelled'
+                                       else 'pending' end),
            coalesce(owner.scheduled_at, run_at_of(new.delay_seconds, new.scheduled_at, v_now), time_of_id(v_first)),
-           owner.id is not null
+           ordinality = any(v_duplicates),
+           case when ordinality <> all(v_duplicates) then v_bound.outcomes[ordinality]
+                when new.debounce is not null or new.throttle is not null then 'kept' end,
+           v_bound.replaced_ids[ordinality]
     from unnest(p_jobs) with ordinality as new
-    cross join lateral find_key_owner(case when ordinality = any(v_duplicates) then new.idempotency_key end) as owner
+    cross join lateral find_owner(case when ordinality = any(v_duplicates) then owner_of_key(new.idempotency_key)
+                                       else v_bound.bound_ids[ordinality] end) as owner
     order by ordinality;
 end $$;
 

@@ -3,8 +3,16 @@
 import type { ChainResponse, FlowMadeResponse, SignalResponse } from "../contract/flows.ts";
 import type { BatchResponse, EnqueueResponse, JobOptions, JobResponse } from "../contract/jobs.ts";
 import { type After, describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
+import {
+  type Debounce,
+  debounceFields,
+  type EnqueueOutcome,
+  type MergeDebounce,
+  type PlainDebounce,
+} from "../core/job-options.ts";
 import type {
   FlowIds,
+  ItemOf,
   JobId,
   JobOfId,
   OptionsFor,
@@ -34,7 +42,7 @@ export interface ClientOptions<Jobs extends Record<string, TypedJob> = Record<ne
   jobs?: Jobs;
 }
 
-type OwnTypes = "scheduledAt" | "expiresAt" | "idempotencyKey";
+type OwnTypes = "scheduledAt" | "expiresAt" | "idempotencyKey" | "debounce";
 
 /** All options of a job but `traceparent`, which is a header. */
 export interface EnqueueOptions extends Omit<JobOptions, OwnTypes | "traceparent"> {
@@ -42,10 +50,27 @@ export interface EnqueueOptions extends Omit<JobOptions, OwnTypes | "traceparent
   expiresAt?: Date | string;
   /** The same key and the same request return the same job. Without one, only the retries of this call do. */
   idempotencyKey?: string;
+  debounce?: PlainDebounce;
+}
+
+/** With these options the payload is one item of the type's payload, `{ items: [ … ] }`. */
+export interface MergeOptions extends Omit<EnqueueOptions, "debounce"> {
+  debounce: MergeDebounce;
+}
+
+/** What has become of an enqueue. */
+export interface Enqueued<Job = unknown> {
+  jobId: JobId<Job>;
+  /** created and replaced: a new job. kept, merged and throttled: `jobId` is the job that was there. */
+  outcome: EnqueueOutcome;
+  /** The job that was replaced. It is cancelled. */
+  replacedJobId: string | null;
+  /** The idempotency key was used before: then the outcome is "kept". */
+  deduplicated: boolean;
 }
 
 /** A job of a flow needs no idempotency key, because the whole flow has one. */
-export type FlowJobOptions = Omit<EnqueueOptions, "idempotencyKey" | "after">;
+export type FlowJobOptions = Omit<EnqueueOptions, "idempotencyKey" | "after" | "debounce" | "throttle">;
 
 export interface EnqueueManyOptions<Payload> extends Omit<EnqueueOptions, "idempotencyKey"> {
   idempotencyKey?: (payload: Payload, index: number) => string;
@@ -64,6 +89,7 @@ export type Job = CamelCased<JobResponse>;
 type Name<Jobs> = TypedJob | (keyof Jobs & string) | (string & {});
 type JobFor<Jobs, Job> = Job extends TypedJob ? Job : Job extends keyof Jobs ? Jobs[Job] : unknown;
 type PayloadFor<Jobs, Job> = Job extends TypedJob | keyof Jobs ? PayloadOf<JobFor<Jobs, Job>> : object;
+type ItemFor<Jobs, Job> = Job extends TypedJob | keyof Jobs ? ItemOf<PayloadOf<JobFor<Jobs, Job>>> : object;
 
 /** A job that has ended. Its output is null if it did not complete. */
 export type EndedJob<Of = unknown> = Omit<Job, "output"> & { output: OutputOf<Of> | null };
@@ -82,6 +108,22 @@ export interface Client<Jobs extends Record<string, TypedJob> = Record<never, ne
     payload: PayloadFor<Jobs, Job>,
     ...options: OptionsFor<JobFor<Jobs, Job>, EnqueueOptions>
   ): Promise<JobId<JobFor<Jobs, Job>>>;
+  enqueue<Job extends Name<Jobs>>(
+    job: Job,
+    item: ItemFor<Jobs, Job>,
+    options: MergeOptions,
+  ): Promise<JobId<JobFor<Jobs, Job>>>;
+  /** The same, and tells what a debounce or a throttle has made of it. */
+  enqueueWithOutcome<Job extends Name<Jobs>>(
+    job: Job,
+    payload: PayloadFor<Jobs, Job>,
+    ...options: OptionsFor<JobFor<Jobs, Job>, EnqueueOptions>
+  ): Promise<Enqueued<JobFor<Jobs, Job>>>;
+  enqueueWithOutcome<Job extends Name<Jobs>>(
+    job: Job,
+    item: ItemFor<Jobs, Job>,
+    options: MergeOptions,
+  ): Promise<Enqueued<JobFor<Jobs, Job>>>;
   /** Returns the jobs' ids in the order of the payloads. Each hundred is enqueued as a whole or not at all. */
   enqueueMany<Job extends Name<Jobs>>(
     job: Job,
@@ -123,10 +165,12 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
   const { look, lookAtLast, unlessDone } = createLooks(send);
 
   return {
-    async enqueue(job, payload, ...[given]) {
-      const idempotencyKey = given?.idempotencyKey ?? crypto.randomUUID();
-      const body = newJob(job, payload, { ...given, idempotencyKey });
-      return (await send<EnqueueResponse>("POST", "/v1/jobs", { body })).job_id as never;
+    async enqueue(job: TypedJob | string, payload: unknown, options?: object) {
+      return (await enqueueOne(send, job, payload, options)).job_id as never;
+    },
+
+    async enqueueWithOutcome(job: TypedJob | string, payload: unknown, options?: object) {
+      return toEnqueued(await enqueueOne(send, job, payload, options)) as never;
     },
 
     async enqueueMany(job, payloads, ...[options = {}]) {
@@ -197,6 +241,21 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
   };
 }
 
+function enqueueOne(send: Send, job: TypedJob | string, payload: unknown, options: EnqueueOptions = {}) {
+  const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
+  const body = newJob(job, payload, { ...options, idempotencyKey });
+  return send<EnqueueResponse>("POST", "/v1/jobs", { body });
+}
+
+function toEnqueued({ job_id, outcome, replaced_job_id, deduplicated }: EnqueueResponse): Enqueued {
+  return {
+    jobId: job_id,
+    outcome: outcome ?? (deduplicated ? "kept" : "created"),
+    replacedJobId: replaced_job_id ?? null,
+    deduplicated,
+  };
+}
+
 /** How the state of a job is read. */
 function createLooks(send: Send) {
   const look = async (id: string, timeoutMs?: number): Promise<Job> =>
@@ -224,9 +283,13 @@ function createLooks(send: Send) {
 }
 
 function newJob(job: TypedJob | string, payload: unknown, options: object): object {
-  const { after, ...rest } = options as { after?: After };
+  const { after, debounce, ...rest } = options as { after?: After; debounce?: Debounce };
   const type = typeof job === "string" ? job : job.type;
-  return { type, payload, ...snakeCased(rest), ...(after && { after: toLists(after) }) };
+  return {
+    ...{ type, payload, ...snakeCased(rest) },
+    ...(after && { after: toLists(after) }),
+    ...(debounce && { debounce: debounceFields(debounce) }),
+  };
 }
 
 function pathOf(id: string): string {

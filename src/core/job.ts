@@ -80,6 +80,8 @@ export interface Job {
   flowId: string | null;
   /** For the reason `blocker`: the job whose end has killed it. */
   culprit: string | null;
+  /** Of a cancelled job: the job that has replaced it. */
+  supersededBy: string | null;
 }
 
 /** What durable steps have returned, by name. Of a sleep or a wait: when it is over, in the database's milliseconds. */

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { alarmNames, severities } from "../../src/core/alarms/alarm.ts";
 import { deadReasons, jobStatuses } from "../../src/core/job.ts";
+import { enqueueOutcomes } from "../../src/core/job-options.ts";
 import { roles } from "../../src/core/key.ts";
 import { roundKinds } from "../../src/core/snapshot.ts";
 import type * as statements from "../../src/core/sql/index.ts";
@@ -28,6 +29,7 @@ const none = z.null();
 const flag = z.boolean();
 const payload = z.record(text, z.json());
 const status = z.enum(jobStatuses);
+const outcome = z.enum(enqueueOutcomes);
 
 const error = z.strictObject({
   attempt: count,
@@ -63,6 +65,7 @@ const job = z.strictObject({
   chainIndex: count.nullable(),
   flowId: id.nullable(),
   culprit: id.nullable(),
+  supersededBy: id.nullable(),
 });
 const at = z.iso.datetime({ offset: true });
 const limit = { kind: z.literal("limit") };
@@ -260,7 +263,10 @@ export const answers = {
   dropOldestDay: text.nullable(),
   durations: z.strictObject({ buckets: z.array(bucket), bounds: z.array(seconds) }),
   enqueue: z.array(
-    z.strictObject({ id, status, type: text, queue: text, scheduledAt: time, deduplicated: flag }),
+    z.strictObject({
+      ...{ id, status, type: text, queue: text, scheduledAt: time, deduplicated: flag },
+      ...{ outcome: outcome.nullable(), replacedId: id.nullable() },
+    }),
   ),
   enqueueFlow: z.strictObject({
     flowId: id,
@@ -269,6 +275,9 @@ export const answers = {
   }),
   enqueueMany: z.array(id),
   enqueueOne: id,
+  enqueueWithOutcome: z.strictObject({
+    ...{ id, outcome: outcome.nullable(), replacedId: id.nullable(), deduplicated: flag },
+  }),
   extend: z.array(z.strictObject({ id, leaseExpiresAt: time, cancelRequested: flag })),
   extendOne: changedJob,
   findBlockers: blockers,

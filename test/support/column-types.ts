@@ -34,6 +34,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   enqueueFlow: "flow jsonb",
   enqueueMany: "id uuid",
   enqueueOne: "id uuid",
+  enqueueWithOutcome: "id uuid, outcome text, replaced_job_id uuid, deduplicated boolean",
   extend: "id uuid, lease_expires_at double precision, cancel_requested boolean",
   extendOne: "changed jsonb",
   findBlockers: "blockers jsonb",
@@ -48,13 +49,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, errors jsonb, waiting_for jsonb",
+    "idempotency_key text, traceparent text, output jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, errors jsonb, waiting_for jsonb",
   findJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid",
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
@@ -74,20 +75,20 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid",
   listFlowJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid",
   listFlows: "flow jsonb",
   listJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid",
   listKeys:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",

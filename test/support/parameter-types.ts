@@ -35,6 +35,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   enqueue: ["jsonb", "jsonb"],
   enqueueFlow: ["text, text", "text, text"],
   enqueueMany: ["text, text", "text, text, text, text, text, text, text, text, text, text"],
+  enqueueWithOutcome: ["text, text, text"],
   enqueueOne: ["text, text", "text, text, text, text, text, text, text, text, text, text, text"],
   extend: ["uuid[], uuid[], double precision", "uuid[], uuid[], double precision"],
   extendOne: ["uuid, uuid, double precision"],

@@ -116,6 +116,13 @@ export const examples = {
     statements.enqueueMany("echo", [{ a: 1 }, {}], {}),
     statements.enqueueMany("echo", [], manyOptions),
   ],
+  enqueueWithOutcome: [
+    statements.enqueueWithOutcome({
+      type: "echo",
+      payload: {},
+      debounce: { key: "k", mode: "merge", seconds: 1, maxItems: 2 },
+    }),
+  ],
   enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
   extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
   extendOne: [statements.extendOne(held, { seconds: 1.5 })],

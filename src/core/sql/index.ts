@@ -10,7 +10,7 @@ export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
-export { enqueue, enqueueMany, enqueueOne } from "./enqueue.ts";
+export { enqueue, enqueueMany, enqueueOne, enqueueWithOutcome } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { enqueueFlow } from "./enqueue-flow.ts";
 export { extend, extendOne } from "./extend.ts";

@@ -65,6 +65,7 @@ export const jobs = pgTable("jobs", {
   chainIndex: integer("chain_index"),
   flowId: uuid("flow_id"),
   culprit: uuid("culprit"),
+  supersededBy: uuid("superseded_by"),
   leaseExpiresAt: time("lease_expires_at"),
 });
 

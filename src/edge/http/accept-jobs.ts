@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { EnqueueRequest } from "../../contract/jobs.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job.ts";
-import { fromFields, jobLimits } from "../../core/job-options.ts";
+import { fromFields, jobLimits, storedPayload } from "../../core/job-options.ts";
 import type { Slots } from "../../core/typed-job.ts";
 import { type Enqueued, enqueueAll } from "../../queue/enqueue.ts";
 import type { AppEnv } from "./app-env.ts";
@@ -13,6 +13,8 @@ import { checkDepth } from "./guards/depth-limit.ts";
 
 /** The most drains that one request starts. The cron drains the other queues. */
 const maxNudges = 5;
+/** The database's clock and this one may differ by that much. */
+const dueWithinMs = 1000;
 
 /** Enqueues all jobs or none, in one statement. Then starts a drain for each queue that got a due job. */
 export async function accept<const Jobs extends readonly NewJob[]>(
@@ -21,7 +23,13 @@ export async function accept<const Jobs extends readonly NewJob[]>(
 ): Promise<Enqueued<Jobs>> {
   checkQueues(context, newJobs);
   const enqueued = await enqueueAll(context.env.ports, newJobs);
-  startDrains(context, newJobs);
+  const nowMs = context.env.ports.clock.nowMs();
+  // A debounce decides when its job is due: a full list is due at once.
+  const isDebounced = (index: number) => (enqueued[index]?.scheduledAt.getTime() ?? 0) > nowMs + dueWithinMs;
+  startDrains(
+    context,
+    newJobs.filter(({ debounce }, index) => !(debounce && isDebounced(index))),
+  );
   return enqueued;
 }
 
@@ -44,8 +52,8 @@ export function startDrainsOf(context: Context<AppEnv>, queues: readonly string[
   for (const name of [...new Set(queues)].slice(0, maxNudges)) context.env.nudge(name);
 }
 
-type NewJobRequest = Omit<EnqueueRequest, "after" | "idempotency_key" | "on_blocker_dead"> &
-  Partial<Pick<EnqueueRequest, "idempotency_key" | "on_blocker_dead">>;
+type Rare = "idempotency_key" | "on_blocker_dead" | "debounce" | "throttle";
+type NewJobRequest = Omit<EnqueueRequest, "after" | Rare> & Partial<Pick<EnqueueRequest, Rare>>;
 
 type AfterRequest = readonly unknown[] | Readonly<Record<string, readonly unknown[]>> | null;
 
@@ -78,10 +86,11 @@ export function toNewJob(
   checkMayEnqueue(context, request.type);
   const definition = context.env.ports.registry.find(request.type);
   if (!definition) throw unknownType(request.type);
-  refuseBadPayload(definition, request.payload, [...path, "payload"]);
+  const options = fromFields(request);
+  refuseBadPayload(definition, storedPayload(request.payload, options), [...path, "payload"]);
   checkTimes(context, request, path);
   return {
-    ...fromFields(request),
+    ...options,
     after: toSlots(definition.after, after, path) as NewJob["after"],
     type: request.type,
     payload: request.payload,
