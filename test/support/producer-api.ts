@@ -122,6 +122,7 @@ function enqueue({ jobs }: ProducerApi, request: EnqueueBody) {
     chain: null,
     flow_id: null,
     culprit: null,
+    schedule: null,
   };
   jobs.set(job.job_id, job);
   return { ...job, deduplicated: existing !== undefined };

@@ -42,5 +42,6 @@ export function toJobResponse(job: Job): JobResponse {
     chain: job.chainId === null ? null : { chain_id: job.chainId, index: job.chainIndex ?? 0 },
     flow_id: job.flowId,
     culprit: job.culprit,
+    schedule: job.schedule,
   };
 }
