@@ -207,21 +207,24 @@ begin
   update ready set seq = nextval('ready_seq') where ctid = any(array(select tid from late));
 end $$;
 
--- The same for rows of `scheduled`, as far as they are due.
+-- The same for rows of `scheduled`, as far as they are due. A slot is due at once, and the next claim fires it: its time is in its id.
 create or replace function promote_passed(p_from timestamptz, p_to timestamptz, p_now timestamptz, p_limit int)
 returns void
 language plpgsql as $$
 begin
   with late as materialized (
-    select ctid as tid
+    select ctid as tid, place is not distinct from -1 as is_slot
     from scheduled
     where run_at >= p_from and run_at < p_to and run_at <= p_now
     order by run_at
     limit p_limit
     for update skip locked
   ),
+  brought_forward as (
+    update scheduled set run_at = p_now where ctid = any(array(select tid from late where is_slot))
+  ),
   removed as (
-    delete from scheduled where ctid = any(array(select tid from late))
+    delete from scheduled where ctid = any(array(select tid from late where not is_slot))
     returning run_at, id, lane, attempt, abandonments, key, place
   ),
   booked as (

@@ -269,6 +269,5 @@ language sql as $$
     select nextval('ready_seq'), id, lane, attempt, abandonments, key, place
     from (select * from removed where place is distinct from -1 order by run_at, id) as in_order
   )
-  select fire_slots(array_agg(key order by run_at, key), array_agg(run_at order by run_at, key), p_now)
-  from removed where place = -1 having count(*) > 0;
+  select fire_slots(array_agg(id), p_now) from removed where place = -1 having count(*) > 0;
 $$;

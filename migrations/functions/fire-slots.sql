@@ -8,25 +8,28 @@ create or replace function is_late(slot timestamptz, at timestamptz) returns boo
 language sql stable
 return slot < at - interval '90 seconds';
 
-create or replace function fire_slots(p_numbers bigint[], p_slots timestamptz[], p_now timestamptz) returns void
+create or replace function fire_slots(p_ids uuid[], p_now timestamptz) returns void
 language plpgsql
 set enable_seqscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-  v_due due_slot[];
+  v_numbers bigint[] := array(select schedule_of_slot(id) from unnest(p_ids) as id order by id);
+  v_slots   timestamptz[] := array(select time_of_slot(id) from unnest(p_ids) as id order by id);
+  v_due     due_slot[];
 begin
   -- Two claims with slots of one schedule: the second waits for the first, and sees its job. All lock in the same order.
   perform pg_advisory_xact_lock(hashtextextended(format('sluice.schedule.%s.%s', current_schema(), number), 0))
-  from (select number from schedule where number = any(p_numbers) and overlap = 'skip' order by number offset 0) as careful;
+  from (select number from schedule where number = any(v_numbers) and overlap = 'skip' order by number offset 0) as careful;
 
   v_due := array(
     select row(number, slot, is_late(slot, p_now))::due_slot
-    from unnest(p_numbers, p_slots) as due(number, slot) join schedule using (number)
+    from unnest(v_numbers, v_slots) as due(number, slot) join schedule using (number)
     where paused_since is null
       and not exists (select from schedule_run as run where run.schedule = number and run.slot = due.slot)
-      and not (is_late(slot, p_now) and (missed = 'skip' or missed = 'last' and has_later_late(number, slot, p_slots, p_numbers, p_now)))
+      and not (is_late(slot, p_now)
+               and (missed = 'skip' or missed = 'last' and has_later_late(number, slot, v_numbers, v_slots, p_now)))
     order by slot, number);
   v_due := without_unplanned(v_due);
   perform make_slot_jobs(
@@ -41,7 +44,7 @@ end $$;
 
 -- For `last`: a later slot is late too. It is in this call, it waits, or it has made its job.
 create or replace function has_later_late(
-  p_number bigint, p_slot timestamptz, p_slots timestamptz[], p_numbers bigint[], p_now timestamptz
+  p_number bigint, p_slot timestamptz, p_numbers bigint[], p_slots timestamptz[], p_now timestamptz
 ) returns boolean
 language plpgsql stable as $$
 begin

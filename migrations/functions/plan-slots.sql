@@ -7,6 +7,14 @@ create or replace function slot_id(number bigint, slot timestamptz) returns uuid
 language sql immutable
 return ('ffff' || lpad(to_hex(number), 14, '0') || lpad(to_hex(floor(extract(epoch from slot) * 1000)::bigint), 14, '0'))::uuid;
 
+create or replace function schedule_of_slot(id uuid) returns bigint
+language sql immutable
+return ('x' || substr(replace(id::text, '-', ''), 5, 14))::bit(56)::bigint;
+
+create or replace function time_of_slot(id uuid) returns timestamptz
+language sql immutable
+return to_timestamp(('x' || right(replace(id::text, '-', ''), 14))::bit(56)::bigint / 1000.0);
+
 -- The schedules that need more slots, and whether the schedules in the caller's code have to be applied first (code-schedules.sql):
 -- { apply, schedules: [{ number, cron, time_zone, missed, from, from_ms, now_ms }] }.
 create or replace function schedules_to_plan(p_limit int, p_checksum text default null) returns json
@@ -52,8 +60,7 @@ begin
     select number, lane, to_timestamp(ms / 1000.0) as at from changing cross join lateral unnest(slots_ms) as ms
   ),
   planned as (
-    insert into scheduled (run_at, id, lane, key, place)
-    select at, slot_id(number, at), lane, number, -1 from slot
+    insert into scheduled (run_at, id, lane, place) select at, slot_id(number, at), lane, -1 from slot
     on conflict (id) do nothing
     returning run_at
   ),

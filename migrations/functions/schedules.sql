@@ -42,7 +42,7 @@ as $$
 declare
   c_defaults constant jsonb := '{"time_zone": "UTC", "queue": "default", "priority": 5, "payload": {}, "max_attempts": 5,
                                  "missed": "last", "overlap": "allow"}';
-  v_new    schedule := jsonb_populate_record(null::schedule, c_defaults || jsonb_strip_nulls(p_fields));
+  v_new    schedule;
   v_job    new_job := jsonb_populate_record(null::new_job, c_defaults || jsonb_strip_nulls(p_fields));
   v_fault  text := coalesce(payload_fault_of(v_job.payload), fault_of(v_job), outside_fault_of(v_job));
   v_paused timestamptz := case when (p_fields ->> 'paused')::boolean then now() end;
@@ -51,6 +51,7 @@ declare
   v_old    schedule;
 begin
   perform refuse(v_fault) where v_fault is not null;
+  v_new := jsonb_populate_record(null::schedule, c_defaults || jsonb_strip_nulls(p_fields)); -- its domains say less about a fault
   v_lane := lane_of(v_job.queue, v_job.type, v_job.priority);
   insert into schedule (name, source, cron, time_zone, lane, payload, max_attempts, missed, overlap, paused_since, planned_until, refill_at)
   values (p_name, p_source, v_new.cron, v_new.time_zone, v_lane, v_new.payload, v_new.max_attempts, v_new.missed, v_new.overlap,

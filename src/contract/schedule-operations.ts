@@ -22,7 +22,7 @@ export const scheduleOperations = {
     roles: adminsOnly,
     body: { schema: scheduleRequest, maxBytes: bodyLimits.job },
     answers: { 201: scheduleResponse, 200: scheduleResponse },
-    problems: [409, 422],
+    problems: [409],
   },
   listSchedules: {
     method: "get",

@@ -43,6 +43,7 @@ test("a round reports what each step did and how long it took", async () => {
     "ledger",
     "partitions",
     "pruned",
+    "schedules",
     "stamps",
     "unreachable",
   ]);

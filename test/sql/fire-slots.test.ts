@@ -95,8 +95,8 @@ describe("a due slot", () => {
     await schedules.put();
     await schedules.plan(-1);
     await verbs.claim();
-    await verbs.query(`insert into sluice.scheduled (run_at, id, lane, key, place)
-      select slot, sluice.slot_id(schedule, slot), lane, schedule, -1
+    await verbs.query(`insert into sluice.scheduled (run_at, id, lane, place)
+      select slot, sluice.slot_id(schedule, slot), lane, -1
       from sluice.schedule_run join sluice.schedule on number = schedule`);
     await verbs.query("select sluice.reset_cursors()");
     expect(await verbs.claim()).toEqual([]);
