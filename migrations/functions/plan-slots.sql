@@ -66,7 +66,7 @@ begin
   ),
   moved as (
     update schedule
-    set planned_until = greatest(planned_until, (select max(at) from slot where slot.number = changing.number)),
+    set planned_until = greatest(planned_until, (select to_timestamp(max(ms) / 1000.0) from unnest(slots_ms) as ms)),
         refill_at = to_timestamp(refill_ms / 1000.0)
     from changing where schedule.number = changing.number
     returning schedule.number

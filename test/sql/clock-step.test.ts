@@ -160,6 +160,8 @@ test("every function that writes to `scheduled` calls keep_reachable", async () 
     where pronamespace = 'sluice'::regnamespace and prosrc ~ '(insert into|update) scheduled'
     order by 1`);
   expect(writers).toEqual(
-    ["fail_jobs", "insert_times", "pace_shares", "revive"].map((name) => ({ name, is_careful: true })),
+    ["fail_jobs", "insert_times", "move_slots", "pace_shares", "plan_slots", "promote_passed", "revive"].map(
+      (name) => ({ name, is_careful: true }),
+    ),
   );
 });
