@@ -192,6 +192,13 @@ export const waitingFor = z.object({
   job_ids: z.array(z.uuid()),
 });
 
+/** The schedule that has made a job. */
+export const jobSchedule = z.object({
+  name: z.string(),
+  slot: time.describe("Of a job that was run by hand: when that was."),
+  missed: z.boolean().describe("The slot was fired more than 90 seconds late."),
+});
+
 export const jobResponse = z.object({
   job_id: z.uuid(),
   type: z.string(),
@@ -223,6 +230,7 @@ export const jobResponse = z.object({
   culprit: z.uuid().nullable(),
   /** Of a cancelled job: the job that has replaced it. */
   superseded_by: z.uuid().nullable(),
+  schedule: jobSchedule.nullable(),
   /** Only in the answer to GET /v1/jobs/:id. Null if the job is neither pending nor blocked. */
   waiting_for: waitingFor.nullable().optional(),
 });

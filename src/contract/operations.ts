@@ -29,6 +29,7 @@ import {
   listResponse,
 } from "./jobs.ts";
 import type { Operation } from "./operation.ts";
+import { scheduleOperations } from "./schedule-operations.ts";
 import {
   claimRequest,
   claimResponse,
@@ -250,6 +251,7 @@ export const operations = {
     answers: { 200: removedWorkerResponse },
   },
   ...adminOperations,
+  ...scheduleOperations,
   getHealth: {
     method: "get",
     path: "/health",

@@ -1,8 +1,9 @@
-// sluice({ jobs, queues }) makes the Worker: its fetch and scheduled handlers. It creates the ports for each invocation.
+// sluice({ jobs, queues, schedules }) makes the Worker: its fetch and scheduled handlers. It creates the ports for each invocation.
 import { defaultFanOut } from "../core/policy/fan-out.ts";
 import { canaryJob } from "../jobs/canary.ts";
 import type { JobDefinition } from "../jobs/define.ts";
 import type { QueueDefinition } from "../jobs/define-queue.ts";
+import type { ScheduleDefinition } from "../jobs/define-schedule.ts";
 import { createRegistry } from "../jobs/registry.ts";
 import { withHeartbeat } from "../queue/heartbeat.ts";
 import type { Clock } from "../queue/ports.ts";
@@ -26,6 +27,8 @@ export interface SluiceOptions {
   jobs: readonly JobDefinition[];
   /** Only queues whose keys need other rules than the defaults. */
   queues?: readonly QueueDefinition[];
+  /** The schedules in code. What is in the list is made, what has gone from it is removed. Left out: they are left alone. */
+  schedules?: readonly ScheduleDefinition[];
   crons?: Partial<Crons>;
 }
 
@@ -60,8 +63,8 @@ export interface SluiceWorker {
   ): Promise<void>;
 }
 
-export function sluice({ jobs, queues, crons }: SluiceOptions): SluiceWorker {
-  const registry = createRegistry([...jobs, canaryJob], queues);
+export function sluice({ jobs, queues, schedules, crons }: SluiceOptions): SluiceWorker {
+  const registry = createRegistry([...jobs, canaryJob], queues, schedules);
   const { drain: drainCron, reap: reapCron, watch: watchCron } = { ...defaultCrons, ...crons };
   const rounds = new Map<string, { kind: keyof Crons; run: Round }>([
     [drainCron, { kind: "drain", run: drainQueues }],

@@ -19,6 +19,7 @@ import {
 import type { Statement } from "../core/sql/statement.ts";
 import type { Ports } from "./ports.ts";
 import { runSteps, type StepReports } from "./rounds.ts";
+import { keepSchedules } from "./schedules.ts";
 
 /** The limit of one statement, so that it holds its locks for a few hundred milliseconds at most. */
 const rowsPerCall = 2000;
@@ -56,6 +57,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
     partitions: step(addPartitions()),
     dropped: step(dropOldestDay()),
     pruned: step(prune({ limit }), isFull),
+    schedules: (did) => keepSchedules(ports, did),
     inspected: step(inspect()),
   };
 }

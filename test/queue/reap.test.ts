@@ -46,6 +46,7 @@ test("a round reports what each step did and how long it took", async () => {
     "partitions",
     "pruned",
     "resolved",
+    "schedules",
     "stamps",
     "stuck",
     "unreachable",

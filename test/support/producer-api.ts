@@ -123,6 +123,7 @@ function enqueue({ jobs }: ProducerApi, request: EnqueueBody) {
     flow_id: null,
     culprit: null,
     superseded_by: null,
+    schedule: null,
   };
   jobs.set(job.job_id, job);
   return { ...job, deduplicated: existing !== undefined };

@@ -8,6 +8,7 @@ export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "
 export { cancel, findCancelRequests } from "./cancel.ts";
 export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
+export { applyCodeSchedules } from "./code-schedules.ts";
 export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
 export { enqueue, enqueueMany, enqueueOne, enqueueWithOutcome } from "./enqueue.ts";
@@ -19,6 +20,7 @@ export { findJob, findJobs, findStates, listDeadLetters, listJobs } from "./jobs
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
 export { ping } from "./ping.ts";
+export { planSlots, schedulesToPlan } from "./plan-slots.ts";
 export {
   addPartitions,
   advanceCursors,
@@ -37,6 +39,15 @@ export {
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
 export { resolve } from "./resolve.ts";
 export { backlog, recordRound } from "./rounds.ts";
+export {
+  deleteSchedule,
+  findSchedule,
+  listSchedules,
+  pauseSchedule,
+  putSchedule,
+  resumeSchedule,
+  runSchedule,
+} from "./schedules.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";

@@ -5,6 +5,7 @@ import { SluiceError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job.ts";
 import { fromFields, jobLimits, storedPayload } from "../../core/job-options.ts";
 import type { Slots } from "../../core/typed-job.ts";
+import type { JobDefinition } from "../../jobs/define.ts";
 import { type Enqueued, enqueueAll } from "../../queue/enqueue.ts";
 import type { AppEnv } from "./app-env.ts";
 import { refuseBadPayload } from "./codec/payload.ts";
@@ -83,11 +84,9 @@ export function toNewJob(
   { after, ...request }: NewJobRequest & { after?: AfterRequest },
   path: readonly string[] = [],
 ): NewJob {
-  checkMayEnqueue(context, request.type);
-  const definition = context.env.ports.registry.find(request.type);
-  if (!definition) throw unknownType(request.type);
   const options = fromFields(request);
-  refuseBadPayload(definition, storedPayload(request.payload, options), [...path, "payload"]);
+  const payload = storedPayload(request.payload, options);
+  const definition = findDefinition(context, { type: request.type, payload }, path);
   checkTimes(context, request, path);
   return {
     ...options,
@@ -98,6 +97,19 @@ export function toNewJob(
     maxAttempts: request.max_attempts ?? definition.maxAttempts,
     traceparent: context.req.header("traceparent"), // the database drops one that is malformed
   };
+}
+
+/** Checks that this deployment has the type, that the caller may use it, and that the payload fits it. */
+export function findDefinition(
+  context: Context<AppEnv>,
+  { type, payload }: Pick<NewJobRequest, "type" | "payload">,
+  path: readonly string[] = [],
+): JobDefinition {
+  checkMayEnqueue(context, type);
+  const definition = context.env.ports.registry.find(type);
+  if (!definition) throw unknownType(type);
+  refuseBadPayload(definition, payload, [...path, "payload"]);
+  return definition;
 }
 
 function unknownType(type: string): SluiceError {

@@ -21,13 +21,14 @@ import * as keys from "./routes/keys.ts";
 import * as metrics from "./routes/metrics.ts";
 import * as pull from "./routes/pull.ts";
 import * as queues from "./routes/queues.ts";
+import * as schedules from "./routes/schedules.ts";
 import * as stats from "./routes/stats.ts";
 import * as workers from "./routes/workers.ts";
 
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
   ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
-  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows },
+  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows, ...schedules },
 };
 
 export const app = new Hono<AppEnv>();

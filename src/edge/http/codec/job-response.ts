@@ -43,5 +43,6 @@ export function toJobResponse(job: Job): JobResponse {
     flow_id: job.flowId,
     culprit: job.culprit,
     superseded_by: job.supersededBy,
+    schedule: job.schedule,
   };
 }
