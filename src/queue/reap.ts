@@ -25,7 +25,7 @@ import { keepSchedules } from "./schedules.ts";
 const rowsPerCall = 2000;
 const ledgerRowsPerCall = 100_000;
 /**
- * A step is repeated while there is more to do, within these limits. Four steps are repeated, and nine are not: 45 statements at
+ * A step is repeated while there is more to do, within these limits. Four steps are repeated, and ten are not: 46 statements at
  * most. With the record of the round and its heartbeats that fits into the 50 subrequests of the free plan.
  */
 const callsPerStep = 9;
