@@ -20,10 +20,13 @@ begin
 end $$;
 
 -- Locks the keys of new jobs. A key that is new to two transactions: the unique index makes the second one wait in its insert. A
--- key that is there is locked and not written: the condition is never true.
-create or replace function lock_debounce_keys(p_jobs new_job[], p_except bigint[]) returns void
+-- key that is there is locked and not written: the condition is never true. Returns the time after the wait.
+create or replace function lock_debounce_keys(p_jobs new_job[], p_except bigint[], p_is_allowed boolean) returns timestamptz
 language plpgsql as $$
 begin
+  if not p_is_allowed then
+    perform refuse('debounce: a job of a flow, or one that comes next, has neither debounce nor throttle');
+  end if;
   insert into debounce_key as known (hash, expires_at)
   select hash, now() + interval '1 hour'
   from (
@@ -33,7 +36,13 @@ begin
   ) as keyed
   order by hash -- all calls lock in this order, so they cannot deadlock
   on conflict (hash) do update set expires_at = excluded.expires_at where known.expires_at is null;
+  return clock_timestamp();
 end $$;
+
+-- The places of an array that have a value.
+create or replace function places_of(p_ids uuid[]) returns int[]
+language sql immutable
+return array(select place from generate_subscripts(p_ids, 1) as place where p_ids[place] is not null);
 
 -- Decides what becomes of each new job that has a key. The keys are locked.
 create or replace function bind_jobs(p_jobs new_job[], p_except bigint[], p_stem text, p_now timestamptz) returns bound_jobs
@@ -240,8 +249,7 @@ declare
   v_new uuid[];
 begin
   select array_agg(p_bound.replaced_ids[place]), array_agg(numbered_id(p_stem, place)) into v_old, v_new
-  from generate_subscripts(p_bound.replaced_ids, 1) as place
-  where p_bound.replaced_ids[place] is not null;
+  from unnest(places_of(p_bound.replaced_ids)) as place;
   if v_old is not null then
     perform cancel_pending(v_old, v_new);
   end if;

@@ -42,14 +42,10 @@ begin
   end if;
   v_unwritten := v_duplicates;
   if v_some.have_debounce then
-    if p_refs is not null or p_chains is not null then
-      perform refuse('debounce: a job of a flow, or one that comes next, has neither debounce nor throttle');
-    end if;
-    perform lock_debounce_keys(p_jobs, v_duplicates);
-    v_now := clock_timestamp(); -- the lock may have waited
+    v_now := lock_debounce_keys(p_jobs, v_duplicates, coalesce(p_refs, p_chains::text[]) is null);
     v_bound := bind_jobs(p_jobs, v_duplicates, v_stem, v_now);
     p_jobs := v_bound.jobs;
-    v_unwritten := v_unwritten || array(select n from generate_subscripts(p_jobs, 1) as n where v_bound.bound_ids[n] is not null);
+    v_unwritten := v_unwritten || places_of(v_bound.bound_ids);
   end if;
 
   with written as (

@@ -1,15 +1,17 @@
 // sluice/client: enqueue jobs and read their state, from anywhere that has `fetch`. Every enqueue carries an idempotency
 // key, so a request whose answer was lost can be sent again without creating a second job. It has no dependencies.
 import type { ChainResponse, FlowMadeResponse, SignalResponse } from "../contract/flows.ts";
-import type { BatchResponse, EnqueueResponse, JobOptions, JobResponse } from "../contract/jobs.ts";
+import type {
+  BatchResponse,
+  Debounce,
+  EnqueueOutcome,
+  EnqueueResponse,
+  JobOptions,
+  JobResponse,
+  MergeDebounce,
+  PlainDebounce,
+} from "../contract/jobs.ts";
 import { type After, describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
-import {
-  type Debounce,
-  debounceFields,
-  type EnqueueOutcome,
-  type MergeDebounce,
-  type PlainDebounce,
-} from "../core/job-options.ts";
 import type {
   FlowIds,
   ItemOf,
@@ -288,7 +290,7 @@ function newJob(job: TypedJob | string, payload: unknown, options: object): obje
   return {
     ...{ type, payload, ...snakeCased(rest) },
     ...(after && { after: toLists(after) }),
-    ...(debounce && { debounce: debounceFields(debounce) }),
+    ...(debounce && { debounce: snakeCased(debounce) }),
   };
 }
 

@@ -1,7 +1,16 @@
 // The shapes of the jobs API: what a producer sends and what it gets back.
 import * as z from "zod";
 import { deadReasons, jobStatuses, onBlockerDead } from "../core/job.ts";
-import { debounceModes, enqueueOutcomes, type JobOptions, jobLimits } from "../core/job-options.ts";
+import {
+  type Debounce,
+  debounceModes,
+  type EnqueueOutcome,
+  enqueueOutcomes,
+  type JobOptions,
+  jobLimits,
+  type MergeDebounce,
+  type PlainDebounce,
+} from "../core/job-options.ts";
 import { waitingKinds } from "../core/policy/waiting-for.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
 
@@ -148,7 +157,7 @@ export const enqueueRequest = refineBinding(
   ),
 );
 export type EnqueueRequest = z.output<typeof enqueueRequest>;
-export type { JobOptions };
+export type { Debounce, EnqueueOutcome, JobOptions, MergeDebounce, PlainDebounce };
 
 export const batchRequest = z.strictObject({ jobs: limitedList(enqueueRequest, { min: 1, max: 100 }) });
 
