@@ -81,19 +81,30 @@ begin
     perform supersede(v_bound, v_stem);
   end if;
 
+  return query select * from answers_of(p_jobs, v_stem, v_duplicates, v_bound, v_now);
+end $$;
+
+-- What the caller is told, one row for each job: about the job that was written, or about the one that stands for it.
+create or replace function answers_of(
+  p_jobs new_job[], p_stem text, p_duplicates bigint[], p_bound bound_jobs, p_now timestamptz
+)
+returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean, outcome text, replaced_id uuid)
+language plpgsql as $$
+#variable_conflict use_column
+begin
   return query
-    select coalesce(owner.id, numbered_id(v_stem, ordinality)),
+    select coalesce(owner.id, numbered_id(p_stem, ordinality)),
            coalesce(owner.status, case when new.after is not null then 'blocked'
-                                       when numbered_id(v_stem, ordinality) = any(v_bound.replaced_ids) then 'cancelled'
+                                       when numbered_id(p_stem, ordinality) = any(p_bound.replaced_ids) then 'cancelled'
                                        else 'pending' end),
-           coalesce(owner.scheduled_at, run_at_of(new.delay_seconds, new.scheduled_at, v_now), time_of_id(v_first)),
-           ordinality = any(v_duplicates),
-           case when ordinality <> all(v_duplicates) then v_bound.outcomes[ordinality]
+           coalesce(owner.scheduled_at, run_at_of(new.delay_seconds, new.scheduled_at, p_now), time_of_id(numbered_id(p_stem, 1))),
+           ordinality = any(p_duplicates),
+           case when ordinality <> all(p_duplicates) then p_bound.outcomes[ordinality]
                 when new.debounce is not null or new.throttle is not null then 'kept' end,
-           v_bound.replaced_ids[ordinality]
+           p_bound.replaced_ids[ordinality]
     from unnest(p_jobs) with ordinality as new
-    cross join lateral find_owner(case when ordinality = any(v_duplicates) then owner_of_key(new.idempotency_key)
-                                       else v_bound.bound_ids[ordinality] end) as owner
+    cross join lateral find_owner(case when ordinality = any(p_duplicates) then owner_of_key(new.idempotency_key)
+                                       else p_bound.bound_ids[ordinality] end) as owner
     order by ordinality;
 end $$;
 
