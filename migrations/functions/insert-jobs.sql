@@ -24,11 +24,9 @@ declare
   v_lanes      int[] := lanes_of(p_jobs, v_some.are_of_one_lane);
   v_stem       text := id_stem(cardinality(p_jobs));
   v_flow       uuid := case when p_refs is not null then numbered_id(v_stem, 0) end;
-  v_first      uuid := numbered_id(v_stem, 1);
-  v_last       uuid := numbered_id(v_stem, cardinality(p_jobs));
   v_now        timestamptz;
   v_duplicates bigint[] := '{}';
-  v_unwritten  bigint[];
+  v_unwritten  bigint[] := '{}'; -- other jobs stand for these
   v_bound      bound_jobs;
 begin
   if v_some.have_time then
@@ -40,12 +38,11 @@ begin
   if v_some.have_key then
     v_duplicates := reserve_keys(p_jobs, v_stem);
   end if;
-  v_unwritten := v_duplicates;
   if v_some.have_debounce then
     v_now := lock_debounce_keys(p_jobs, v_duplicates, coalesce(p_refs, p_chains::text[]) is null);
     v_bound := bind_jobs(p_jobs, v_duplicates, v_stem, v_now);
     p_jobs := v_bound.jobs;
-    v_unwritten := v_unwritten || places_of(v_bound.bound_ids);
+    v_unwritten := places_of(v_bound.bound_ids);
   end if;
 
   with written as (
@@ -56,12 +53,11 @@ begin
            coalesce(new.expires_at, run_at + interval '720 hours'),
            new.idempotency_key, new.partition_key, new.fair_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
            coalesce(new.payload, '{}'),
-           coalesce(p_chains[ordinality],
-                    case when v_flow is not null or new.after is not null then numbered_id(v_stem, ordinality) end),
+           coalesce(p_chains[ordinality], case when v_flow is not null or new.after is not null then numbered_id(v_stem, ordinality) end),
            p_indexes[ordinality], coalesce(v_flow, p_flows[ordinality]), case when new.after is not null then true end
     from unnest(p_jobs) with ordinality as new
     cross join lateral (select run_at_of(new.delay_seconds, new.scheduled_at, v_now) as run_at) as due
-    where ordinality <> all(v_unwritten)
+    where ordinality <> all(v_duplicates || v_unwritten)
     returning id, lane, scheduled_at, coalesce(partition_key, fair_key) as key, waits
   ),
   readied as (
@@ -70,17 +66,15 @@ begin
   )
   insert into ledger (lane, enqueued, pending, scheduled, blocked)
   select lane, count(*), nullif(count(*) - count(waits), 0), nullif(count(scheduled_at) filter (where waits is null), 0),
-         nullif(count(waits), 0)
-  from written group by lane;
+         nullif(count(waits), 0) from written group by lane;
   if v_some.have_after or v_flow is not null or p_flows is not null then
     perform insert_links(p_jobs, p_refs, v_stem, v_duplicates, v_lanes, v_now, v_some.have_after, v_flow, p_flows);
   end if;
-  perform insert_rest(v_first, v_last, v_some.have_turns, v_some.have_time or v_some.have_expiry, v_some.have_tags);
-
+  perform insert_rest(numbered_id(v_stem, 1), numbered_id(v_stem, cardinality(p_jobs)), v_some.have_turns,
+                      v_some.have_time or v_some.have_expiry, v_some.have_tags);
   if v_some.have_debounce then
     perform supersede(v_bound, v_stem);
   end if;
-
   return query select * from answers_of(p_jobs, v_stem, v_duplicates, v_bound, v_now);
 end $$;
 
