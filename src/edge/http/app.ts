@@ -19,6 +19,7 @@ import * as jobTypes from "./routes/job-types.ts";
 import * as jobs from "./routes/jobs.ts";
 import * as keys from "./routes/keys.ts";
 import * as metrics from "./routes/metrics.ts";
+import * as nudges from "./routes/nudges.ts";
 import * as pull from "./routes/pull.ts";
 import * as queues from "./routes/queues.ts";
 import * as stats from "./routes/stats.ts";
@@ -27,7 +28,7 @@ import * as workers from "./routes/workers.ts";
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
   ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
-  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows },
+  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows, ...nudges },
 };
 
 export const app = new Hono<AppEnv>();
