@@ -5,20 +5,20 @@ import type { JobDefinition } from "../jobs/define.ts";
 import type { QueueDefinition } from "../jobs/define-queue.ts";
 import { createRegistry } from "../jobs/registry.ts";
 import { withHeartbeat } from "../queue/heartbeat.ts";
-import type { Clock } from "../queue/ports.ts";
 import { reap } from "../queue/reap.ts";
-import { type DrainElsewhere, runAndRecord, runDrainRound } from "../queue/rounds.ts";
+import { runAndRecord, runDrainRound } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
+import { createAlarmClock } from "./clock/alarm-clock.ts";
 import { consoleLog } from "./console-log.ts";
-import { signDrain } from "./drain-call.ts";
+import { callDrain } from "./drain-call.ts";
 import { app } from "./http/app.ts";
 import type { AppEnv } from "./http/app-env.ts";
 import { problemResponse } from "./http/codec/problem.ts";
 import { writeEnqueueErrors } from "./http/guards/enqueue-errors.ts";
 import { isolateStateFor } from "./isolate-state.ts";
 import { createNeonDatabase } from "./neon/neon-database.ts";
-import { nudge } from "./nudge.ts";
-import { type Settings, settingsFor } from "./settings/env.ts";
+import { startDrainOf } from "./nudge.ts";
+import { settingsFor } from "./settings/env.ts";
 import { systemClock } from "./system-clock.ts";
 import { createSender } from "./webhook-sender.ts";
 
@@ -72,36 +72,32 @@ export function sluice({ jobs, queues, crons }: SluiceOptions): SluiceWorker {
     [watchCron, { kind: "watch", run: watchQueues }],
   ]);
 
-  async function bind(env: object, { timeoutMs }: { timeoutMs: number }): Promise<Invocation> {
+  async function bind(env: object, { timeoutMs, waitUntil }: BindOptions): Promise<Invocation> {
     const settings = await settingsFor(env);
     const isolate = isolateStateFor(settings);
     const sender = createSender({ allowPrivate: settings.allowPrivateTargets });
+    const basics = { clock: systemClock, log: consoleLog };
+    const alarmClock = createAlarmClock({ settings, isolate, ports: basics, waitUntil });
     const ports = {
+      ...basics,
       db: createNeonDatabase(settings, { timeoutMs, isolate }),
-      clock: systemClock,
       random: Math.random,
-      log: consoleLog,
       sender,
       registry,
       env,
+      wakeIn: alarmClock.wakeIn,
     };
-    return { settings, isolate, ports, sender };
+    return { settings, isolate, ports, sender, alarmClock };
   }
 
   return {
     async fetch(request, env, context) {
       try {
-        const invocation = await bind(env, { timeoutMs: requestTimeoutMs });
-        const { plan } = invocation.settings;
-        const {
-          ports,
-          isolate: { nudges },
-        } = invocation;
         const waitUntil = (work: Promise<unknown>) => context.waitUntil(work);
-        const bindings: AppEnv["Bindings"] = {
-          ...invocation,
-          nudge: (name) => nudge({ ports, name, plan, nudges, waitUntil }),
-        };
+        const invocation = await bind(env, { timeoutMs: requestTimeoutMs, waitUntil });
+        const nudge: AppEnv["Bindings"]["nudge"] = (name, types) =>
+          startDrainOf({ ...invocation, name, types, waitUntil });
+        const bindings = { ...invocation, nudge };
         return await app.fetch(request, bindings, context as never);
       } catch (error) {
         return problemResponse(error, { method: request.method, route: new URL(request.url).pathname });
@@ -111,9 +107,9 @@ export function sluice({ jobs, queues, crons }: SluiceOptions): SluiceWorker {
       const round = rounds.get(controller.cron);
       if (!round)
         throw new Error(`no round has the cron expression "${controller.cron}": set it in sluice({ crons })`);
-      const invocation = await bind(env, { timeoutMs: roundTimeoutMs });
-      const { sender, ports, settings } = invocation;
       const waitUntil = (work: Promise<unknown>) => context.waitUntil(work);
+      const invocation = await bind(env, { timeoutMs: roundTimeoutMs, waitUntil });
+      const { sender, ports, settings } = invocation;
       const url = settings.heartbeatUrls[round.kind];
       await withHeartbeat({ url, sender, log: ports.log, waitUntil }, () => round.run(invocation));
       await writeEnqueueErrors(invocation);
@@ -123,13 +119,20 @@ export function sluice({ jobs, queues, crons }: SluiceOptions): SluiceWorker {
 
 type Invocation = Omit<AppEnv["Bindings"], "nudge">;
 
+interface BindOptions {
+  timeoutMs: number;
+  waitUntil(work: Promise<unknown>): void;
+}
+
 type Round = (invocation: Invocation) => Promise<object>;
 
-const drainQueues: Round = ({ settings, ports }) =>
+/** With the Worker's binding to itself, each drain is an invocation with a budget of its own. */
+const drainQueues: Round = ({ settings: { plan, maxDrains, self, adminKeys }, ports, alarmClock }) =>
   runDrainRound(ports, {
-    plan: settings.plan,
-    fanOut: { ...defaultFanOut, maxDrains: settings.maxDrains },
-    drainElsewhere: createDrainElsewhere(settings, ports.clock),
+    plan,
+    fanOut: { ...defaultFanOut, maxDrains },
+    drainElsewhere: self && ((queue) => callDrain({ self, adminKeys, nowMs: ports.clock.nowMs() }, queue)),
+    onLook: alarmClock.noteLook,
   });
 
 const watchQueues: Round = ({ settings, ports, sender }) =>
@@ -142,18 +145,3 @@ const watchQueues: Round = ({ settings, ports, sender }) =>
       plan: settings.plan,
     }),
   );
-
-/** With the Worker's binding to itself, each drain is an invocation with a budget of its own. */
-function createDrainElsewhere({ self, adminKeys }: Settings, clock: Clock): DrainElsewhere | undefined {
-  if (!self) return undefined;
-  return async (queue) => {
-    const authorization = await signDrain(adminKeys, { queue, nowMs: clock.nowMs() });
-    const response = await self.fetch(`https://sluice.internal/internal/drains/${queue}`, {
-      method: "POST",
-      headers: { authorization },
-    });
-    if (!response.ok)
-      throw new Error(`the drain of queue "${queue}" answered ${response.status}: ${await response.text()}`);
-    return response.json();
-  };
-}

@@ -22,7 +22,7 @@ export interface WatchOptions {
 }
 
 /** Three passes of this many deliveries, and the statements of the round, fit into the plan's subrequests. */
-const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
+export const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
 /** One late canary must not stop the next ones. Without drains, no more than this many may pile up. */
 const maxCanaries = 3;
 

@@ -230,6 +230,8 @@ const bucket = z.strictObject({
   },
 });
 
+const due = { dueMs: z.number().nullable(), upkeepMs: z.number().nullable() };
+
 export const answers = {
   addKey: key,
   addPartitions: count,
@@ -322,6 +324,9 @@ export const answers = {
   recentMinutes: z.array(minute),
   recordEnqueueErrors: none,
   recordRound: text,
+  recordRoundAndLook: z.strictObject({ id: text, dueMs: z.number().nullable() }),
+  nextDue: z.strictObject(due),
+  look: z.strictObject({ ...due, waiting: z.array(z.strictObject({ queue: text, due: count })) }),
   registerPuller: z.strictObject({ puller: worker, workers: z.array(worker) }),
   removeWorker: flag,
   replay: changedJob,
