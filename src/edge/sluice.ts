@@ -16,6 +16,7 @@ import type { AppEnv } from "./http/app-env.ts";
 import { problemResponse } from "./http/codec/problem.ts";
 import { writeEnqueueErrors } from "./http/guards/enqueue-errors.ts";
 import { isolateStateFor } from "./isolate-state.ts";
+import { readMetrics } from "./metrics-text.ts";
 import { createNeonDatabase } from "./neon/neon-database.ts";
 import { startDrainOf } from "./nudge.ts";
 import { settingsFor } from "./settings/env.ts";
@@ -65,10 +66,7 @@ export function sluice({ jobs, queues, crons }: SluiceOptions): SluiceWorker {
   const { drain: drainCron, reap: reapCron, watch: watchCron } = { ...defaultCrons, ...crons };
   const rounds = new Map<string, { kind: keyof Crons; run: Round }>([
     [drainCron, { kind: "drain", run: drainQueues }],
-    [
-      reapCron,
-      { kind: "reap", run: ({ ports }) => runAndRecord(ports, { kind: "reap" }, () => reap(ports)) },
-    ],
+    [reapCron, { kind: "reap", run: reapQueues }],
     [watchCron, { kind: "watch", run: watchQueues }],
   ]);
 
@@ -111,8 +109,14 @@ export function sluice({ jobs, queues, crons }: SluiceOptions): SluiceWorker {
       const invocation = await bind(env, { timeoutMs: roundTimeoutMs, waitUntil });
       const { sender, ports, settings } = invocation;
       const url = settings.heartbeatUrls[round.kind];
-      await withHeartbeat({ url, sender, log: ports.log, waitUntil }, () => round.run(invocation));
+      const { isAsleep, sleptMsAgo } = await invocation.alarmClock.tick();
+      await withHeartbeat({ url, sender, log: ports.log, waitUntil }, async () =>
+        isAsleep ? { asleep: true } : round.run({ ...invocation, sleptMsAgo }),
+      );
+      if (isAsleep) return;
       await writeEnqueueErrors(invocation);
+      // The clock sees what the round has made, such as a canary or a job of a dead process, before the database may sleep.
+      if (settings.maxSleepMinutes > 0 && round.kind !== "drain") ports.wakeIn(0);
     },
   };
 }
@@ -124,7 +128,7 @@ interface BindOptions {
   waitUntil(work: Promise<unknown>): void;
 }
 
-type Round = (invocation: Invocation) => Promise<object>;
+type Round = (invocation: Invocation & { sleptMsAgo: number | null }) => Promise<object>;
 
 /** With the Worker's binding to itself, each drain is an invocation with a budget of its own. */
 const drainQueues: Round = ({ settings: { plan, maxDrains, self, adminKeys }, ports, alarmClock }) =>
@@ -135,13 +139,14 @@ const drainQueues: Round = ({ settings: { plan, maxDrains, self, adminKeys }, po
     onLook: alarmClock.noteLook,
   });
 
-const watchQueues: Round = ({ settings, ports, sender }) =>
-  runAndRecord(ports, { kind: "watch" }, () =>
-    watch(ports, {
-      rules: settings.alarmRules,
-      targets: settings.alarmTargets,
-      sender,
-      deployment: settings.deployment,
-      plan: settings.plan,
-    }),
-  );
+/** Jobs that it made pending again may be due later. */
+const reapQueues: Round = ({ ports }) =>
+  runAndRecord(ports, { kind: "reap", asksDue: () => true }, () => reap(ports));
+
+const watchQueues: Round = async ({ settings, ports, sender, sleptMsAgo, alarmClock }) => {
+  const { alarmRules: rules, alarmTargets: targets, deployment, plan, maxSleepMinutes } = settings;
+  const options = { rules, targets, sender, deployment, plan, sleptMsAgo };
+  const report = await runAndRecord(ports, { kind: "watch" }, () => watch(ports, options));
+  if (maxSleepMinutes > 0) await alarmClock.keepMetrics(await readMetrics(ports, settings));
+  return report;
+};

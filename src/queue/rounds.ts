@@ -62,6 +62,7 @@ export async function lookForWork(
 
 /** How long to wait after an error that ended the claims. */
 const afterErrorMs = 5_000;
+const longDrainMs = 50_000;
 
 /**
  * Runs a drain, records it, and says when to look again. A nudge that claimed nothing is not recorded. `asksDue` is for jobs
@@ -80,8 +81,13 @@ export async function drainAndRecord(
   const isRecorded = ({ claimed }: DrainReport) => kind === "drain" || claimed > 0;
   const mayHavePutOff = (report: DrainReport) => asksDue === true || !hasOnlyCompleted(report);
   const round = { kind, queue: options.queue, isRecorded, asksDue: mayHavePutOff };
+  const startedMs = ports.clock.nowMs();
   const report = await runAndRecord(ports, round, () => drainQueue(ports, { ...options, worker }));
-  if (report.end !== "empty") ports.wakeIn(report.end === "error" ? afterErrorMs : 0);
+  // Jobs that its jobs have made or released may be of other queues. What a quick drain has released is seen by the look that
+  // follows each time of work.
+  const isLong = ports.clock.nowMs() - startedMs > longDrainMs;
+  if (report.end === "error") ports.wakeIn(afterErrorMs);
+  else if (report.end !== "empty" || report.madeJobs || isLong) ports.wakeIn(0);
   return report;
 }
 

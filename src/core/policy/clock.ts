@@ -147,6 +147,17 @@ export function isAsleep(
   return nextMs === null || nowMs < nextMs + clockTimes.lateMs;
 }
 
+/** How long ago the database was last left alone on purpose. Null: never. */
+export function sleptMsAgo({ sleptAtMs }: ClockState, nowMs: number): number | null {
+  return sleptAtMs === null ? null : nowMs - sleptAtMs;
+}
+
+/** The clock is told to look at a time and has not, though an alarm is never that late. */
+export function isOverdue(state: ClockState, nowMs: number): boolean {
+  const atMs = nextLookMs(state);
+  return atMs !== null && nowMs >= atMs + 2 * clockTimes.lateMs;
+}
+
 /** A cron asks whether its round may run. At the end of a sleep it opens a time in which the rounds of all kinds run. */
 export function tickClock(
   state: ClockState,

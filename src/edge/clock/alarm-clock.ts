@@ -13,6 +13,7 @@ export interface AlarmClock {
   wakeIn(ms: number): void;
   /** Tells that this isolate may enqueue or claim. Resolves when the clock knows it, or cannot be reached. */
   holdAwake(): Promise<void>;
+  /** Tells what a round found. */
   noteLook(look: NextDue & { startedMs: number; hasWork: boolean }): Promise<void>;
   /** Whether the cron leaves the database alone. If so, it was told so before, that many milliseconds ago. */
   tick(): Promise<{ isAsleep: boolean; sleptMsAgo: number | null }>;
@@ -68,20 +69,24 @@ export function createAlarmClock({ settings, isolate, ports, waitUntil }: AlarmC
     known.telling = null;
   }
 
+  function wakeIn(ms: number): void {
+    const dueAtMs = nowMs() + ms;
+    // A look in time that has not begun will see this job too.
+    const isKnown = known.lookAtMs > nowMs() && known.lookAtMs <= dueAtMs + clockTimes.spacingMs;
+    if (!calls || isKnown) return;
+    if (known.telling && nowMs() < known.telling.untilMs)
+      known.telling.againMs = Math.min(known.telling.againMs ?? dueAtMs, dueAtMs);
+    else waitUntil(tellDue(dueAtMs));
+  }
+
   return {
-    wakeIn(ms) {
-      const dueAtMs = nowMs() + ms;
-      // A look in time that has not begun will see this job too.
-      const isKnown = known.lookAtMs > nowMs() && known.lookAtMs <= dueAtMs + clockTimes.spacingMs;
-      if (!calls || isKnown) return;
-      if (known.telling && nowMs() < known.telling.untilMs)
-        known.telling.againMs = Math.min(known.telling.againMs ?? dueAtMs, dueAtMs);
-      else waitUntil(tellDue(dueAtMs));
-    },
+    wakeIn,
     async holdAwake() {
       if (calls && nowMs() >= known.awakeUntilMs) await tell({ dueMs: null, isWork: true });
     },
     async noteLook({ startedMs, ...look }) {
+      // If the database never sleeps, the next round comes in any case.
+      if (maxSleepMs === 0) return look.dueMs === null ? undefined : wakeIn(look.dueMs);
       await call((clock) => clock.noteLook({ ...look, msAgo: nowMs() - startedMs }));
     },
     async tick() {

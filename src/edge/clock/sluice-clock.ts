@@ -18,6 +18,7 @@ import {
   newClock,
   nextLookMs,
   noteLook,
+  sleptMsAgo,
   startLook,
   tellClock,
   tickClock,
@@ -76,11 +77,11 @@ export class SluiceClock extends (DurableObject as Base) implements ClockCalls {
   /** A cron asks whether to leave the database alone. An alarm that was lost is set again. */
   async tick({ maxSleepMs }: { maxSleepMs: number }) {
     const nowMs = Date.now();
-    const { sleptAtMs } = this.#state;
+    const msAgo = sleptMsAgo(this.#state, nowMs);
     const ticked = tickClock(this.#state, { nowMs, maxSleepMs });
     this.#alarmAtMs = null;
     await this.#become(ticked.state);
-    return { isAsleep: ticked.isAsleep, sleptMsAgo: sleptAtMs === null ? null : nowMs - sleptAtMs };
+    return { isAsleep: ticked.isAsleep, sleptMsAgo: msAgo };
   }
 
   async read({ maxSleepMs }: { maxSleepMs: number }): Promise<ClockReading> {
