@@ -147,6 +147,8 @@ export interface Client<Jobs extends Record<string, TypedJob> = Record<never, ne
   resolve<Id extends string>(id: Id, output?: OutputOf<JobOfId<Id>>): Promise<Job>;
   /** Sends a signal. Answers whether it was the first one of its name and key: only that one counts. */
   signal(name: string, key: string, payload?: object): Promise<boolean>;
+  /** Says that jobs were enqueued by SQL, so that they start at once: in one queue, or in all. Call it after the commit. */
+  nudge(queue?: string): Promise<void>;
   /**
    * Returns the cancelled job. If it is no longer pending, throws a SluiceRequestError with status 409. With `running`, a
    * job that is being processed is asked to stop: `wait` for its end, which is "cancelled" unless it completes first.
@@ -230,6 +232,10 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
       const body = { key, payload: payload ?? null };
       const path = `/v1/signals/${encodeURIComponent(name)}`;
       return !(await send<SignalResponse>("POST", path, { body })).deduplicated;
+    },
+
+    async nudge(queue) {
+      await send("POST", "/v1/nudge", { body: { queue } });
     },
 
     async cancel(id, { running = false } = {}) {

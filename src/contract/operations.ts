@@ -28,6 +28,7 @@ import {
   listQuery,
   listResponse,
 } from "./jobs.ts";
+import { nudgeRequest, nudgeResponse } from "./nudge.ts";
 import type { Operation } from "./operation.ts";
 import { scheduleOperations } from "./schedule-operations.ts";
 import {
@@ -168,6 +169,14 @@ export const operations = {
     roles: ["producer"],
     body: { schema: signalRequest, maxBytes: bodyLimits.job },
     answers: { 202: signalResponse, 200: signalResponse },
+  },
+  nudge: {
+    method: "post",
+    path: "/v1/nudge",
+    summary: "Say that jobs were enqueued by SQL, so that they start at once",
+    roles: ["producer"],
+    body: { schema: nudgeRequest, maxBytes: bodyLimits.key, isOptional: true },
+    answers: { 202: nudgeResponse },
   },
   claimJobs: {
     method: "post",

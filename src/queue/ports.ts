@@ -142,4 +142,6 @@ export interface Ports {
   readonly sender: Sender;
   readonly registry: Registry;
   readonly env: unknown;
+  /** Has somebody look for due jobs after that time. It may do nothing: a cron comes at some time. */
+  wakeIn(ms: number): void;
 }

@@ -35,6 +35,13 @@ export function reap(ports: Ports): Promise<{ steps: StepReports }> {
   return runSteps(ports, "reap", listSteps(ports));
 }
 
+/** The part that has a time: leases that ran out, and expired jobs. */
+export async function reapDue(ports: Ports): Promise<void> {
+  const { leases, expired } = listSteps(ports);
+  await leases?.([]);
+  await expired?.([]);
+}
+
 /** The order is: jobs first, then upkeep of the tables, then checks that only read. */
 function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
   const backoffs = Object.fromEntries(ports.registry.all().map(({ type, backoff }) => [type, backoff]));

@@ -22,6 +22,8 @@ import type { FlowIds, ItemOf, JobId, OptionsFor, Slots } from "../core/typed-jo
 import type { JobDefinition, PayloadSchema } from "../jobs/define.ts";
 import { checkPayload, type EnqueuableJob, newJob, withDefaults } from "../jobs/flow-context.ts";
 
+export { type NudgeEnv, nudge } from "./nudge.ts";
+
 /** The one method of each driver that is needed. No driver is imported. */
 export type Transaction =
   | { execute(query: SQL): PromiseLike<unknown> } // drizzle

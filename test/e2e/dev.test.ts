@@ -85,7 +85,7 @@ describe("the local data", () => {
     await second.exitCode;
     first.pressCtrlC();
     await first.exitCode;
-    expect(readdirSync(directory).sort()).toEqual(["admin-key", "postgres", "postgres-port"]);
+    expect(readdirSync(directory).sort()).toEqual(["admin-key", "postgres", "postgres-port", "worker-state"]);
 
     const third = startDev([...flags, String(await freePort())], { directory });
     const thirdStack = await third.ready();

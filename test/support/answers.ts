@@ -253,6 +253,7 @@ const schedule = z.strictObject({
 const toPlan = z.strictObject({
   ...{ number: count, cron: text, timeZone: text, missed, from: text, fromMs: z.number(), nowMs: z.number() },
 });
+const due = { dueMs: z.number().nullable(), upkeepMs: z.number().nullable() };
 
 export const answers = {
   addKey: key,
@@ -360,6 +361,9 @@ export const answers = {
   recentMinutes: z.array(minute),
   recordEnqueueErrors: none,
   recordRound: text,
+  recordRoundAndLook: z.strictObject({ id: text, dueMs: z.number().nullable() }),
+  nextDue: z.strictObject(due),
+  look: z.strictObject({ ...due, waiting: z.array(z.strictObject({ queue: text, due: count })) }),
   registerPuller: z.strictObject({ puller: worker, workers: z.array(worker) }),
   removeWorker: flag,
   replay: changedJob,

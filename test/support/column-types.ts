@@ -120,6 +120,9 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "failed bigint, expired bigint, ready bigint",
   recordEnqueueErrors: "record_enqueue_errors void",
   recordRound: "id bigint",
+  recordRoundAndLook: "id bigint, due_ms double precision",
+  nextDue: "due_ms double precision, upkeep_ms double precision",
+  look: "waiting json, due_ms double precision, upkeep_ms double precision",
   registerPuller:
     "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
     "expires_at double precision",

@@ -186,6 +186,12 @@ export const examples = {
     statements.recordRound({ kind: "drain", queue: "q", ms: 1.5, report: { claimed: 1, end: "empty" } }),
     statements.recordRound({ kind: "reap", ms: 0, report: {} }),
   ],
+  recordRoundAndLook: [statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} })],
+  look: [
+    statements.look({ types: ["a"], cap: 10, upkeep: true }),
+    statements.look({ types: [], cap: 1, upkeep: false }),
+  ],
+  nextDue: [statements.nextDue()],
   reapExpired: [statements.reapExpired({ limit: 1 })],
   reapLeases: [
     statements.reapLeases({ limit: 1 }),

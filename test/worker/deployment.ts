@@ -42,7 +42,7 @@ export interface Deployment {
 
 export const bindings = workerEnv as unknown as WorkerTestEnv;
 
-/** `settings` override the bindings of the worker project. SELF is left out, because it leads to another Worker. */
+/** `settings` override the bindings of the worker project. SELF and CLOCK are left out, because they lead to another Worker. */
 export function useDeployment(
   jobs: readonly JobDefinition[],
   settings: object = {},
@@ -51,7 +51,7 @@ export function useDeployment(
 ): Deployment {
   const name = `worker_${crypto.randomUUID().replaceAll("-", "")}`;
   const url = (database: string) => asOwner(bindings.DATABASE_URL).replace(/[^/]+$/, database);
-  const { SELF: _, ...own } = workerEnv as unknown as WorkerTestEnv & { SELF: unknown };
+  const { SELF: _, CLOCK: __, ...own } = workerEnv as unknown as WorkerTestEnv & Record<string, unknown>;
   const env = { ...own, DATABASE_URL: asWorker(url(name)), ...settings };
   const worker = sluice({ jobs, queues, ...(schedules && { schedules }) });
   const contexts: ExecutionContext[] = [];

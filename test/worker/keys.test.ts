@@ -124,6 +124,7 @@ describe("each operation is allowed for its roles and for no other", () => {
     deleteFlow: [`DELETE /v1/flows/${unknownId}`, admins],
     getChain: [`GET /v1/chains/${unknownId}`, [...roles]],
     sendSignal: ["POST /v1/signals/go", producers, { key: "k" }],
+    nudge: ["POST /v1/nudge", producers, {}],
     claimJobs: ["POST /v1/claims", workers, { worker_id: "w" }],
     completeJob: [`POST /v1/jobs/${unknownId}/complete`, workers, { lease }],
     failJob: [`POST /v1/jobs/${unknownId}/fail`, workers, { lease, error: "x" }],

@@ -18,6 +18,7 @@ export { extend, extendOne } from "./extend.ts";
 export { cancelFlow, deleteFlow, findFlow, listFlowJobs, listFlows } from "./flows.ts";
 export { findJob, findJobs, findStates, listDeadLetters, listJobs } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
+export { look, nextDue } from "./next-due.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
 export { ping } from "./ping.ts";
 export { planSlots, schedulesToPlan } from "./plan-slots.ts";
@@ -38,7 +39,7 @@ export {
 } from "./reap.ts";
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
 export { resolve } from "./resolve.ts";
-export { backlog, recordRound } from "./rounds.ts";
+export { backlog, recordRound, recordRoundAndLook } from "./rounds.ts";
 export {
   deleteSchedule,
   findSchedule,

@@ -40,13 +40,21 @@ export function checkQueues(context: Context<AppEnv>, newJobs: readonly NewJob[]
   checkDepth({ ...context.env, waitUntil }, new Set(newJobs.map((job) => job.queue ?? "default")));
 }
 
-/** Starts a drain for each queue that got a due job. */
+/** Starts a drain for each queue that got a due job. The clock is told of the others. */
 export function startDrains(context: Context<AppEnv>, newJobs: readonly NewJob[]): void {
-  const dueNow = newJobs.filter((job) => !job.delaySeconds && !job.scheduledAt);
-  startDrainsOf(
-    context,
-    dueNow.map((job) => job.queue ?? "default"),
-  );
+  const { nudge, ports } = context.env;
+  const isDueNow = (job: NewJob) => !job.delaySeconds && !job.scheduledAt;
+  const byQueue = Map.groupBy(newJobs.filter(isDueNow), (job) => job.queue ?? "default");
+  for (const [name, jobs] of [...byQueue].slice(0, maxNudges))
+    nudge(
+      name,
+      jobs.map(({ type }) => type),
+    );
+  const nowMs = ports.clock.nowMs();
+  const waitMs = (job: NewJob) =>
+    job.scheduledAt ? job.scheduledAt.getTime() - nowMs : (job.delaySeconds ?? 0) * 1000;
+  const later = newJobs.filter((job) => !isDueNow(job)).map(waitMs);
+  if (later.length > 0) ports.wakeIn(Math.max(Math.min(...later), 0));
 }
 
 export function startDrainsOf(context: Context<AppEnv>, queues: readonly string[]): void {
