@@ -41,6 +41,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
   return {
     leases: step(reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
     expired: step(reapExpired({ limit }), isFull),
+    schedules: (did) => keepSchedules(ports, did),
     unreachable: step(checkReach()),
     cursors: step(advanceCursors()), // must follow the check, which closes the gaps that this leaves
     stamps: step(mendStamps()),
@@ -48,7 +49,6 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
     partitions: step(addPartitions()),
     dropped: step(dropOldestDay()),
     pruned: step(prune({ limit }), isFull),
-    schedules: (did) => keepSchedules(ports, did),
     inspected: step(inspect()),
   };
 }
