@@ -64,7 +64,6 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
     partitions: step(addPartitions()),
     dropped: step(dropOldestDay()),
     pruned: step(prune({ limit }), isFull),
-    schedules: (did) => keepSchedules(ports, did),
     inspected: step(inspect()),
   };
 }

@@ -180,9 +180,9 @@ describe("overlap: skip", () => {
     await schedules.plan(-2, -1);
     const client = await db.pool.connect();
     await client.query("begin");
-    await client.query("select from sluice.scheduled order by run_at limit 1 for update"); // the first claim has one
+    await client.query("select sluice.promote_due(1, null)"); // a claim that has fired the first slot and is not committed yet
     const second = verbs.claim();
-    await client.query("select sluice.claim('default', array['echo'], 10, 60)");
+    await new Promise((resolve) => setTimeout(resolve, 50));
     await client.query("commit");
     client.release();
     await second;
@@ -190,4 +190,24 @@ describe("overlap: skip", () => {
     expect(await verbs.count("job")).toBe(1);
     expect(await verbs.count("scheduled")).toBe(0);
   });
+});
+
+test("thousands of schedules cost a claim no more pages", async () => {
+  const pagesOfClaim = async () => {
+    await verbs.query("select sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[20]))");
+    await verbs.query("analyze");
+    for (let n = 0; n < 5; n++) await verbs.claim({ limit: 1 });
+    const [row] = await verbs.query<{ "QUERY PLAN": [{ Plan: { "Shared Hit Blocks": number } }] }>(
+      "explain (analyze, buffers, format json) select sluice.claim('default', array['echo'], 1, 300)",
+    );
+    return row?.["QUERY PLAN"][0].Plan["Shared Hit Blocks"] ?? 0;
+  };
+  const before = await pagesOfClaim();
+  const fields = '{"cron": "0 2 * * *", "type": "echo"}';
+  await verbs.query("select sluice.put_schedule('me', 's' || n, $1) from generate_series(1, 3000) as n", [
+    fields,
+  ]);
+  await schedules.plan(...times(10, (n) => 3600 + n));
+  expect(await verbs.count("scheduled")).toBe(30_000);
+  expect(await pagesOfClaim()).toBeLessThanOrEqual(before + 4); // the index of times has one level more
 });
