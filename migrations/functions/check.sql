@@ -57,7 +57,7 @@ begin
     when job.debounce is not null and job.scheduled_at is not null then 'scheduled_at: must not be given together with debounce'
     when jsonb_typeof(v_option) <> 'object' then format('%s: must be an object', v_name)
     when jsonb_typeof(v_option -> 'key') is distinct from 'string' or length(v_option ->> 'key') not between 1 and 255
-      then format('%s.key: must have 1 to 255 characters', v_name)
+      then format('%s.key: must be a text of 1 to 255 characters', v_name)
     when jsonb_typeof(v_option -> 'seconds') is distinct from 'number'
       or (v_option -> 'seconds')::float8 not between 0 and 3155760000
       then format('%s.seconds: must be between 0 and 100 years', v_name)

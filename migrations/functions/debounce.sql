@@ -256,13 +256,13 @@ begin
 end $$;
 
 -- Forgets keys that nobody needs any more: their job does not wait, and their throttle is over. A key that a call has locked is
--- left out. The state is read after the lock, so it is the newest. A key that is needed is looked at again later.
+-- left out. The state is read after the lock, so it is the newest. A key that is needed is looked at again later. Returns how many
+-- it has looked at: as many as p_limit mean that there are more.
 create or replace function prune_debounce(p_limit int) returns int
 language plpgsql as $$
 declare
   v_hashes uuid[] := array(
     select hash from debounce_key where expires_at <= now() order by expires_at limit p_limit for update skip locked);
-  v_pruned int;
 begin
   update debounce_key
   set expires_at = greatest(now() + interval '1 hour', used.until)
@@ -278,6 +278,5 @@ begin
   delete from debounce_state
   where hash = any(array(select hash from debounce_key where hash = any(v_hashes) and expires_at <= now()));
   delete from debounce_key where hash = any(v_hashes) and expires_at <= now();
-  get diagnostics v_pruned = row_count;
-  return v_pruned;
+  return cardinality(v_hashes);
 end $$;

@@ -26,7 +26,18 @@ import { type CamelCased, camelCased, snakeCased } from "./field-names.ts";
 import { SluiceRequestError, SluiceTimeoutError } from "./request-error.ts";
 import { createSend, type Fetch, type Send, sleep } from "./send.ts";
 
-export type { Fetch, FlowBuilder, FlowIds, JobId, OutputOf, PayloadOf, TypedJob };
+export type {
+  EnqueueOutcome,
+  Fetch,
+  FlowBuilder,
+  FlowIds,
+  JobId,
+  MergeDebounce,
+  OutputOf,
+  PayloadOf,
+  PlainDebounce,
+  TypedJob,
+};
 export { SluiceRequestError, SluiceTimeoutError };
 
 export interface ClientOptions<Jobs extends Record<string, TypedJob> = Record<never, never>> {
