@@ -139,6 +139,10 @@ describe("the crons go on", () => {
     expect([isOverdue(told, 100_000), isOverdue(told, 122_000)]).toEqual([false, true]);
   });
 
+  test("a time is never before what was told, as an alarm has whole milliseconds", () => {
+    expect(nextLookMs(tellClock(newClock, { nowMs: 1000, dueMs: 500.2, isWork: false }))).toBe(1501);
+  });
+
   test("a later time never replaces an earlier one", () => {
     const told = tellClock(newClock, { nowMs: 0, dueMs: 5000, isWork: false });
     expect(nextLookMs(tellClock(told, { nowMs: 0, dueMs: 9000, isWork: false }))).toBe(5000);
