@@ -21,7 +21,7 @@ export interface IsolateState {
   liveWorkers: Map<string, { ids: Set<string>; owners: string[] | undefined; readAtMs: number }>;
   /** Statements by name that the database refused last time because it could not write. */
   refusedWrites: Map<string, { code: string; atMs: number }>;
-  /** What the clock has said: until when the database is held awake, and when it looks at the database next. 0: unknown. */
+  /** What the clock has said: until when the database is held awake, and when it looks for the next job. 0: unknown. */
   clock: {
     awakeUntilMs: number;
     lookAtMs: number;

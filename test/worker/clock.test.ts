@@ -1,13 +1,22 @@
-// The clock in workerd: the deployed Worker, its Durable Object with real alarms, and no cron at all.
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+// The clock in workerd: the deployed Worker and its Durable Object. First with real alarms and no cron at all. Then with the
+// crons of simulated days and a database that may sleep: every statement is counted where it leaves the Worker.
+import {
+  createExecutionContext,
+  createScheduledController,
+  evictDurableObject,
+  runDurableObjectAlarm,
+  runInDurableObject,
+  waitOnExecutionContext,
+} from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { neon, neonConfig } from "@neondatabase/serverless";
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
-import type { ClockState } from "../../src/core/policy/clock.ts";
+import { type ClockState, nextLookMs } from "../../src/core/policy/clock.ts";
+import deployed from "../../src/worker.ts";
 import { emptyQueue } from "../support/empty-queue.ts";
 import { asOwner } from "../support/worker-role.ts";
-import { adminKey, bindings } from "./deployment.ts";
+import { adminKey, bindings, crons } from "./deployment.ts";
 
 const query = (text: string, values: unknown[] = []) =>
   neon(asOwner(bindings.DATABASE_URL)).query(text, values);
@@ -110,4 +119,136 @@ test("200 delayed jobs at once are completed by a few looks at the database", as
   fetched.mockRestore();
   expect(looks.length).toBeGreaterThan(0);
   expect(looks.length).toBeLessThan(20);
+});
+
+describe("a database that may sleep", () => {
+  const minute = 60_000;
+  const settings = { ...env, SLUICE_MAX_SLEEP_MINUTES: "240" };
+  const startedMs = Date.now();
+  const touchedMs: number[] = [];
+
+  beforeAll(async () => {
+    await query(emptyQueue);
+    await runInDurableObject(stub(), (_, { storage }) => storage.kv.delete("state"));
+    await evictDurableObject(stub());
+    vi.useFakeTimers({ toFake: ["Date"], now: startedMs });
+    const send = globalThis.fetch;
+    vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => {
+      if (String(input).startsWith(bindings.SLUICE_NEON_ENDPOINT)) touchedMs.push(Date.now());
+      return send(input, init);
+    });
+  });
+  afterAll(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
+
+  const nextLook = async () => {
+    const state = await stored();
+    return state && !state.isWaking ? nextLookMs(state) : null;
+  };
+
+  async function fire(cron: string): Promise<void> {
+    const context = createExecutionContext();
+    await deployed.scheduled(createScheduledController({ cron }) as never, settings, context as never);
+    await waitOnExecutionContext(context);
+  }
+
+  async function call(path: string, init: RequestInit = {}): Promise<Response> {
+    const context = createExecutionContext();
+    const request = new Request(`https://sluice.example${path}`, { headers, ...init });
+    const response = await deployed.fetch(request as never, settings, context as never);
+    await waitOnExecutionContext(context);
+    return response as Response;
+  }
+
+  /** Fires the clock's alarms and the crons up to that time. Alarms follow the real clock, so they are fired by hand. */
+  async function passUntil(endMs: number): Promise<void> {
+    for (;;) {
+      const cronMs = (Math.floor((Date.now() - startedMs) / minute) + 1) * minute + startedMs;
+      const lookMs = await nextLook();
+      if (Math.min(cronMs, lookMs ?? cronMs) > endMs) return void vi.setSystemTime(endMs);
+      if (lookMs !== null && lookMs < cronMs) {
+        vi.setSystemTime(Math.max(lookMs, Date.now()));
+        await runDurableObjectAlarm(stub());
+        continue;
+      }
+      vi.setSystemTime(cronMs);
+      await fire(crons.drain);
+      await fire(Math.round((cronMs - startedMs) / minute) % 2 === 0 ? crons.reap : crons.watch);
+    }
+  }
+
+  const windows = (fromMs: number) =>
+    new Set(touchedMs.filter((ms) => ms >= fromMs).map((ms) => Math.floor((ms - fromMs) / (5 * minute))))
+      .size;
+
+  test("an idle deployment touches the database in under 5 % of the five minutes of a day", async () => {
+    const fromMs = Date.now();
+    await passUntil(fromMs + 1440 * minute);
+    const share = windows(fromMs) / 288;
+    console.log(
+      `idle for a day: ${touchedMs.length} statements, ${(100 * share).toFixed(1)} % of all five minutes`,
+    );
+    expect(share).toBeLessThan(0.05);
+    expect(share).toBeGreaterThan(0.01);
+    const [alarms] = await query("select count(*)::int as n from sluice.alarm where phase = 'firing'");
+    expect(alarms?.n).toBe(0);
+  }, 120_000);
+
+  test("/health and /metrics do not wake it, and say that it sleeps", async () => {
+    await passUntil(Date.now() + 30 * minute);
+    touchedMs.length = 0;
+    const health = await call("/health");
+    expect([health.status, await health.json()]).toEqual([
+      200,
+      {
+        status: "ok",
+        checks: {
+          database: "asleep",
+          drain: "asleep",
+          clock: { status: "ok", asleep: true, next_due_at: null },
+        },
+      },
+    ]);
+    const metrics = await (await call("/metrics")).text();
+    expect(metrics).toContain("\nsluice_database_asleep 1\n");
+    expect(metrics).toContain("sluice_pending_jobs");
+    expect(touchedMs).toEqual([]);
+  });
+
+  test("crons that stop while it sleeps are noticed", async () => {
+    vi.setSystemTime(Date.now() + 4 * minute);
+    const health = await call("/health");
+    expect([health.status, await health.json()]).toMatchObject([503, { checks: { drain: "overdue" } }]);
+    await passUntil(Date.now() + minute);
+    expect((await call("/health")).status).toBe(200);
+  });
+
+  test("an enqueue wakes it, its job runs at once, and it sleeps again after that", async () => {
+    const body = JSON.stringify({ type: "echo", payload: { n: 1 } });
+    expect((await call("/v1/jobs", { method: "POST", body })).status).toBe(201);
+    const [job] = await query("select status from sluice.jobs where type = 'echo'");
+    expect(job?.status).toBe("completed");
+    expect(await (await call("/health")).json()).toMatchObject({ checks: { clock: { asleep: false } } });
+    await passUntil(Date.now() + 10 * minute);
+    expect(await (await call("/health")).json()).toMatchObject({ checks: { clock: { asleep: true } } });
+  });
+
+  test("a delayed job wakes it at its time", async () => {
+    const body = JSON.stringify({ type: "echo", payload: { n: 2 }, delay_seconds: 3600 });
+    await call("/v1/jobs", { method: "POST", body });
+    await passUntil(Date.now() + 30 * minute);
+    const answer = (await (await call("/health")).json()) as { checks: { clock: { next_due_at: string } } };
+    expect(answer).toMatchObject({ checks: { clock: { asleep: true } } });
+    // The time of Postgres is real, so a later look in simulated time says a later time.
+    const leftMs = Date.parse(answer.checks.clock.next_due_at) - Date.now();
+    expect(leftMs).toBeGreaterThan(29 * minute);
+    expect(leftMs).toBeLessThan(33 * minute);
+    touchedMs.length = 0;
+    await passUntil(Date.now() + 29 * minute);
+    expect(touchedMs).toEqual([]);
+    await passUntil(Date.now() + 4 * minute);
+    expect(touchedMs.length).toBeGreaterThan(0);
+  });
 });

@@ -175,6 +175,7 @@ function earliest(a: number | null, b: number | null): number | null {
   return Math.min(a, b);
 }
 
+/** Whole milliseconds, as alarms have them: one that fires before its time would find nothing due. */
 function after(nowMs: number, ms: number | null): number | null {
-  return ms === null ? null : nowMs + ms;
+  return ms === null ? null : Math.ceil(nowMs + ms);
 }

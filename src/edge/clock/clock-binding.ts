@@ -14,7 +14,7 @@ export interface ClockCalls {
 export interface ClockAnswer {
   /** The database is held awake for so long. */
   awakeForMs: number;
-  /** In how many milliseconds the clock looks at the database next. Null: nobody has told anything. */
+  /** In how many milliseconds the clock looks for the next job that it knows of. Null: it knows of none. */
   lookInMs: number | null;
 }
 

@@ -64,7 +64,7 @@ export class SluiceClock extends (DurableObject as Base) implements ClockCalls {
   async tell({ dueMs, isWork }: { dueMs: number | null; isWork: boolean }): Promise<ClockAnswer> {
     const nowMs = Date.now();
     await this.#become(tellClock(this.#state, { nowMs, dueMs, isWork }));
-    const lookMs = nextLookMs(this.#state);
+    const lookMs = nextLookMs({ ...this.#state, visitAtMs: null });
     return { awakeForMs: clockTimes.awakeMs, lookInMs: lookMs === null ? null : lookMs - nowMs };
   }
 
