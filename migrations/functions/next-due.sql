@@ -1,6 +1,7 @@
 -- next_due: in how many milliseconds the next thing is due. The clock (docs/clock.md) is told this, so that somebody comes back then.
 --   due_ms     for a drain: a scheduled job, a retry, a time-out of a wait, or the next probe of an open breaker
---   upkeep_ms  for the reaper and the notices: a lease that runs out, a job that expires, a notice to send again. Only if asked for.
+--   upkeep_ms  for the reaper and the notices: a lease that runs out, a job that expires, slots of a schedule that must be planned, a
+--              notice to send again. Only if asked for.
 -- Null: there is none. A lease or an expiry whose time has passed is 0.
 --
 -- What is due by now is left out of due_ms, because backlog() counts it. Both use now(). So if one statement calls both, a
@@ -25,6 +26,7 @@ as $$
            from least(
              (select deadline from lease order by deadline limit 1),
              (select expires_at from expiry order by expires_at limit 1),
+             next_plan_at(),
              (select next_try_at from delivery where state = 'pending' and next_try_at > now() order by next_try_at limit 1)
            ) as at)
          end

@@ -56,6 +56,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
     expired: step(reapExpired({ limit }), isFull),
     resolved: step(resolveQueues()),
     stuck: step(sweepBlocked({ limit })), // looks at some of the waiting jobs in each round
+    schedules: (did) => keepSchedules(ports, did),
     unreachable: step(checkReach()),
     cursors: step(advanceCursors()), // must follow the check, which closes the gaps that this leaves
     stamps: step(mendStamps()),
