@@ -10,6 +10,7 @@ export { type BatchAnswer, defineBatchJob } from "./jobs/define-batch.ts";
 export { definePushedJob, type PushedJobOptions } from "./jobs/define-pushed.ts";
 export { defineQueue, type QueueDefinition, type QueueOptions } from "./jobs/define-queue.ts";
 export { defineReconciledJob, type Observation } from "./jobs/define-reconciled.ts";
+export { defineSchedule, type ScheduleDefinition, type ScheduleOptions } from "./jobs/define-schedule.ts";
 export { defineSignal, type SignalDefinition } from "./jobs/define-signal.ts";
 export type { FlowContext, NextOptions } from "./jobs/flow-context.ts";
 export type { HandlerContext } from "./queue/ports.ts";

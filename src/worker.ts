@@ -9,6 +9,8 @@ import { sleep } from "./jobs/examples/sleep.ts";
 import { steps } from "./jobs/examples/steps.ts";
 import { sum } from "./jobs/examples/sum.ts";
 
+export { SluiceClock, SluiceProducer } from "./clock.ts";
+
 export default sluice({
   jobs: [echo, sleep, flaky, fatal, sum, relay, approval, steps],
   queues: [

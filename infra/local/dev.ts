@@ -69,7 +69,10 @@ async function start(flags: Flags): Promise<void> {
     ...ownSettings(),
   };
   await parseSettings(bindings); // so that invalid settings fail the start, and not the first request
-  const worker = await step("Worker", () => startWorker({ port, bindings, runDirectory: own.run, log }));
+  const stateDirectory = join(postgres.directory === own.data ? own.run : directory, "worker-state");
+  const worker = await step("Worker", () =>
+    startWorker({ port, bindings, runDirectory: own.run, stateDirectory, log }),
+  );
   watchPart("the Worker's process", worker);
 
   const crons = readCrons(readFileSync(join(checkout, "wrangler.toml"), "utf8"));

@@ -31,11 +31,13 @@ export async function startWorker(options: {
   port: number;
   bindings: Record<string, string>;
   runDirectory: string;
+  /** Where the clock keeps its times. It lasts as long as the database. */
+  stateDirectory: string;
   log: (line: string) => void;
 }): Promise<WorkerProcess> {
   const { port, bindings, runDirectory, log } = options;
   const url = `http://127.0.0.1:${port}`;
-  const wrangler = spawnGuarded(process.execPath, wranglerArguments(port, runDirectory), {
+  const wrangler = spawnGuarded(process.execPath, wranglerArguments(options), {
     cwd: checkout,
     env: { ...wranglerEnvironment(runDirectory), ...bindings },
     stopSignals: ["TERM"],
@@ -84,7 +86,12 @@ async function answers(url: string, withinMs: number): Promise<boolean> {
   }
 }
 
-function wranglerArguments(port: number, runDirectory: string): string[] {
+function wranglerArguments(options: {
+  port: number;
+  runDirectory: string;
+  stateDirectory: string;
+}): string[] {
+  const { port, runDirectory, stateDirectory } = options;
   const envFile = join(runDirectory, "empty.env");
   writeFileSync(envFile, "");
   return [
@@ -92,7 +99,7 @@ function wranglerArguments(port: number, runDirectory: string): string[] {
     ...["--config", join(checkout, "wrangler.toml"), "--ip", "127.0.0.1", "--port", String(port)],
     // Any free port, because another run may use the default 9229.
     ...["--inspector-port", "0", "--show-interactive-dev-session", "false"],
-    ...["--persist-to", join(runDirectory, "state")],
+    ...["--persist-to", stateDirectory],
     // Replaces .dev.vars and .env, which would override the bindings.
     ...["--env-file", envFile],
   ];

@@ -26,8 +26,12 @@ begin
   perform add_attribute('settled_job', 'is_last', 'boolean');
   perform add_attribute('new_job', 'after', 'jsonb');
   perform add_attribute('new_job', 'on_blocker_dead', 'text');
+  perform add_attribute('new_job', 'debounce', 'jsonb');
+  perform add_attribute('new_job', 'throttle', 'jsonb');
   perform add_attribute('taken_jobs', 'linked', 'boolean');
   perform add_attribute('taken_jobs', 'blockers', 'jsonb');
+  perform add_attribute('taken_jobs', 'schedules', 'jsonb');
+  perform add_attribute('linked_job', 'schedule', 'jsonb');
   perform add_attribute('settled_job', 'linked', 'boolean');
   perform add_attribute('settled_job', 'more', 'jsonb'); -- of a completion: `next`; of a suspend: what it waits for
   perform add_attribute('job_move', 'more', 'jsonb');

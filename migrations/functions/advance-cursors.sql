@@ -207,30 +207,40 @@ begin
   update ready set seq = nextval('ready_seq') where ctid = any(array(select tid from late));
 end $$;
 
--- The same for rows of `scheduled`, as far as they are due.
+-- The same for rows of `scheduled`, as far as they are due. A slot is due at once, and the next claim fires it: its time is in its id.
 create or replace function promote_passed(p_from timestamptz, p_to timestamptz, p_now timestamptz, p_limit int)
 returns void
 language plpgsql as $$
+declare
+  v_earliest timestamptz;
 begin
   with late as materialized (
-    select ctid as tid
+    select ctid as tid, place is not distinct from -1 as is_slot
     from scheduled
     where run_at >= p_from and run_at < p_to and run_at <= p_now
     order by run_at
     limit p_limit
     for update skip locked
   ),
+  brought_forward as (
+    update scheduled set run_at = p_now where ctid = any(array(select tid from late where is_slot))
+    returning run_at
+  ),
   removed as (
-    delete from scheduled where ctid = any(array(select tid from late))
+    delete from scheduled where ctid = any(array(select tid from late where not is_slot))
     returning run_at, id, lane, attempt, abandonments, key, place
   ),
   booked as (
     insert into ledger (lane, scheduled)
     select abs(lane), -count(*) from removed where place is distinct from 0 /* a time-out */ group by abs(lane)
+  ),
+  moved as (
+    insert into ready (seq, id, lane, attempt, abandonments, key, place)
+    select nextval('ready_seq'), id, lane, attempt, abandonments, key, place
+    from (select * from removed order by run_at, id) as in_order
   )
-  insert into ready (seq, id, lane, attempt, abandonments, key, place)
-  select nextval('ready_seq'), id, lane, attempt, abandonments, key, place
-  from (select * from removed order by run_at, id) as in_order;
+  select min(run_at) into v_earliest from brought_forward;
+  perform keep_reachable(v_earliest);
 end $$;
 
 -- Whoever has written to `scheduled` calls this with the earliest run_at of what it wrote (see 6). There is something to do

@@ -70,7 +70,7 @@ end $$;
 -- For a claim: counts linked jobs of flows as processing, and answers with the blockers of those that waited, { id: blockers }.
 -- A job with more than 1,000 blockers, or whose blockers' outputs do not fit into what is left of the answer, has
 -- { "too_large": true } instead: its handler asks by blockers_of.
-create or replace function note_linked_taken(p_linked linked_job[], inout bytes_left bigint, out blockers jsonb)
+create or replace function note_linked_taken(p_linked linked_job[], inout bytes_left bigint, out blockers jsonb, out schedules jsonb)
 language plpgsql as $$
 declare
   c_most     constant int := 1000;
@@ -91,6 +91,7 @@ begin
     bytes_left := bytes_left - v_bytes;
     blockers := coalesce(blockers, '{}') || jsonb_build_object(v_id, v_blockers);
   end loop;
+  select jsonb_object_agg(id, schedule) into schedules from unnest(p_linked) where schedule is not null;
 end $$;
 
 -- The chain of a job, by any of its jobs: { chain_id, status, output, jobs }. Null: there is no such job.

@@ -18,7 +18,7 @@ declare
   v_asked   boolean := false;
 begin
   -- The type of a job never changes, so this check needs no lock.
-  if v_type <> all(p_types) then
+  if v_type is null or v_type <> all(p_types) then
     return null;
   elsif v_type like 'sluice.%' then -- its own jobs prove that the queue works
     return answer_with_job(p_id, false);

@@ -42,6 +42,48 @@ return case
     and (payload_bytes(payload) > 393300 or json_bytes(payload) > 65536) then 'payload: must not be larger than 64 KiB'
 end;
 
+-- What is wrong with a debounce or a throttle, and with what they are given together with; null: nothing.
+create or replace function debounce_fault_of(job new_job) returns text
+language plpgsql immutable as $$
+declare
+  v_name   text := case when job.debounce is not null then 'debounce' else 'throttle' end;
+  v_option jsonb := coalesce(job.debounce, job.throttle);
+  v_fault  text;
+begin
+  v_fault := case
+    when job.debounce is not null and job.throttle is not null then 'throttle: must not be given together with debounce'
+    when job.after is not null then format('after: must not be given together with %s', v_name)
+    when job.debounce is not null and job.delay_seconds > 0 then 'delay_seconds: must not be given together with debounce'
+    when job.debounce is not null and job.scheduled_at is not null then 'scheduled_at: must not be given together with debounce'
+    when jsonb_typeof(v_option) <> 'object' then format('%s: must be an object', v_name)
+    when jsonb_typeof(v_option -> 'key') is distinct from 'string' or length(v_option ->> 'key') not between 1 and 255
+      then format('%s.key: must be a text of 1 to 255 characters', v_name)
+    when jsonb_typeof(v_option -> 'seconds') is distinct from 'number'
+      or (v_option -> 'seconds')::float8 not between 0 and 3155760000
+      then format('%s.seconds: must be between 0 and 100 years', v_name)
+    when v_name = 'throttle' and (v_option -> 'seconds')::float8 = 0 then 'throttle.seconds: must be above 0'
+    else (select format('%s.%s: is not a field of it', v_name, field) from jsonb_object_keys(v_option) as field
+          where field <> all(case v_name when 'throttle' then array['key', 'seconds']
+                             else array['key', 'seconds', 'mode', 'max_wait_seconds', 'max_items'] end)
+          limit 1)
+  end;
+  if v_fault is not null or v_name = 'throttle' then
+    return v_fault;
+  end if;
+  v_option := jsonb_strip_nulls(v_option);
+  return case
+    when v_option ->> 'mode' is null or v_option ->> 'mode' not in ('first', 'last', 'merge')
+      then 'debounce.mode: must be "first", "last" or "merge"'
+    when jsonb_typeof(v_option -> 'max_wait_seconds') <> 'number'
+      or (v_option ->> 'max_wait_seconds')::float8 not between (v_option -> 'seconds')::float8 and 3155760000
+      then 'debounce.max_wait_seconds: must be between debounce.seconds and 100 years'
+    when v_option ? 'max_items' and v_option ->> 'mode' <> 'merge' then 'debounce.max_items: is only for the mode "merge"'
+    when jsonb_typeof(v_option -> 'max_items') <> 'number' or (v_option ->> 'max_items')::numeric not between 1 and 1000
+      or (v_option ->> 'max_items')::numeric % 1 <> 0
+      then 'debounce.max_items: must be a whole number between 1 and 1,000'
+  end;
+end $$;
+
 -- What is wrong with a new job's options; null: nothing. The limits are those of src/core/job-options.ts. lane_of checks
 -- the names. A delay and a time have the same limit of 100 years, since they are two ways to say the same. So every time
 -- that follows from them (a default expiry) has a year of four digits, which all clients can read.
@@ -65,6 +107,7 @@ return case
   when cardinality(job.tags) > 20 then 'tags: must be at most 20'
   when job.on_blocker_dead not in ('die', 'run') then 'on_blocker_dead: must be "die" or "run"'
   when job.tags is not null and has_bad_tag(job.tags) then 'tags: must be a flat list of texts, each of 1 to 63 characters'
+  when job.debounce is not null or job.throttle is not null then debounce_fault_of(job)
 end;
 
 -- A trace context by the rules of the W3C; null if it does not follow them. A header of a later version is kept in the form
@@ -85,6 +128,7 @@ create or replace function check_jobs(
   out have_key boolean, out have_time boolean, out have_expiry boolean, out have_tags boolean,
   out have_turns boolean, -- a partition key or a fair key
   out have_after boolean,
+  out have_debounce boolean, -- or a throttle
   out are_of_one_lane boolean
 )
 language plpgsql as $$
@@ -94,15 +138,16 @@ declare
 begin
   select (array_agg(fault) filter (where fault is not null))[1],
          bool_or((job).idempotency_key is not null),
-         bool_or((job).delay_seconds > 0 or (job).scheduled_at is not null),
+         bool_or((job).delay_seconds > 0 or (job).scheduled_at is not null or (job).debounce is not null),
          bool_or((job).expires_at is not null),
          bool_or(cardinality((job).tags) > 0),
          bool_or((job).partition_key is not null or (job).fair_key is not null),
          bool_or((job).after is not null),
+         bool_or((job).debounce is not null or (job).throttle is not null),
          bool_and((job).type = v_first.type and (job).queue is not distinct from v_first.queue
                   and (job).priority is not distinct from v_first.priority
                   and kind_of((job).partition_key, (job).fair_key) = kind_of(v_first.partition_key, v_first.fair_key))
-  into v_fault, have_key, have_time, have_expiry, have_tags, have_turns, have_after, are_of_one_lane
+  into v_fault, have_key, have_time, have_expiry, have_tags, have_turns, have_after, have_debounce, are_of_one_lane
   from (
     select job, coalesce(payload_fault_of(job.payload), fault_of(job)) as fault from unnest(p_jobs) as job
   ) as checked;
@@ -130,4 +175,4 @@ end $$;
 create or replace function is_plain(job new_job) returns boolean
 language sql immutable
 return row(job.delay_seconds, job.scheduled_at, job.expires_at, job.idempotency_key, job.tags, job.after,
-           job.on_blocker_dead) is null;
+           job.on_blocker_dead, job.debounce, job.throttle) is null;

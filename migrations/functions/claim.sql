@@ -4,7 +4,7 @@
 -- Read top down, a claim does this:
 --   1. advance the cursors, when they lag (advance-cursors.sql)
 --   2. settle the outcomes that came along (settle.sql)
---   3. promote: move jobs that have become due from `scheduled` to `ready`
+--   3. promote: move jobs that have become due from `scheduled` to `ready`, and make the jobs of due slots (fire-slots.sql)
 --   4. in a queue where jobs wait for others: release those whose wait is over (resolve-ends.sql)
 --      in a queue with keys: find the jobs whose turn it is (dispatch.sql, take-turns.sql)
 --   5. fill a batch, one priority after the other:
@@ -23,6 +23,7 @@
 --     stored: { now_ms, steps: { id: { name: value, … } | null, … } | null } | null, -- of types with steps (checkpoint.sql)
 --     leases: [{ type, kind, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
 --                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null,
+--                schedules: { id: { name, slot, missed } } | null,
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
 -- A batch to fill. The only place that knows the order of claim_batch's fields. Inlined.
@@ -236,12 +237,13 @@ begin
       'type', v_taken.type, 'kind', v_taken.kind, 'priority', v_taken.priority,
       'expires_ms', date_part('epoch', v_deadline) * 1000, 'attempts', v_taken.attempts,
       'abandonments', v_taken.abandonments, 'seqs', v_taken.seqs, 'keys', v_taken.keys::text[],
-      'blockers', v_taken.blockers, 'jobs', v_taken.jobs);
+      'blockers', v_taken.blockers, 'schedules', v_taken.schedules, 'jobs', v_taken.jobs);
   end loop;
   return v_leases;
 end $$;
 
--- Moves jobs that have become due from `scheduled` to the end of their lanes, at most p_limit, the longest due first.
+-- Moves jobs that have become due from `scheduled` to the end of their lanes, at most p_limit, the longest due first. Slots of
+-- schedules become jobs. The lock on the row of `scheduled` lets one claim have it.
 create or replace function promote_due(p_limit int, p_low timestamptz, p_now timestamptz default clock_timestamp())
 returns void
 language sql as $$
@@ -259,9 +261,14 @@ language sql as $$
   ),
   booked as (
     insert into ledger (lane, scheduled)
-    select abs(lane), -count(*) from removed where place is distinct from 0 /* a time-out */ group by abs(lane)
+    select abs(lane), -count(*) from removed
+    where place is null or place > 0 -- 0: a time-out, -1: a slot
+    group by abs(lane)
+  ),
+  moved as (
+    insert into ready (seq, id, lane, attempt, abandonments, key, place)
+    select nextval('ready_seq'), id, lane, attempt, abandonments, key, place
+    from (select * from removed where place is distinct from -1 order by run_at, id) as in_order
   )
-  insert into ready (seq, id, lane, attempt, abandonments, key, place)
-  select nextval('ready_seq'), id, lane, attempt, abandonments, key, place
-  from (select * from removed order by run_at, id) as in_order;
+  select fire_slots(array_agg(id), p_now) from removed where place = -1 having count(*) > 0;
 $$;

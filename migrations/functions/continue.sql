@@ -25,7 +25,7 @@ begin
   from unnest(v_new) where after is not null or idempotency_key is not null;
   with written as materialized (
     select id, number from insert_jobs(v_new, null, v_chains, v_indexes, v_flows) with ordinality
-      as new(id, status, scheduled_at, deduplicated, number)
+      as new(id, status, scheduled_at, deduplicated, outcome, replaced_id, number)
   ),
   linked as (
     insert into chain_job (chain, index, id) select v_chains[number], v_indexes[number], id from written

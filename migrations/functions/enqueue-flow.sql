@@ -28,7 +28,7 @@ begin
   select jsonb_agg(jsonb_build_object('ref', v_refs[number], 'id', id, 'status', status) order by number),
          (array_agg(id order by id desc) filter (where not deduplicated))[1]
   into v_answers, v_flow
-  from insert_jobs(v_jobs, v_refs) with ordinality as job(id, status, scheduled_at, deduplicated, number);
+  from insert_jobs(v_jobs, v_refs) with ordinality as job(id, status, scheduled_at, deduplicated, outcome, replaced_id, number);
   v_flow := case when v_flow is not null then (select flow from job where id = v_flow)
                  -- all jobs were there already, by their keys: the flow has none
                  else (select id from flow where xmin = pg_current_xact_id()::xid order by id desc limit 1) end;
@@ -74,7 +74,7 @@ begin
                                         'status', coalesce((select status from find_job(owner.id)), 'completed')) order by number)
     from unnest(p_jobs) with ordinality as job
     cross join lateral (
-      select coalesce((find_key_owner(job.idempotency_key)).id, numbered_id(v_stem, ordinality)) as id, ordinality as number
+      select coalesce(owner_of_key(job.idempotency_key), numbered_id(v_stem, ordinality)) as id, ordinality as number
     ) as owner);
 end $$;
 

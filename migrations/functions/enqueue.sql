@@ -23,11 +23,13 @@ create or replace function make_job(
   tags            text[] default null,
   fair_key        text default null,
   after           jsonb default null, -- [id, …] or { slot: [id, …] }
-  on_blocker_dead text default null
+  on_blocker_dead text default null,
+  debounce        jsonb default null,
+  throttle        jsonb default null
 ) returns new_job
 language sql immutable
 return row(type, null, queue, priority, max_attempts, delay_seconds, scheduled_at, expires_at, idempotency_key,
-           partition_key, traceparent, tags, fair_key, nullif(after, '[]'), on_blocker_dead)::new_job;
+           partition_key, traceparent, tags, fair_key, nullif(after, '[]'), on_blocker_dead, debounce, throttle)::new_job;
 
 create or replace function enqueue(
   type            text,
@@ -44,7 +46,9 @@ create or replace function enqueue(
   tags            text[] default null,
   fair_key        text default null,
   after           jsonb default null, -- [id, …] or { slot: [id, …] }: it waits until these jobs have ended
-  on_blocker_dead text default null   -- die (the default) or run
+  on_blocker_dead text default null,  -- die (the default) or run
+  debounce        jsonb default null, -- { key, mode, seconds, max_wait_seconds, max_items }: see debounce.sql
+  throttle        jsonb default null  -- { key, seconds }
 ) returns uuid
 language plpgsql
 security definer
@@ -55,7 +59,7 @@ begin
     make_job(type, queue => queue, priority => priority, max_attempts => max_attempts, delay_seconds => delay_seconds,
              scheduled_at => scheduled_at, expires_at => expires_at, idempotency_key => idempotency_key,
              partition_key => partition_key, fair_key => fair_key, traceparent => traceparent, tags => tags, after => after,
-             on_blocker_dead => on_blocker_dead),
+             on_blocker_dead => on_blocker_dead, debounce => debounce, throttle => throttle),
     array[payload]))[1];
 end $$;
 
@@ -74,7 +78,9 @@ create or replace function enqueue_many(
   partition_key text default null,
   fair_key      text default null,
   after         jsonb default null,
-  on_blocker_dead text default null
+  on_blocker_dead text default null,
+  debounce      jsonb default null,
+  throttle      jsonb default null
 ) returns setof uuid
 language plpgsql
 security definer
@@ -85,8 +91,33 @@ begin
     make_job(type, queue => queue, priority => priority, max_attempts => max_attempts, delay_seconds => delay_seconds,
              scheduled_at => scheduled_at, expires_at => expires_at, partition_key => partition_key,
              fair_key => fair_key, traceparent => traceparent, tags => tags, after => after,
-             on_blocker_dead => on_blocker_dead),
+             on_blocker_dead => on_blocker_dead, debounce => debounce, throttle => throttle),
     payloads));
+end $$;
+
+-- One job, with the options of enqueue as an object. Tells what has become of a call with a debounce or a throttle; `outcome` is
+-- null without one, unless the job was there before.
+create or replace function enqueue_with_outcome(
+  type text, payload jsonb default '{}', options jsonb default '{}',
+  out job_id uuid, out outcome text, out replaced_job_id uuid, out scheduled_at timestamptz, out deduplicated boolean
+)
+language plpgsql
+security definer
+set search_path from current
+as $$
+declare
+  v_job   new_job := jsonb_populate_record(null::new_job, options || jsonb_build_object('type', type, 'payload', payload));
+  v_fault text := coalesce((select format('options: "%s" is not an option', name) from jsonb_object_keys(options) as name
+                            where name in ('type', 'payload') or not to_jsonb(v_job) ? name limit 1),
+                           outside_fault_of(v_job));
+begin
+  if v_fault is not null then
+    perform refuse(v_fault);
+  end if;
+  v_job.after := nullif(v_job.after, '[]');
+  select new.id, new.outcome, new.replaced_id, new.scheduled_at, new.deduplicated
+  into job_id, outcome, replaced_job_id, enqueue_with_outcome.scheduled_at, enqueue_with_outcome.deduplicated
+  from insert_jobs(array[v_job]) as new;
 end $$;
 
 -- A list of jobs; or one object, with their `payloads` and the options that they share: texts and numbers only. The answer
@@ -114,8 +145,9 @@ begin
   else
     v_jobs := read_jobs(p_jobs);
   end if;
-  return coalesce(json_agg(json_build_object('id', id, 'status', status, 'deduplicated', deduplicated,
-                                             'scheduled_ms', date_part('epoch', scheduled_at) * 1000)), '[]')
+  return coalesce(json_strip_nulls(json_agg(json_build_object(
+           'id', id, 'status', status, 'deduplicated', deduplicated, 'scheduled_ms', date_part('epoch', scheduled_at) * 1000,
+           'outcome', outcome, 'replaced_id', replaced_id))), '[]')
   from insert_jobs(v_jobs);
 end $$;
 

@@ -137,7 +137,8 @@ begin
   return jsonb_build_object('cancelled', v_cancelled);
 end $$;
 
-create or replace function cancel_pending(p_ids uuid[]) returns int
+-- p_superseded_by: the jobs that replace these, in the same order.
+create or replace function cancel_pending(p_ids uuid[], p_superseded_by uuid[] default null) returns int
 language plpgsql as $$
 declare
   v_ids   uuid[];
@@ -155,8 +156,8 @@ begin
     select *, 1 as scheduled from from_scheduled union all select *, 0 from from_ready
   ),
   closed as (
-    insert into closed (id, status, closed_at, lane, attempt, abandonments)
-    select id, 'cancelled', now(), abs(lane), attempt, abandonments from gone
+    insert into closed (id, status, closed_at, lane, attempt, abandonments, superseded_by)
+    select id, 'cancelled', now(), abs(lane), attempt, abandonments, p_superseded_by[array_position(p_ids, id)] from gone
   ),
   booked as (
     insert into ledger (lane, pending, scheduled, cancelled)

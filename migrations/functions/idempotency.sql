@@ -60,13 +60,20 @@ begin
   return coalesce(v_duplicates, '{}');
 end $$;
 
--- The job that a key belongs to. One that was pruned had been completed. A function of its own: the plan of the view
--- `jobs` is large, and few enqueues need it.
-create or replace function find_key_owner(p_key text, out id uuid, out status text, out scheduled_at timestamptz)
+-- The job that a key belongs to.
+create or replace function owner_of_key(p_key text) returns uuid
 language plpgsql stable strict as $$
 begin
-  id := (select idempotency.id from idempotency where key_hash = key_hash_of(p_key));
-  select jobs.status, jobs.scheduled_at into status, scheduled_at from jobs where jobs.id = find_key_owner.id;
+  return (select id from idempotency where key_hash = key_hash_of(p_key));
+end $$;
+
+-- The job that a call is answered with. One that was pruned had been completed. A function of its own: the plan of the view
+-- `jobs` is large, and few enqueues need it.
+create or replace function find_owner(p_id uuid, out id uuid, out status text, out scheduled_at timestamptz)
+language plpgsql stable strict as $$
+begin
+  id := p_id;
+  select jobs.status, jobs.scheduled_at into status, scheduled_at from jobs where jobs.id = p_id;
   status := coalesce(status, 'completed');
   scheduled_at := coalesce(scheduled_at, time_of_id(id));
 end $$;

@@ -10,7 +10,7 @@ begin
                 then (select id from idempotency where key_hash = key_hash_of(idempotency_key))
                 else numbered_id(p_stem, number) end
     from unnest(p_jobs) with ordinality as job(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at,
-      expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, number)
+      expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, debounce, throttle, number)
     order by number);
 end $$;
 
@@ -62,7 +62,7 @@ begin
            run_at_of(job.delay_seconds, job.scheduled_at, p_now) as run_at,
            coalesce(counted.blockers, '{}') as blockers, coalesce(job.on_blocker_dead, 'die') = 'die' as dies, job.after
     from unnest(p_jobs) with ordinality as job(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at,
-      expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, number)
+      expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, debounce, throttle, number)
     join line on line.queue = coalesce(job.queue, 'default')
     left join counted on counted.owner = job.number
     where job.after is not null and job.number <> all(p_duplicates)
@@ -113,7 +113,7 @@ begin
     select job.number as owner, slot.name as slot, element.value, element.number,
            case when p_refs is not null and jsonb_typeof(element.value) = 'string' then element.value #>> '{}' end as ref
     from unnest(p_jobs) with ordinality as job(type, payload, queue, priority, max_attempts, delay_seconds, scheduled_at,
-      expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, number)
+      expires_at, idempotency_key, partition_key, traceparent, tags, fair_key, after, on_blocker_dead, debounce, throttle, number)
     cross join lateral (
       select key as name, value as list from jsonb_each(slots_of_after(after))
     ) as slot

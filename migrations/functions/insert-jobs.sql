@@ -12,7 +12,7 @@ create or replace function insert_jobs(
   p_refs text[] default null, -- of a flow: the names by which `after` calls its jobs
   p_chains uuid[] default null, p_indexes int[] default null, p_flows uuid[] default null -- of continuations: see continue.sql
 )
-returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean)
+returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean, outcome text, replaced_id uuid)
 language plpgsql
 set enable_seqscan = off -- the table of idempotency keys is large
 set jit = off
@@ -24,10 +24,10 @@ declare
   v_lanes      int[] := lanes_of(p_jobs, v_some.are_of_one_lane);
   v_stem       text := id_stem(cardinality(p_jobs));
   v_flow       uuid := case when p_refs is not null then numbered_id(v_stem, 0) end;
-  v_first      uuid := numbered_id(v_stem, 1);
-  v_last       uuid := numbered_id(v_stem, cardinality(p_jobs));
   v_now        timestamptz;
   v_duplicates bigint[] := '{}';
+  v_unwritten  bigint[] := '{}'; -- other jobs stand for these
+  v_bound      bound_jobs;
 begin
   if v_some.have_time then
     -- The lock comes before the clock: so, while the clock does not step back, nothing is written with a run_at that lies
@@ -38,6 +38,12 @@ begin
   if v_some.have_key then
     v_duplicates := reserve_keys(p_jobs, v_stem);
   end if;
+  if v_some.have_debounce then
+    v_now := lock_debounce_keys(p_jobs, v_duplicates, coalesce(p_refs, p_chains::text[]) is null);
+    v_bound := bind_jobs(p_jobs, v_duplicates, v_stem, v_now);
+    p_jobs := v_bound.jobs;
+    v_unwritten := places_of(v_bound.bound_ids);
+  end if;
 
   with written as (
     insert into job (id, lane, max_attempts, scheduled_at, expires_at, idempotency_key, partition_key, fair_key,
@@ -47,12 +53,11 @@ begin
            coalesce(new.expires_at, run_at + interval '720 hours'),
            new.idempotency_key, new.partition_key, new.fair_key, traceparent_of(new.traceparent), nullif(new.tags, '{}'),
            coalesce(new.payload, '{}'),
-           coalesce(p_chains[ordinality],
-                    case when v_flow is not null or new.after is not null then numbered_id(v_stem, ordinality) end),
+           coalesce(p_chains[ordinality], case when v_flow is not null or new.after is not null then numbered_id(v_stem, ordinality) end),
            p_indexes[ordinality], coalesce(v_flow, p_flows[ordinality]), case when new.after is not null then true end
     from unnest(p_jobs) with ordinality as new
     cross join lateral (select run_at_of(new.delay_seconds, new.scheduled_at, v_now) as run_at) as due
-    where ordinality <> all(v_duplicates)
+    where ordinality <> all(v_duplicates || v_unwritten)
     returning id, lane, scheduled_at, coalesce(partition_key, fair_key) as key, waits
   ),
   readied as (
@@ -61,20 +66,39 @@ begin
   )
   insert into ledger (lane, enqueued, pending, scheduled, blocked)
   select lane, count(*), nullif(count(*) - count(waits), 0), nullif(count(scheduled_at) filter (where waits is null), 0),
-         nullif(count(waits), 0)
-  from written group by lane;
+         nullif(count(waits), 0) from written group by lane;
   if v_some.have_after or v_flow is not null or p_flows is not null then
     perform insert_links(p_jobs, p_refs, v_stem, v_duplicates, v_lanes, v_now, v_some.have_after, v_flow, p_flows);
   end if;
-  perform insert_rest(v_first, v_last, v_some.have_turns, v_some.have_time or v_some.have_expiry, v_some.have_tags);
+  perform insert_rest(numbered_id(v_stem, 1), numbered_id(v_stem, cardinality(p_jobs)), v_some.have_turns,
+                      v_some.have_time or v_some.have_expiry, v_some.have_tags);
+  if v_some.have_debounce then
+    perform supersede(v_bound, v_stem);
+  end if;
+  return query select * from answers_of(p_jobs, v_stem, v_duplicates, v_bound, v_now);
+end $$;
 
+-- What the caller is told, one row for each job: about the job that was written, or about the one that stands for it.
+create or replace function answers_of(
+  p_jobs new_job[], p_stem text, p_duplicates bigint[], p_bound bound_jobs, p_now timestamptz
+)
+returns table (id uuid, status text, scheduled_at timestamptz, deduplicated boolean, outcome text, replaced_id uuid)
+language plpgsql as $$
+#variable_conflict use_column
+begin
   return query
-    select coalesce(owner.id, numbered_id(v_stem, ordinality)),
-           coalesce(owner.status, case when new.after is not null then 'blocked' else 'pending' end),
-           coalesce(owner.scheduled_at, run_at_of(new.delay_seconds, new.scheduled_at, v_now), time_of_id(v_first)),
-           owner.id is not null
+    select coalesce(owner.id, numbered_id(p_stem, ordinality)),
+           coalesce(owner.status, case when new.after is not null then 'blocked'
+                                       when numbered_id(p_stem, ordinality) = any(p_bound.replaced_ids) then 'cancelled'
+                                       else 'pending' end),
+           coalesce(owner.scheduled_at, run_at_of(new.delay_seconds, new.scheduled_at, p_now), time_of_id(numbered_id(p_stem, 1))),
+           ordinality = any(p_duplicates),
+           case when ordinality <> all(p_duplicates) then p_bound.outcomes[ordinality]
+                when new.debounce is not null or new.throttle is not null then 'kept' end,
+           p_bound.replaced_ids[ordinality]
     from unnest(p_jobs) with ordinality as new
-    cross join lateral find_key_owner(case when ordinality = any(v_duplicates) then new.idempotency_key end) as owner
+    cross join lateral find_owner(case when ordinality = any(p_duplicates) then owner_of_key(new.idempotency_key)
+                                       else p_bound.bound_ids[ordinality] end) as owner
     order by ordinality;
 end $$;
 

@@ -47,7 +47,9 @@ select job.id,
        job.flow as flow_id,
        case when job.chain_index is not null or exists (select from chain_job where chain_job.chain = job.id)
             then coalesce(job.chain, job.id) end as chain_id,
-       coalesce(job.chain_index, 0) as chain_index
+       coalesce(job.chain_index, 0) as chain_index,
+       closed.superseded_by,
+       job.schedule
 from job
 join lane using (lane)
 left join ready on ready.id = job.id

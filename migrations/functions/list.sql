@@ -35,8 +35,8 @@ set plan_cache_mode = force_custom_plan -- a filter that is null drops out of th
 as $$
 #variable_conflict use_column
 declare
-  c_last   constant uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-  v_before uuid := coalesce(p_before, c_last);
+  c_last   constant uuid := 'ffff0000-0000-0000-0000-000000000000'; -- the ids of slots are higher (plan-slots.sql)
+  v_before uuid := least(p_before, c_last);
   v_lanes  int[] := array(
     select lane from lane
     where kind not in ('returns', 'ends') and (p_types is null or type = any(p_types)) and (p_queue is null or queue = p_queue)

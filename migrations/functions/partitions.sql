@@ -153,7 +153,7 @@ as $$
 $$;
 
 -- Removes what is past its retention, a bounded number of rows in each call: closed jobs, finished jobs of the default
--- partitions, what belonged to jobs of dropped days, idempotency keys, minutes of the books, and records of rounds and
+-- partitions, what belonged to jobs of dropped days, idempotency keys, keys of debounces, minutes of the books, and records of rounds and
 -- enqueue errors. A job and its state are removed together.
 create or replace function prune(
   p_limit int, p_keep interval default interval '7 days', p_keep_dead interval default interval '30 days'
@@ -217,6 +217,7 @@ begin
     order by minute limit p_limit);
   perform prune_workers(p_limit);
   perform prune_flows(p_limit, p_keep);
+  v_keys := v_keys + prune_debounce(p_limit);
   return v_keys + forget_jobs(v_closed || v_done) + prune_dropped_day(p_limit) + prune_keys();
 end $$;
 

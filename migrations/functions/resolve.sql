@@ -13,7 +13,7 @@ declare
   v_type    text := (select lane.type from job join lane using (lane) where job.id = p_id);
   v_pending record;
 begin
-  if v_type <> all(p_types) then
+  if v_type is null or v_type <> all(p_types) then
     return null;
   elsif v_type like 'sluice.%' then
     return answer_with_job(p_id, false);

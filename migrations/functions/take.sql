@@ -126,7 +126,7 @@ begin
            bool_or(expiry_of(id, expires_at) <= p_batch.at),
            array_agg(date_part('epoch', p_batch.at - coalesce(scheduled_at, time_of_id(id)))::real)
              filter (where id <> all(v_locked.retried_ids)),
-           array_agg(row(id, flow, waits)::linked_job) filter (where chain is not null)
+           array_agg(row(id, flow, waits, schedule)::linked_job) filter (where chain is not null or schedule is not null)
     into v_jobs, v_bytes, v_some_expired, v_waited, v_linked
     from job
     where id = any(v_locked.ids)
@@ -223,6 +223,7 @@ language plpgsql as $$
 declare
   v_count    int := cardinality(p_locked.ids);
   v_blockers jsonb;
+  v_schedules jsonb;
 begin
   delete from ready where ctid = any(p_locked.tids);
   insert into ledger (lane, pending, leased, waiting_seconds) values (p_level.lanes[n], -v_count, v_count, p_waited);
@@ -231,12 +232,13 @@ begin
   p_batch.bytes_left := p_batch.bytes_left - p_bytes;
   p_batch.last_seq := p_locked.last_seq;
   if p_linked is not null then
-    select bytes_left, blockers into p_batch.bytes_left, v_blockers from note_linked_taken(p_linked, p_batch.bytes_left);
+    select bytes_left, blockers, schedules into p_batch.bytes_left, v_blockers, v_schedules
+    from note_linked_taken(p_linked, p_batch.bytes_left);
   end if;
   p_batch.taken := p_batch.taken
     || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,
            p_locked.abandonments, p_jobs, p_locked.keys, p_locked.places, p_level.kinds[n],
-           case when p_linked is not null then true end, v_blockers)::taken_jobs;
+           case when p_linked is not null then true end, v_blockers, v_schedules)::taken_jobs;
   if p_level.kinds[n] = 'fair' then
     p_batch.turns_returned := note_shares_taken(p_batch.policy, p_locked.keys) or p_batch.turns_returned;
   end if;

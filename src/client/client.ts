@@ -1,10 +1,20 @@
 // sluice/client: enqueue jobs and read their state, from anywhere that has `fetch`. Every enqueue carries an idempotency
 // key, so a request whose answer was lost can be sent again without creating a second job. It has no dependencies.
 import type { ChainResponse, FlowMadeResponse, SignalResponse } from "../contract/flows.ts";
-import type { BatchResponse, EnqueueResponse, JobOptions, JobResponse } from "../contract/jobs.ts";
+import type {
+  BatchResponse,
+  Debounce,
+  EnqueueOutcome,
+  EnqueueResponse,
+  JobOptions,
+  JobResponse,
+  MergeDebounce,
+  PlainDebounce,
+} from "../contract/jobs.ts";
 import { type After, describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
 import type {
   FlowIds,
+  ItemOf,
   JobId,
   JobOfId,
   OptionsFor,
@@ -16,7 +26,18 @@ import { type CamelCased, camelCased, snakeCased } from "./field-names.ts";
 import { SluiceRequestError, SluiceTimeoutError } from "./request-error.ts";
 import { createSend, type Fetch, type Send, sleep } from "./send.ts";
 
-export type { Fetch, FlowBuilder, FlowIds, JobId, OutputOf, PayloadOf, TypedJob };
+export type {
+  EnqueueOutcome,
+  Fetch,
+  FlowBuilder,
+  FlowIds,
+  JobId,
+  MergeDebounce,
+  OutputOf,
+  PayloadOf,
+  PlainDebounce,
+  TypedJob,
+};
 export { SluiceRequestError, SluiceTimeoutError };
 
 export interface ClientOptions<Jobs extends Record<string, TypedJob> = Record<never, never>> {
@@ -34,7 +55,7 @@ export interface ClientOptions<Jobs extends Record<string, TypedJob> = Record<ne
   jobs?: Jobs;
 }
 
-type OwnTypes = "scheduledAt" | "expiresAt" | "idempotencyKey";
+type OwnTypes = "scheduledAt" | "expiresAt" | "idempotencyKey" | "debounce";
 
 /** All options of a job but `traceparent`, which is a header. */
 export interface EnqueueOptions extends Omit<JobOptions, OwnTypes | "traceparent"> {
@@ -42,10 +63,27 @@ export interface EnqueueOptions extends Omit<JobOptions, OwnTypes | "traceparent
   expiresAt?: Date | string;
   /** The same key and the same request return the same job. Without one, only the retries of this call do. */
   idempotencyKey?: string;
+  debounce?: PlainDebounce;
+}
+
+/** With these options the payload is one item of the type's payload, `{ items: [ … ] }`. */
+export interface MergeOptions extends Omit<EnqueueOptions, "debounce"> {
+  debounce: MergeDebounce;
+}
+
+/** What has become of an enqueue. */
+export interface Enqueued<Job = unknown> {
+  jobId: JobId<Job>;
+  /** created and replaced: a new job. kept, merged and throttled: `jobId` is the job that was there. */
+  outcome: EnqueueOutcome;
+  /** The job that was replaced. It is cancelled. */
+  replacedJobId: string | null;
+  /** The idempotency key was used before: then the outcome is "kept". */
+  deduplicated: boolean;
 }
 
 /** A job of a flow needs no idempotency key, because the whole flow has one. */
-export type FlowJobOptions = Omit<EnqueueOptions, "idempotencyKey" | "after">;
+export type FlowJobOptions = Omit<EnqueueOptions, "idempotencyKey" | "after" | "debounce" | "throttle">;
 
 export interface EnqueueManyOptions<Payload> extends Omit<EnqueueOptions, "idempotencyKey"> {
   idempotencyKey?: (payload: Payload, index: number) => string;
@@ -64,6 +102,7 @@ export type Job = CamelCased<JobResponse>;
 type Name<Jobs> = TypedJob | (keyof Jobs & string) | (string & {});
 type JobFor<Jobs, Job> = Job extends TypedJob ? Job : Job extends keyof Jobs ? Jobs[Job] : unknown;
 type PayloadFor<Jobs, Job> = Job extends TypedJob | keyof Jobs ? PayloadOf<JobFor<Jobs, Job>> : object;
+type ItemFor<Jobs, Job> = Job extends TypedJob | keyof Jobs ? ItemOf<PayloadOf<JobFor<Jobs, Job>>> : object;
 
 /** A job that has ended. Its output is null if it did not complete. */
 export type EndedJob<Of = unknown> = Omit<Job, "output"> & { output: OutputOf<Of> | null };
@@ -82,6 +121,22 @@ export interface Client<Jobs extends Record<string, TypedJob> = Record<never, ne
     payload: PayloadFor<Jobs, Job>,
     ...options: OptionsFor<JobFor<Jobs, Job>, EnqueueOptions>
   ): Promise<JobId<JobFor<Jobs, Job>>>;
+  enqueue<Job extends Name<Jobs>>(
+    job: Job,
+    item: ItemFor<Jobs, Job>,
+    options: MergeOptions,
+  ): Promise<JobId<JobFor<Jobs, Job>>>;
+  /** The same, and tells what a debounce or a throttle has made of it. */
+  enqueueWithOutcome<Job extends Name<Jobs>>(
+    job: Job,
+    payload: PayloadFor<Jobs, Job>,
+    ...options: OptionsFor<JobFor<Jobs, Job>, EnqueueOptions>
+  ): Promise<Enqueued<JobFor<Jobs, Job>>>;
+  enqueueWithOutcome<Job extends Name<Jobs>>(
+    job: Job,
+    item: ItemFor<Jobs, Job>,
+    options: MergeOptions,
+  ): Promise<Enqueued<JobFor<Jobs, Job>>>;
   /** Returns the jobs' ids in the order of the payloads. Each hundred is enqueued as a whole or not at all. */
   enqueueMany<Job extends Name<Jobs>>(
     job: Job,
@@ -103,6 +158,8 @@ export interface Client<Jobs extends Record<string, TypedJob> = Record<never, ne
   resolve<Id extends string>(id: Id, output?: OutputOf<JobOfId<Id>>): Promise<Job>;
   /** Sends a signal. Answers whether it was the first one of its name and key: only that one counts. */
   signal(name: string, key: string, payload?: object): Promise<boolean>;
+  /** Says that jobs were enqueued by SQL, so that they start at once: in one queue, or in all. Call it after the commit. */
+  nudge(queue?: string): Promise<void>;
   /**
    * Returns the cancelled job. If it is no longer pending, throws a SluiceRequestError with status 409. With `running`, a
    * job that is being processed is asked to stop: `wait` for its end, which is "cancelled" unless it completes first.
@@ -123,10 +180,12 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
   const { look, lookAtLast, unlessDone } = createLooks(send);
 
   return {
-    async enqueue(job, payload, ...[given]) {
-      const idempotencyKey = given?.idempotencyKey ?? crypto.randomUUID();
-      const body = newJob(job, payload, { ...given, idempotencyKey });
-      return (await send<EnqueueResponse>("POST", "/v1/jobs", { body })).job_id as never;
+    async enqueue(job: TypedJob | string, payload: unknown, options?: object) {
+      return (await enqueueOne(send, job, payload, options)).job_id as never;
+    },
+
+    async enqueueWithOutcome(job: TypedJob | string, payload: unknown, options?: object) {
+      return toEnqueued(await enqueueOne(send, job, payload, options)) as never;
     },
 
     async enqueueMany(job, payloads, ...[options = {}]) {
@@ -186,6 +245,10 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
       return !(await send<SignalResponse>("POST", path, { body })).deduplicated;
     },
 
+    async nudge(queue) {
+      await send("POST", "/v1/nudge", { body: { queue } });
+    },
+
     async cancel(id, { running = false } = {}) {
       try {
         const path = `${pathOf(id)}/cancel`;
@@ -194,6 +257,21 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
         return unlessDone(error, id, "cancelled");
       }
     },
+  };
+}
+
+function enqueueOne(send: Send, job: TypedJob | string, payload: unknown, options: EnqueueOptions = {}) {
+  const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
+  const body = newJob(job, payload, { ...options, idempotencyKey });
+  return send<EnqueueResponse>("POST", "/v1/jobs", { body });
+}
+
+function toEnqueued({ job_id, outcome, replaced_job_id, deduplicated }: EnqueueResponse): Enqueued {
+  return {
+    jobId: job_id,
+    outcome: outcome ?? (deduplicated ? "kept" : "created"),
+    replacedJobId: replaced_job_id ?? null,
+    deduplicated,
   };
 }
 
@@ -224,9 +302,13 @@ function createLooks(send: Send) {
 }
 
 function newJob(job: TypedJob | string, payload: unknown, options: object): object {
-  const { after, ...rest } = options as { after?: After };
+  const { after, debounce, ...rest } = options as { after?: After; debounce?: Debounce };
   const type = typeof job === "string" ? job : job.type;
-  return { type, payload, ...snakeCased(rest), ...(after && { after: toLists(after) }) };
+  return {
+    ...{ type, payload, ...snakeCased(rest) },
+    ...(after && { after: toLists(after) }),
+    ...(debounce && { debounce: snakeCased(debounce) }),
+  };
 }
 
 function pathOf(id: string): string {

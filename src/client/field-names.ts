@@ -1,4 +1,4 @@
-// Fields are snake_case over HTTP and camelCase in the client. Only top-level fields are renamed, never those of a payload.
+// Fields are snake_case over HTTP and camelCase in the client. Only top-level fields and those of a debounce are renamed, never those of a payload.
 
 type CamelCase<Name> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`

@@ -1,7 +1,16 @@
 // The shapes of the jobs API: what a producer sends and what it gets back.
 import * as z from "zod";
 import { deadReasons, jobStatuses, onBlockerDead } from "../core/job.ts";
-import { type JobOptions, jobLimits } from "../core/job-options.ts";
+import {
+  type Debounce,
+  debounceModes,
+  type EnqueueOutcome,
+  enqueueOutcomes,
+  type JobOptions,
+  jobLimits,
+  type MergeDebounce,
+  type PlainDebounce,
+} from "../core/job-options.ts";
 import { waitingKinds } from "../core/policy/waiting-for.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
 
@@ -42,6 +51,41 @@ export const enqueueFields = {
   tags: limitedList(tag, { max: jobLimits.maxTags }).default([]),
 };
 
+const seconds = z.number().min(0).max(jobLimits.maxDelaySeconds);
+
+const debounce = z
+  .strictObject({
+    key,
+    mode: z
+      .enum(debounceModes)
+      .describe(
+        "What happens to the waiting job. first: it is kept. last: this one replaces it. merge: its payload is a list, " +
+          '{ "items": [ … ] }, and gets this one.',
+      ),
+    seconds: seconds.describe("How long the job waits. With the mode last, it waits that long again."),
+    max_wait_seconds: seconds
+      .nullish()
+      .describe("For the mode last: the job is due this long after the first call, whatever follows."),
+    max_items: z
+      .int()
+      .min(1)
+      .max(jobLimits.maxItems)
+      .nullish()
+      .describe(
+        "For the mode merge: a list of this length is due at once, and the next call makes a new job. Default 100.",
+      ),
+  })
+  .refine(({ max_wait_seconds: longest, seconds }) => (longest ?? seconds) >= seconds, {
+    path: ["max_wait_seconds"],
+    message: "must be at least debounce.seconds",
+  })
+  .refine(({ max_items, mode }) => mode === "merge" || (max_items ?? null) === null, {
+    path: ["max_items"],
+    message: 'is only for the mode "merge"',
+  });
+
+const throttle = z.strictObject({ key, seconds: seconds.gt(0) });
+
 interface Exclusive {
   delay_seconds: number | null;
   scheduled_at: Date | null;
@@ -61,20 +105,59 @@ export function refineEnqueue<Request extends z.ZodType<Exclusive>>(request: Req
     });
 }
 
+/** Options that say whether there is a new job at all. They need a job that nobody waits for yet. */
+const bindingFields = {
+  debounce: debounce
+    .nullable()
+    .default(null)
+    .describe("Calls with one key make one job as long as that waits for its first run."),
+  throttle: throttle.nullable().default(null).describe("At most one job for each key in so many seconds."),
+};
+
+/** A debounce decides when its job is due. A job that waits for others has no time of its own. */
+const excludedBy = {
+  debounce: ["throttle", "delay_seconds", "scheduled_at", "after"],
+  throttle: ["after"],
+} as const;
+
+type Binding = Partial<Record<"debounce" | (typeof excludedBy)["debounce"][number], unknown>>;
+
+function refineBinding<Request extends z.ZodType<Binding>>(request: Request) {
+  return request.superRefine((job, context) => {
+    for (const option of ["debounce", "throttle"] as const) {
+      const field = excludedBy[option].find((name) => isGiven(job[name]));
+      if (field && job[option])
+        context.addIssue({
+          code: "custom",
+          path: [field],
+          message: `must not be given together with ${option}`,
+        });
+    }
+  });
+}
+
+/** No delay is none, and neither is an empty list. */
+function isGiven(value: unknown): boolean {
+  return Boolean(value) && !(Array.isArray(value) && value.length === 0);
+}
+
 const jobIds = limitedList(z.uuid(), { max: jobLimits.maxBlockers });
 
-export const enqueueRequest = refineEnqueue(
-  z.strictObject({
-    ...enqueueFields,
-    after: z
-      .union([jobIds, z.record(slotName, jobIds)])
-      .nullable()
-      .default(null)
-      .describe("The jobs that it waits for: a list of ids, or a list for each slot of its type."),
-  }),
+export const enqueueRequest = refineBinding(
+  refineEnqueue(
+    z.strictObject({
+      ...enqueueFields,
+      ...bindingFields,
+      after: z
+        .union([jobIds, z.record(slotName, jobIds)])
+        .nullable()
+        .default(null)
+        .describe("The jobs that it waits for: a list of ids, or a list for each slot of its type."),
+    }),
+  ),
 );
 export type EnqueueRequest = z.output<typeof enqueueRequest>;
-export type { JobOptions };
+export type { Debounce, EnqueueOutcome, JobOptions, MergeDebounce, PlainDebounce };
 
 export const batchRequest = z.strictObject({ jobs: limitedList(enqueueRequest, { min: 1, max: 100 }) });
 
@@ -85,6 +168,14 @@ export const enqueueResponse = z.object({
   queue: z.string(),
   scheduled_at: time,
   deduplicated: z.boolean(),
+  outcome: z
+    .enum(enqueueOutcomes)
+    .optional()
+    .describe(
+      "Only with debounce or throttle: what has become of the request. created: a new job. kept, merged, throttled: " +
+        "job_id is the job that was there. replaced: a new job in the place of replaced_job_id, which is cancelled.",
+    ),
+  replaced_job_id: z.uuid().nullable().optional(),
 });
 export type EnqueueResponse = z.output<typeof enqueueResponse>;
 
@@ -108,6 +199,13 @@ export const waitingFor = z.object({
   detail: z.string(),
   /** For `key`: the jobs of its partition key that come first. For `jobs`: some of those that it waits for. */
   job_ids: z.array(z.uuid()),
+});
+
+/** The schedule that has made a job. */
+export const jobSchedule = z.object({
+  name: z.string(),
+  slot: time.describe("Of a job that was run by hand: when that was."),
+  missed: z.boolean().describe("The slot was fired more than 90 seconds late."),
 });
 
 export const jobResponse = z.object({
@@ -139,6 +237,9 @@ export const jobResponse = z.object({
   flow_id: z.uuid().nullable(),
   /** For dead_reason `blocker`: the job whose end has killed it. */
   culprit: z.uuid().nullable(),
+  /** Of a cancelled job: the job that has replaced it. */
+  superseded_by: z.uuid().nullable(),
+  schedule: jobSchedule.nullable(),
   /** Only in the answer to GET /v1/jobs/:id. Null if the job is neither pending nor blocked. */
   waiting_for: waitingFor.nullable().optional(),
 });

@@ -3,7 +3,7 @@ import type * as z from "zod";
 import type { Role } from "../core/key.ts";
 
 export interface Operation {
-  method: "get" | "post" | "delete";
+  method: "get" | "post" | "put" | "delete";
   /** Parameters are in braces: `/v1/jobs/{id}`. */
   path: string;
   summary: string;

@@ -28,7 +28,9 @@ import {
   listQuery,
   listResponse,
 } from "./jobs.ts";
+import { nudgeRequest, nudgeResponse } from "./nudge.ts";
 import type { Operation } from "./operation.ts";
+import { scheduleOperations } from "./schedule-operations.ts";
 import {
   claimRequest,
   claimResponse,
@@ -168,6 +170,14 @@ export const operations = {
     body: { schema: signalRequest, maxBytes: bodyLimits.job },
     answers: { 202: signalResponse, 200: signalResponse },
   },
+  nudge: {
+    method: "post",
+    path: "/v1/nudge",
+    summary: "Say that jobs were enqueued by SQL, so that they start at once",
+    roles: ["producer"],
+    body: { schema: nudgeRequest, maxBytes: bodyLimits.key, isOptional: true },
+    answers: { 202: nudgeResponse },
+  },
   claimJobs: {
     method: "post",
     path: "/v1/claims",
@@ -250,6 +260,7 @@ export const operations = {
     answers: { 200: removedWorkerResponse },
   },
   ...adminOperations,
+  ...scheduleOperations,
   getHealth: {
     method: "get",
     path: "/health",

@@ -1,7 +1,7 @@
 // The shapes of the pull API: claim, extend and settle jobs.
 import * as z from "zod";
 import { jobStatuses } from "../core/job.ts";
-import { enqueueFields, jobError, jobResponse, name, refineEnqueue, time } from "./jobs.ts";
+import { enqueueFields, jobError, jobResponse, jobSchedule, name, refineEnqueue, time } from "./jobs.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
 import { workerId } from "./workers.ts";
 
@@ -67,6 +67,7 @@ export const claimResponse = z.object({
         .record(z.string(), z.array(blocker))
         .nullable()
         .describe("The jobs that it waited for, by slot, and their outputs. Null if it waited for none."),
+      schedule: jobSchedule.nullable(),
     }),
   ),
   has_more: z.boolean(),

@@ -16,6 +16,8 @@ export const jobOptions = {
   tags: "text[]",
   after: "jsonb",
   onBlockerDead: "text",
+  debounce: "jsonb",
+  throttle: "jsonb",
 } as const satisfies Record<string, keyof SqlTypes>;
 
 interface SqlTypes {
@@ -24,17 +26,74 @@ interface SqlTypes {
   "double precision": number;
   "timestamp with time zone": Date;
   "text[]": readonly string[];
-  /** Ids of jobs: a list, or a list for each slot. */
-  jsonb: readonly string[] | Readonly<Record<string, readonly string[]>>;
+  jsonb: ObjectOptions[keyof ObjectOptions];
 }
 
+interface ObjectOptions {
+  /** Ids of jobs: a list, or a list for each slot. */
+  after: readonly string[] | Readonly<Record<string, readonly string[]>>;
+  debounce: Debounce;
+  throttle: Throttle;
+}
+
+export const debounceModes = ["first", "last", "merge"] as const;
+export type DebounceMode = (typeof debounceModes)[number];
+
+/** Calls with one key, of one queue and type, make one job as long as that waits for its first run. */
+export type Debounce = PlainDebounce | MergeDebounce;
+
+export interface PlainDebounce {
+  key: string;
+  /** What happens to the waiting job. first: it is kept. last: a new one replaces it, and it waits `seconds` again. */
+  mode: "first" | "last";
+  /** How long the job waits. */
+  seconds: number;
+  /** For `last`: it is due this long after the first call, whatever follows. Without it there is no limit. */
+  maxWaitSeconds?: number | undefined;
+}
+
+/** The waiting job's payload is a list, `{ items: [ … ] }`, and gets one more. */
+export interface MergeDebounce {
+  key: string;
+  mode: "merge";
+  /** How long the job waits after the first call. */
+  seconds: number;
+  /** A list of this length is due at once, and the next call makes a new job. Default 100. */
+  maxItems?: number | undefined;
+}
+
+/** At most one job for each key, of one queue and type, in so many seconds. */
+export interface Throttle {
+  key: string;
+  seconds: number;
+}
+
+/** What has become of a call with a debounce or a throttle. Only `created` and `replaced` have made a job. */
+export const enqueueOutcomes = ["created", "kept", "replaced", "merged", "throttled"] as const;
+export type EnqueueOutcome = (typeof enqueueOutcomes)[number];
+
 type Name = keyof typeof jobOptions;
+type ValueOf<Option extends Name> = Option extends keyof ObjectOptions
+  ? ObjectOptions[Option]
+  : SqlTypes[(typeof jobOptions)[Option]];
 
 /** Null and left out are the same: the database fills in the default. */
-export type JobOptions = { [Option in Name]?: SqlTypes[(typeof jobOptions)[Option]] | null | undefined };
+export type JobOptions = { [Option in Name]?: ValueOf<Option> | null | undefined };
 
 /** The same options under their names in SQL and over HTTP. */
-export type JobFields = { [Option in Name as SnakeCase<Option>]?: JobOptions[Option] };
+export type JobFields = {
+  [Option in Name as SnakeCase<Option>]?: Option extends "debounce"
+    ? DebounceFields | null | undefined
+    : JobOptions[Option];
+};
+
+export interface DebounceFields {
+  key: string;
+  mode: DebounceMode;
+  seconds: number;
+  max_wait_seconds?: number | null | undefined;
+  max_items?: number | null | undefined;
+}
 
 type SnakeCase<Text extends string> = Text extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
@@ -55,6 +114,8 @@ export const jobLimits = {
   /** The most jobs that one waits for, in one request. */
   maxBlockers: 10_000,
   maxFlowJobs: 1000,
+  /** The most payloads in a merged list. */
+  maxItems: 1000,
   slotPattern: /^[a-zA-Z][a-zA-Z0-9_]{0,62}$/,
   slotRule: 'letters, digits and "_", at most 63, a letter first',
 } as const;
@@ -68,12 +129,39 @@ export const optionList = (Object.keys(jobOptions) as Name[]).map((name) => ({
 /** Only the options that have a value. */
 export function toFields(options: JobOptions): JobFields {
   const fields: Record<string, unknown> = {};
-  for (const { name, field } of optionList) if (hasValue(options[name])) fields[field] = options[name];
+  for (const { name, field } of optionList)
+    if (hasValue(options[name])) fields[field] = toField(options, name);
   return fields;
 }
 
-export function fromFields(fields: JobFields): JobOptions {
-  return Object.fromEntries(optionList.map(({ name, field }) => [name, fields[field]]));
+/** An option's value as SQL and HTTP have it. */
+export function toField(options: JobOptions, name: Name): unknown {
+  return name === "debounce" && options.debounce ? debounceFields(options.debounce) : options[name];
+}
+
+export function debounceFields(debounce: Debounce): DebounceFields {
+  const { maxWaitSeconds, maxItems, ...fields } = debounce as PlainDebounce & Pick<MergeDebounce, "maxItems">;
+  return { ...fields, max_wait_seconds: maxWaitSeconds, max_items: maxItems };
+}
+
+export function fromFields({ debounce, ...fields }: JobFields): JobOptions {
+  const options = Object.fromEntries(
+    optionList.map(({ name, field }) => [name, (fields as JobFields)[field]]),
+  );
+  return debounce ? { ...options, debounce: fromDebounceFields(debounce) } : options;
+}
+
+function fromDebounceFields({ max_wait_seconds, max_items, ...debounce }: DebounceFields): Debounce {
+  const limits = { maxWaitSeconds: max_wait_seconds ?? undefined, maxItems: max_items ?? undefined };
+  return { ...debounce, ...limits } as Debounce;
+}
+
+/** The payload as the handler gets it: with the mode `merge`, a list of what was given. */
+export function storedPayload<Payload>(
+  payload: Payload,
+  { debounce }: Pick<JobOptions, "debounce">,
+): Payload | { items: Payload[] } {
+  return debounce?.mode === "merge" ? { items: [payload] } : payload;
 }
 
 /** Two lists or two dates count as different: nobody needs to compare them. */

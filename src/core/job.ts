@@ -80,6 +80,19 @@ export interface Job {
   flowId: string | null;
   /** For the reason `blocker`: the job whose end has killed it. */
   culprit: string | null;
+  /** Of a cancelled job: the job that has replaced it. */
+  supersededBy: string | null;
+  /** The schedule that has made it. */
+  schedule: JobSchedule | null;
+}
+
+/** Which slot of which schedule has made a job. */
+export interface JobSchedule {
+  name: string;
+  /** An ISO time. Of a job that somebody ran by hand: when that was. */
+  slot: string;
+  /** The slot was fired more than 90 seconds late. */
+  missed: boolean;
 }
 
 /** What durable steps have returned, by name. Of a sleep or a wait: when it is over, in the database's milliseconds. */
@@ -119,6 +132,7 @@ export interface ClaimedJob extends LeaseRef {
   errors: JobError[];
   /** The jobs that it waited for, by slot. Null if they are too many for the answer: ask for them. */
   blockers: JobBlockers | null;
+  schedule: JobSchedule | null;
   /** An open breaker let it through, to see whether its type works again. */
   isProbe: boolean;
   /** A probe, or one of the few jobs that run first after a breaker has closed. The next ones wait for them. */

@@ -26,6 +26,9 @@ export type PayloadOf<Job> = Job extends {
   ? Input
   : never;
 
+/** What a call with the mode `merge` gives: a part of a payload that is a list. */
+export type ItemOf<Payload> = Payload extends { items: readonly (infer Item)[] } ? Item : never;
+
 /** The output of a job; of one that continues, the output at the end of its chain. */
 export type OutputOf<Job> = Job extends { readonly output?: infer Output }
   ? Exclude<Output, undefined>

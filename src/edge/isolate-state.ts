@@ -21,6 +21,13 @@ export interface IsolateState {
   liveWorkers: Map<string, { ids: Set<string>; owners: string[] | undefined; readAtMs: number }>;
   /** Statements by name that the database refused last time because it could not write. */
   refusedWrites: Map<string, { code: string; atMs: number }>;
+  /** What the clock has said: until when the database is held awake, and when it looks for the next job. 0: unknown. */
+  clock: {
+    awakeUntilMs: number;
+    lookAtMs: number;
+    /** The call that is under way, and the earliest time that came meanwhile. */
+    telling: { untilMs: number; againMs: number | null } | null;
+  };
   /** True if the default isolation level of the role or the database is not READ COMMITTED. */
   needsReadCommitted: boolean;
   /** True if the schema is new enough for this Worker. It only becomes newer, so one check is enough. */
@@ -50,6 +57,7 @@ function emptyState(): IsolateState {
     calls: { second: 0, byKey: new Map() },
     liveWorkers: new Map(),
     refusedWrites: new Map(),
+    clock: { awakeUntilMs: 0, lookAtMs: 0, telling: null },
     needsReadCommitted: false,
     fitsSchema: false,
   };

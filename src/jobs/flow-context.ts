@@ -1,7 +1,7 @@
 // What a handler gets for flows: the jobs that its own waited for, and the ways to continue with another.
 import { FatalError, type Fault, SluiceError } from "../core/errors.ts";
 import type { NewJob, Payload } from "../core/job.ts";
-import type { JobOptions } from "../core/job-options.ts";
+import { type JobOptions, storedPayload } from "../core/job-options.ts";
 import { Next } from "../core/next.ts";
 import type {
   Blocker,
@@ -15,7 +15,10 @@ import type {
 } from "../core/typed-job.ts";
 
 /** The settle itself is done once, so a job that comes next needs no idempotency key. */
-export type NextOptions = Omit<JobOptions, "idempotencyKey" | "after" | "onBlockerDead">;
+export type NextOptions = Omit<
+  JobOptions,
+  "idempotencyKey" | "after" | "onBlockerDead" | "debounce" | "throttle"
+>;
 
 /** What `next` needs from a definition. */
 export interface EnqueuableJob extends TypedJob {
@@ -79,7 +82,12 @@ export function newJob(
   options: JobOptions,
   path: readonly string[] = [],
 ): NewJob {
-  return { type: job.type, payload: checkPayload(job, payload, path), ...withDefaults(job, options) };
+  const stored = checkPayload(job, storedPayload(payload, options), path);
+  return {
+    type: job.type,
+    payload: options.debounce?.mode === "merge" ? (payload as Payload) : stored,
+    ...withDefaults(job, options),
+  };
 }
 
 export function withDefaults<Options extends JobOptions>(job: EnqueuableJob, options: Options): Options {

@@ -3,6 +3,7 @@ import { defaultQueuePolicy } from "../core/key-policy.ts";
 import type { Registry } from "../queue/ports.ts";
 import type { JobDefinition } from "./define.ts";
 import type { QueueDefinition } from "./define-queue.ts";
+import type { ScheduleDefinition } from "./define-schedule.ts";
 
 export interface JobRegistry extends Registry {
   find(type: string): JobDefinition | undefined;
@@ -11,6 +12,7 @@ export interface JobRegistry extends Registry {
 export function createRegistry(
   jobs: readonly JobDefinition[],
   queues: readonly QueueDefinition[] = [],
+  schedules: readonly ScheduleDefinition[] | null = null,
 ): JobRegistry {
   const byType = new Map(jobs.map((job) => [job.type, job]));
   const policies = new Map(queues.map(({ queue, policy }) => [queue, policy]));
@@ -22,11 +24,16 @@ export function createRegistry(
     "queue",
     queues.map(({ queue }) => queue),
   );
+  refuseTwice("schedule", schedules?.map(({ name }) => name) ?? []);
+  const stray = schedules?.find(({ type }) => !byType.has(type));
+  if (stray)
+    throw new TypeError(`schedule "${stray.name}": its job "${stray.type}" is not in sluice({ jobs })`);
   return {
     find: (type) => byType.get(type),
     all: () => jobs,
     policyOf: (queue) => policies.get(queue) ?? defaultQueuePolicy,
     stepTypes: new Set(),
+    schedules,
   };
 }
 

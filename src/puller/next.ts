@@ -4,7 +4,10 @@ import type { JobOptions } from "../core/job-options.ts";
 import { Next } from "../core/next.ts";
 import type { OutputOf, PayloadOf, TypedJob } from "../core/typed-job.ts";
 
-export type NextOptions = Omit<JobOptions, "idempotencyKey" | "after" | "onBlockerDead" | "traceparent">;
+export type NextOptions = Omit<
+  JobOptions,
+  "idempotencyKey" | "after" | "onBlockerDead" | "debounce" | "throttle" | "traceparent"
+>;
 
 /** `return next(send, { to })`: the handler's job completes, and this one comes next in its chain. */
 export function next<Job extends TypedJob>(

@@ -5,6 +5,7 @@ import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
 import type { QueuePolicy } from "../core/key-policy.ts";
 import type { Next } from "../core/next.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
+import type { NewSchedule } from "../core/schedule.ts";
 import type { Statement } from "../core/sql/statement.ts";
 import type { Step } from "./steps/step.ts";
 
@@ -71,6 +72,8 @@ export interface HandlerContext<Env = unknown> {
   /** Aborted when the type's time-out has passed, when the lease is lost, or when somebody cancelled the job. */
   readonly signal: AbortSignal;
   readonly traceparent: string | null;
+  /** The slot of the schedule that has made the job. Null if no schedule has. */
+  readonly schedule: { name: string; slot: Date; missed: boolean } | null;
   /** Adds the job's id, type and attempt to every line. */
   readonly log: Log;
   /** The Worker's bindings. */
@@ -127,6 +130,8 @@ export interface Registry {
   policyOf(queue: string): QueuePolicy;
   /** The types whose handlers have used durable steps in this isolate. Their claims bring the stored steps along. */
   readonly stepTypes: Set<string>;
+  /** The schedules in the deployment's code. Null if it leaves them alone. */
+  readonly schedules: readonly NewSchedule[] | null;
 }
 
 export interface Ports {
@@ -137,4 +142,6 @@ export interface Ports {
   readonly sender: Sender;
   readonly registry: Registry;
   readonly env: unknown;
+  /** Has somebody look for due jobs after that time. It may do nothing: a cron comes at some time. */
+  wakeIn(ms: number): void;
 }

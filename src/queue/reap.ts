@@ -19,12 +19,13 @@ import {
 import type { Statement } from "../core/sql/statement.ts";
 import type { Ports } from "./ports.ts";
 import { runSteps, type StepReports } from "./rounds.ts";
+import { keepSchedules } from "./schedules.ts";
 
 /** The limit of one statement, so that it holds its locks for a few hundred milliseconds at most. */
 const rowsPerCall = 2000;
 const ledgerRowsPerCall = 100_000;
 /**
- * A step is repeated while there is more to do, within these limits. Four steps are repeated, and nine are not: 45 statements at
+ * A step is repeated while there is more to do, within these limits. Four steps are repeated, and ten are not: 46 statements at
  * most. With the record of the round and its heartbeats that fits into the 50 subrequests of the free plan.
  */
 const callsPerStep = 9;
@@ -32,6 +33,13 @@ const stepMs = 5_000;
 
 export function reap(ports: Ports): Promise<{ steps: StepReports }> {
   return runSteps(ports, "reap", listSteps(ports));
+}
+
+/** The part that has a time: leases that ran out, and expired jobs. */
+export async function reapDue(ports: Ports): Promise<void> {
+  const { leases, expired } = listSteps(ports);
+  await leases?.([]);
+  await expired?.([]);
 }
 
 /** The order is: jobs first, then upkeep of the tables, then checks that only read. */
@@ -48,6 +56,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
     expired: step(reapExpired({ limit }), isFull),
     resolved: step(resolveQueues()),
     stuck: step(sweepBlocked({ limit })), // looks at some of the waiting jobs in each round
+    schedules: (did) => keepSchedules(ports, did),
     unreachable: step(checkReach()),
     cursors: step(advanceCursors()), // must follow the check, which closes the gaps that this leaves
     stamps: step(mendStamps()),

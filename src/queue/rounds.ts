@@ -4,7 +4,8 @@ import { describeError } from "../core/database-errors.ts";
 import { cronBudget, drainsThatFit, type Plan, shareOf } from "../core/policy/drain-budget.ts";
 import { drainsOfRound, type FanOut, maxInvocations } from "../core/policy/fan-out.ts";
 import type { RoundKind } from "../core/snapshot.ts";
-import { backlog, recordRound } from "../core/sql/index.ts";
+import { look, nextDue, recordRound, recordRoundAndLook } from "../core/sql/index.ts";
+import type { NextDue } from "../core/sql/next-due.ts";
 import { type DrainReport, drainQueue } from "./drain/drain.ts";
 import type { DrainOptions } from "./drain/drain-state.ts";
 import type { Ports } from "./ports.ts";
@@ -17,14 +18,19 @@ export interface DrainRoundOptions {
   fanOut: FanOut;
   /** Without it, all queues are drained side by side in this invocation. */
   drainElsewhere?: DrainElsewhere | undefined;
+  /** Gets what the round found, before it drains. */
+  onLook?(look: NextDue & { startedMs: number; hasWork: boolean }): Promise<void>;
 }
 
 /** The cron's drain round. A queue with a larger backlog gets more drains. A slow queue does not delay the others. */
 export async function runDrainRound(
   ports: Ports,
-  { plan, fanOut, drainElsewhere }: DrainRoundOptions,
+  { plan, fanOut, drainElsewhere, onLook }: DrainRoundOptions,
 ): Promise<{ drains: number }> {
-  const queues = await chooseQueues(ports, { plan, fanOut, drainElsewhere });
+  const startedMs = ports.clock.nowMs();
+  const isFannedOut = drainElsewhere !== undefined;
+  const { queues, ...due } = await lookForWork(ports, { plan, fanOut, upkeep: true, isFannedOut });
+  await onLook?.({ ...due, startedMs, hasWork: queues.length > 0 });
   const budget = shareOf(cronBudget(plan), { drains: queues.length });
   const drainHere = (queue: string) => drainAndRecord(ports, { kind: "drain", queue, budget });
   const results = await Promise.allSettled(queues.map(drainElsewhere ?? drainHere));
@@ -36,54 +42,98 @@ export async function runDrainRound(
   return { drains: queues.length };
 }
 
-/** The queue of each drain of the round. The order is random, so that no queue is always left out. */
-async function chooseQueues(
+/** The queue of each drain to start, and when more is due. The order is random, so that no queue is always left out. */
+export async function lookForWork(
   ports: Ports,
-  { plan, fanOut, drainElsewhere }: DrainRoundOptions,
-): Promise<string[]> {
+  options: { plan: Plan; fanOut: FanOut; upkeep: boolean; isFannedOut: boolean },
+): Promise<NextDue & { queues: string[] }> {
+  const { plan, fanOut, upkeep, isFannedOut } = options;
   const types = ports.registry.all().filter((type) => type.work.kind !== "pulled");
   const cap = fanOut.jobsPerDrain * fanOut.maxDrains;
-  const waiting = await ports.db.run(backlog({ types: types.map(({ type }) => type), cap }));
+  const { waiting, ...due } = await ports.db.run(look({ types: types.map(({ type }) => type), cap, upkeep }));
   const shuffled = waiting
     .map((backlog) => ({ ...backlog, place: ports.random() }))
     .sort((a, b) => a.place - b.place);
-  return drainElsewhere
+  const queues = isFannedOut
     ? drainsOfRound(shuffled, fanOut, { limit: maxInvocations })
     : drainsOfRound(shuffled, { ...fanOut, maxDrains: 1 }, { limit: drainsThatFit(cronBudget(plan)) });
+  return { queues, ...due };
 }
 
-/** Runs a drain and records it. A nudge that claimed nothing is not recorded. */
-export function drainAndRecord(
+/** How long to wait after an error that ended the claims. */
+const afterErrorMs = 5_000;
+const longDrainMs = 50_000;
+
+/**
+ * Runs a drain, records it, and says when to look again. A nudge that claimed nothing is not recorded. `asksDue` is for jobs
+ * that nobody has announced, because they were enqueued by SQL.
+ */
+export async function drainAndRecord(
   ports: Ports,
-  { kind, ...options }: { kind: "drain" | "nudge" } & Omit<DrainOptions, "worker">,
+  {
+    kind,
+    asksDue,
+    ...options
+  }: { kind: "drain" | "nudge"; asksDue?: boolean } & Omit<DrainOptions, "worker">,
 ): Promise<DrainReport> {
   // Several drains may start in one millisecond, and each is a worker of its own.
   const worker = `${kind}-${ports.clock.nowMs()}-${Math.floor(ports.random() * 1e9)}`;
   const isRecorded = ({ claimed }: DrainReport) => kind === "drain" || claimed > 0;
-  return runAndRecord(ports, { kind, queue: options.queue, isRecorded }, () =>
-    drainQueue(ports, { ...options, worker }),
-  );
+  const mayHavePutOff = (report: DrainReport) => asksDue === true || !hasOnlyCompleted(report);
+  const round = { kind, queue: options.queue, isRecorded, asksDue: mayHavePutOff };
+  const startedMs = ports.clock.nowMs();
+  const report = await runAndRecord(ports, round, () => drainQueue(ports, { ...options, worker }));
+  // Jobs that its jobs have made or released may be of other queues. What a quick drain has released is seen by the look that
+  // follows each time of work.
+  const isLong = ports.clock.nowMs() - startedMs > longDrainMs;
+  if (report.end === "error") ports.wakeIn(afterErrorMs);
+  else if (report.end !== "empty" || report.madeJobs || isLong) ports.wakeIn(0);
+  return report;
+}
+
+/** Then it has put off no job to a later time: no retry, no sleep, no next job with a delay. */
+function hasOnlyCompleted({ claimed, completed, madeJobs }: DrainReport): boolean {
+  return claimed === completed && !madeJobs;
+}
+
+interface RecordedRound<Report> {
+  kind: RoundKind;
+  queue?: string;
+  isRecorded?(report: Report): boolean;
+  /** Whether it may be that a job is due later that nobody has announced. */
+  asksDue?(report: Report): boolean;
 }
 
 /** Runs a round and records its report. If it fails, its error is recorded. */
 export async function runAndRecord<Report extends object>(
   ports: Ports,
-  round: { kind: RoundKind; queue?: string; isRecorded?(report: Report): boolean },
+  round: RecordedRound<Report>,
   run: () => Promise<Report>,
 ): Promise<Report> {
-  const { kind, queue, isRecorded = () => true } = round;
+  const { kind, queue, isRecorded = () => true, asksDue = () => false } = round;
   const startedMs = ports.clock.nowMs();
-  const record = (report: object) =>
-    ports.db.run(recordRound({ kind, ...(queue && { queue }), ms: ports.clock.nowMs() - startedMs, report }));
+  const toRecord = (report: object) => ({
+    ...{ kind, ...(queue && { queue }), ms: ports.clock.nowMs() - startedMs, report },
+  });
   const report = await run().catch(async (error: Error) => {
     const steps = error instanceof StepsError ? error.steps : null;
+    const record = recordRound(toRecord({ end: "error", message: error.message, steps }));
     // If the database is down, the record fails too. The first error is the one that the caller needs.
-    await record({ end: "error", message: error.message, steps }).catch((unrecorded: unknown) =>
-      ports.log.error("round not recorded", { kind, ...describeError(unrecorded) }),
-    );
+    await ports.db
+      .run(record)
+      .catch((unrecorded: unknown) =>
+        ports.log.error("round not recorded", { kind, ...describeError(unrecorded) }),
+      );
     throw error;
   });
-  if (isRecorded(report)) await record(report);
+  if (!asksDue(report)) {
+    if (isRecorded(report)) await ports.db.run(recordRound(toRecord(report)));
+    return report;
+  }
+  const { dueMs } = isRecorded(report)
+    ? await ports.db.run(recordRoundAndLook(toRecord(report)))
+    : await ports.db.run(nextDue());
+  if (dueMs !== null) ports.wakeIn(dueMs);
   return report;
 }
 

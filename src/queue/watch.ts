@@ -19,21 +19,23 @@ export interface WatchOptions {
   sender: Sender;
   deployment: Deployment;
   plan: Plan;
+  /** How long ago the database was last left alone on purpose. Null: never. */
+  sleptMsAgo?: number | null;
 }
 
 /** Three passes of this many deliveries, and the statements of the round, fit into the plan's subrequests. */
-const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
+export const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
 /** One late canary must not stop the next ones. Without drains, no more than this many may pile up. */
 const maxCanaries = 3;
 
 export async function watch(ports: Ports, options: WatchOptions): Promise<{ steps: StepReports }> {
-  const { rules, targets, sender, deployment, plan } = options;
+  const { rules, targets, sender, deployment, plan, sleptMsAgo = null } = options;
   const windows = listWindows(rules);
   const reads = Promise.all([ports.db.run(snapshot({ windows })), ports.db.run(readAlarms())]);
   return runSteps(ports, "watch", {
     alarms: async () => {
       const [current, storedAlarms] = await reads;
-      await updateAlarms(ports, { snapshot: current, storedAlarms, rules, targets, deployment });
+      await updateAlarms(ports, { snapshot: current, storedAlarms, rules, targets, deployment, sleptMsAgo });
     },
     canary: async () => sendCanary(ports, (await reads)[0], rules),
     deliver: () => deliver(ports, { targets, sender, batch: deliveriesAtOnce[plan] }),

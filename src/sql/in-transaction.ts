@@ -7,19 +7,22 @@ import type * as z from "zod";
 import { SluiceError } from "../core/errors.ts";
 import { describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
 import type { Json, LeaseRef } from "../core/job.ts";
-import type { JobOptions } from "../core/job-options.ts";
+import type { EnqueueOutcome, JobOptions, MergeDebounce, PlainDebounce } from "../core/job-options.ts";
 import type { SharedOptions } from "../core/sql/enqueue.ts";
 import {
   completeOne,
   enqueueFlow as enqueueFlowStatement,
   enqueueMany as enqueueManyStatement,
   enqueueOne,
+  enqueueWithOutcome as enqueueWithOutcomeStatement,
   sendSignal,
 } from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
-import type { FlowIds, JobId, OptionsFor, Slots } from "../core/typed-job.ts";
+import type { FlowIds, ItemOf, JobId, OptionsFor, Slots } from "../core/typed-job.ts";
 import type { JobDefinition, PayloadSchema } from "../jobs/define.ts";
 import { checkPayload, type EnqueuableJob, newJob, withDefaults } from "../jobs/flow-context.ts";
+
+export { type NudgeEnv, nudge } from "./nudge.ts";
 
 /** The one method of each driver that is needed. No driver is imported. */
 export type Transaction =
@@ -31,18 +34,78 @@ interface SchemaOption {
   /** The schema of Sluice. */
   schema?: string;
 }
-export interface InTransactionOptions extends JobOptions, SchemaOption {}
-export interface ManyOptions extends SharedOptions, SchemaOption {}
+export interface InTransactionOptions extends Omit<JobOptions, "debounce">, SchemaOption {
+  debounce?: PlainDebounce | null | undefined;
+}
+/** With these options the payload is one item of the type's payload, `{ items: [ … ] }`. */
+export interface MergeOptions extends Omit<JobOptions, "debounce">, SchemaOption {
+  debounce: MergeDebounce;
+}
+export interface ManyOptions extends Omit<SharedOptions, "debounce">, SchemaOption {
+  debounce?: PlainDebounce | null | undefined;
+}
+
+/** What has become of an enqueue. */
+export interface Enqueued<Job = unknown> {
+  jobId: JobId<Job>;
+  /** created and replaced: a new job. kept, merged and throttled: `jobId` is the job that was there. */
+  outcome: EnqueueOutcome;
+  /** The job that was replaced. It is cancelled. */
+  replacedJobId: string | null;
+  /** The idempotency key was used before: then the outcome is "kept". */
+  deduplicated: boolean;
+}
 
 /** Enqueues a job that commits or rolls back with the transaction. Returns its id. */
-export async function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
+export function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
   transaction: Transaction,
   job: JobDefinition<Schema, Output, After>,
   payload: z.input<Schema>,
-  ...[options]: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
-): Promise<JobId<JobDefinition<Schema, Output, After>>> {
+  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
+): Promise<JobId<JobDefinition<Schema, Output, After>>>;
+export function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
+  transaction: Transaction,
+  job: JobDefinition<Schema, Output, After>,
+  item: ItemOf<z.input<Schema>>,
+  options: MergeOptions,
+): Promise<JobId<JobDefinition<Schema, Output, After>>>;
+export async function enqueue(
+  transaction: Transaction,
+  job: EnqueuableJob,
+  payload: unknown,
+  options?: object,
+): Promise<never> {
   const { schema, ...given } = withLists(options);
   return run(transaction, enqueueOne(newJob(job, payload, given)), schema) as never;
+}
+
+/** The same, and tells what a debounce or a throttle has made of it. */
+export function enqueueWithOutcome<Schema extends PayloadSchema, Output, After extends Slots>(
+  transaction: Transaction,
+  job: JobDefinition<Schema, Output, After>,
+  payload: z.input<Schema>,
+  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
+): Promise<Enqueued<JobDefinition<Schema, Output, After>>>;
+export function enqueueWithOutcome<Schema extends PayloadSchema, Output, After extends Slots>(
+  transaction: Transaction,
+  job: JobDefinition<Schema, Output, After>,
+  item: ItemOf<z.input<Schema>>,
+  options: MergeOptions,
+): Promise<Enqueued<JobDefinition<Schema, Output, After>>>;
+export async function enqueueWithOutcome(
+  transaction: Transaction,
+  job: EnqueuableJob,
+  payload: unknown,
+  options?: object,
+): Promise<never> {
+  const { schema, ...given } = withLists(options);
+  const told = await run(transaction, enqueueWithOutcomeStatement(newJob(job, payload, given)), schema);
+  return {
+    jobId: told.id,
+    outcome: told.outcome ?? (told.deduplicated ? "kept" : "created"),
+    replacedJobId: told.replacedId,
+    deduplicated: told.deduplicated,
+  } as never;
 }
 
 /** Enqueues a job for each payload, in one statement. Returns their ids in the same order. */
@@ -58,7 +121,7 @@ export async function enqueueMany<Schema extends PayloadSchema, Output, After ex
 }
 
 /** A job of a flow has no `after` among its options: it is given by its slots. */
-export type FlowJobOptions = Omit<JobOptions, "after">;
+export type FlowJobOptions = Omit<JobOptions, "after" | "debounce" | "throttle">;
 
 /** Enqueues up to 1,000 jobs that wait for each other, in one statement. */
 export async function enqueueFlow<Refs>(

@@ -46,7 +46,7 @@ const keysSent = () => api.requests.map(({ body }) => (body as EnqueueRequest).i
 describe("the client sends", () => {
   test("a job by its definition, with the key, and every option under its name in the API", async () => {
     const scheduledAt = new Date("2030-01-01T00:00:00Z");
-    const options: Required<Omit<EnqueueOptions, "delaySeconds" | "fairKey">> = {
+    const options: Required<Omit<EnqueueOptions, "delaySeconds" | "fairKey" | "debounce" | "throttle">> = {
       queue: "mail",
       priority: 9,
       maxAttempts: 3,
@@ -92,6 +92,21 @@ describe("the client sends", () => {
       fair_key: "t1",
       idempotency_key: expect.stringMatching(/^[0-9a-f-]{36}$/),
     });
+  });
+
+  test("a debounce and a throttle under their names in the API", async () => {
+    const debounce = { key: "k", mode: "last", seconds: 5, maxWaitSeconds: 60 } as const;
+    await client.enqueue("anything", {}, { debounce });
+    const merge = { key: "k", mode: "merge", seconds: 5, maxItems: 10 } as const;
+    await client.enqueue("anything", { n: 1 }, { debounce: merge });
+    await client.enqueue("anything", {}, { throttle: { key: "k", seconds: 5 } });
+    const bodies = api.requests.map(({ body }) => body);
+    expect(bodies).toMatchObject([
+      { debounce: { key: "k", mode: "last", seconds: 5, max_wait_seconds: 60 } },
+      { payload: { n: 1 }, debounce: { key: "k", mode: "merge", seconds: 5, max_items: 10 } },
+      { throttle: { key: "k", seconds: 5 } },
+    ]);
+    for (const body of bodies) expect(enqueueRequest.safeParse(body).success).toBe(true);
   });
 
   test("an idempotency key of its own when the caller's is undefined", async () => {

@@ -14,6 +14,7 @@ import {
   enqueueFlow,
   enqueueMany,
   enqueueQuery,
+  enqueueWithOutcome,
   type FlowJobOptions,
   signal,
   type Transaction,
@@ -25,6 +26,11 @@ const welcome = defineJob("welcome", {
   payload: z.object({ userId: z.string(), locale: z.string().default("en") }),
   queue: "mail",
   maxAttempts: 3,
+  run: () => {},
+});
+
+const digest = defineJob("digest", {
+  payload: z.object({ items: z.array(z.object({ userId: z.string() })) }),
   run: () => {},
 });
 
@@ -195,6 +201,44 @@ describe.each(Object.keys(drivers))("in a transaction of %s", (name) => {
     });
     await expect(stale).rejects.toThrow("is lost");
     expect(await counts()).toEqual({ jobs: 1, customers: 1 });
+  });
+});
+
+describe.each(Object.entries(drivers))("debounce with %s", (_, inTransaction) => {
+  test("tells the outcome, and commits or rolls back with the transaction", async () => {
+    const debounce = { key: "k", mode: "last", seconds: 60, maxWaitSeconds: 600 } as const;
+    let first: string | undefined;
+    await inTransaction(async (tx) => {
+      const told = await enqueueWithOutcome(tx, welcome, { userId: "a" }, { debounce });
+      expect(told).toMatchObject({ outcome: "created", replacedJobId: null, deduplicated: false });
+      first = told.jobId;
+    });
+    const undone = inTransaction(async (tx) => {
+      const told = await enqueueWithOutcome(tx, welcome, { userId: "b" }, { debounce });
+      expect(told).toMatchObject({ outcome: "replaced", replacedJobId: first });
+      throw new Undone();
+    });
+    await expect(undone).rejects.toThrow(Undone);
+    expect(await db.run(findJob(first ?? ""))).toMatchObject({ status: "pending", queue: "mail" });
+    await inTransaction(async (tx) => {
+      const throttle = { key: "k", seconds: 60 };
+      const one = await enqueue(tx, welcome, { userId: "a" }, { throttle });
+      expect(await enqueue(tx, welcome, { userId: "b" }, { throttle })).toBe(one);
+    });
+  });
+
+  test("merges items of the type's payload, and refuses others", async () => {
+    const debounce = { key: "k", mode: "merge", seconds: 60, maxItems: 10 } as const;
+    await inTransaction(async (tx) => {
+      const id = await enqueue(tx, digest, { userId: "a" }, { debounce });
+      expect((await enqueueWithOutcome(tx, digest, { userId: "b" }, { debounce })).jobId).toBe(id);
+      // @ts-expect-error An item has a userId.
+      await expect(enqueue(tx, digest, { name: "c" }, { debounce })).rejects.toThrow("invalid payload");
+      // @ts-expect-error Without the mode merge the payload is the whole list.
+      await expect(enqueue(tx, digest, { userId: "c" })).rejects.toThrow("invalid payload");
+    });
+    const { rows } = await db.pool.query("select payload from sluice.jobs where type = 'digest'");
+    expect(rows).toEqual([{ payload: { items: [{ userId: "a" }, { userId: "b" }] } }]);
   });
 });
 

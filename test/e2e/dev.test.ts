@@ -69,6 +69,29 @@ describe("a newcomer", () => {
   });
 });
 
+describe("without any cron", () => {
+  it("a delayed job and a retry start on time, also if the stack was restarted meanwhile", async () => {
+    const flags = ["--tick-seconds", "0", "--port"];
+    const first = startDev([...flags, String(await freePort())], { directory });
+    const stack = await first.ready();
+    const ids = [
+      await enqueueJob(stack, { type: "echo", payload: {}, delay_seconds: 2 }),
+      await enqueueJob(stack, { type: "flaky", payload: { fail_times: 1 } }),
+    ];
+    for (const id of ids) {
+      await until("the job is completed", async () => (await job(stack, id)).status === "completed");
+      const { started_at, created_at } = await job(stack, id);
+      expect(Date.parse(started_at) - Date.parse(created_at)).toBeLessThan(3000);
+    }
+    const late = await enqueueJob(stack, { type: "echo", payload: {}, delay_seconds: 4 });
+    first.pressCtrlC();
+    await first.exitCode;
+    const second = startDev([...flags, String(await freePort())], { directory });
+    const again = await second.ready();
+    await until("the delayed job is completed", async () => (await job(again, late)).status === "completed");
+  });
+});
+
 describe("the local data", () => {
   it("is kept from one run to the next; a second run at the same time gets its own database", async () => {
     const flags = ["--tick-seconds", "0", "--port"];
@@ -85,7 +108,7 @@ describe("the local data", () => {
     await second.exitCode;
     first.pressCtrlC();
     await first.exitCode;
-    expect(readdirSync(directory).sort()).toEqual(["admin-key", "postgres", "postgres-port"]);
+    expect(readdirSync(directory).sort()).toEqual(["admin-key", "postgres", "postgres-port", "worker-state"]);
 
     const third = startDev([...flags, String(await freePort())], { directory });
     const thirdStack = await third.ready();
@@ -190,15 +213,25 @@ function request(stack: DevJson, path: string, body?: unknown): Promise<Response
   return fetch(stack.url + path, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
-async function enqueue(stack: DevJson, payload: unknown): Promise<string> {
-  const response = await request(stack, "/v1/jobs", { type: "echo", payload });
+function enqueue(stack: DevJson, payload: unknown): Promise<string> {
+  return enqueueJob(stack, { type: "echo", payload });
+}
+
+async function enqueueJob(stack: DevJson, job: object): Promise<string> {
+  const response = await request(stack, "/v1/jobs", job);
   expect(response.status).toBe(201);
   return ((await response.json()) as { job_id: string }).job_id;
 }
 
 async function job(stack: DevJson, id: string) {
   const response = await request(stack, `/v1/jobs/${id}`);
-  return (await response.json()) as { status: string; payload: unknown; output: unknown };
+  return (await response.json()) as {
+    status: string;
+    payload: unknown;
+    output: unknown;
+    created_at: string;
+    started_at: string;
+  };
 }
 
 async function pasted(line: string | undefined) {

@@ -8,6 +8,7 @@ import { type TestDatabase, useTestDatabase } from "../support/test-database.ts"
 import { wrongKeys } from "../support/turns.ts";
 import { claimSome, claims } from "./commands/claim.ts";
 import { type Real, types } from "./commands/command.ts";
+import { debounces, throttles } from "./commands/debounce.ts";
 import { closes, enqueues, keyedBatches, opens } from "./commands/produce.ts";
 import { advances, folds, passTime, reapsExpired, reapsLeases, timePasses } from "./commands/reap.ts";
 import { extensions, settles } from "./commands/settle.ts";
@@ -19,7 +20,7 @@ const runs = Number(process.env.SLUICE_MODEL_RUNS ?? 500);
 const streams = 4;
 /** A command that is listed twice is drawn twice as often. */
 const anyCommand = [
-  ...[enqueues, enqueues, keyedBatches, opens, opens, closes],
+  ...[enqueues, enqueues, keyedBatches, opens, opens, closes, debounces, debounces, throttles],
   ...[claims, claims, claims, settles, settles, extensions],
   ...[timePasses, timePasses, reapsLeases, reapsExpired, advances, advances, folds],
   ...[cancels, revisions, pauses],

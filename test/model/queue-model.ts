@@ -1,6 +1,7 @@
 // The queue as a Map, which model.test.ts compares with Postgres. Its clock counts ticks of five minutes, and only a test
 // moves it.
 import type { DeadReason, JobStatus, Outcome } from "../../src/core/job.ts";
+import { DebounceRules } from "./debounce-rules.ts";
 import { isOrdered, KeyRules, type Place } from "./key-rules.ts";
 
 export const tickSeconds = 300;
@@ -62,6 +63,7 @@ export class QueueModel {
   /** All claims ever made. A stale worker sends those whose lease is lost. */
   readonly claims: { id: string; leaseKey: string }[] = [];
   readonly keyed = new KeyRules(this);
+  readonly debounces = new DebounceRules(this);
 
   all(isWanted: (job: ModelJob) => boolean): ModelJob[] {
     return [...this.jobs.values()].filter(isWanted);

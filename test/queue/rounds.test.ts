@@ -49,6 +49,7 @@ describe("a drain round", () => {
         released: 0,
         lost: 0,
         claimMs: null,
+        madeJobs: false,
         end: "empty",
       } as const;
     };

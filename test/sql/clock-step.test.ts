@@ -160,11 +160,9 @@ test("every function that writes to `scheduled` calls keep_reachable", async () 
     where pronamespace = 'sluice'::regnamespace and prosrc ~ '(insert into|update) scheduled'
     order by 1`);
   expect(writers).toEqual(
-    ["add_waits", "fail_jobs", "insert_times", "pace_shares", "release_waits", "revive", "wait_anew"].map(
-      (name) => ({
-        name,
-        is_careful: true,
-      }),
-    ),
+    [
+      ...["add_waits", "fail_jobs", "insert_times", "move_slots", "pace_shares", "plan_slots"],
+      ...["promote_passed", "release_waits", "revive", "wait_anew"],
+    ].map((name) => ({ name, is_careful: true })),
   );
 });

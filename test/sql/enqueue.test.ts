@@ -121,6 +121,8 @@ describe("a job", () => {
       chainIndex: 0,
       flowId: null,
       culprit: null,
+      supersededBy: null,
+      schedule: null,
     });
   });
 

@@ -4,7 +4,13 @@ import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { enqueueRequest, jobResponse } from "../../src/contract/jobs.ts";
 import type { NewJob } from "../../src/core/job.ts";
-import { type JobOptions, jobLimits, optionList } from "../../src/core/job-options.ts";
+import {
+  type Debounce,
+  type JobOptions,
+  jobLimits,
+  optionList,
+  toFields,
+} from "../../src/core/job-options.ts";
 import { enqueue, enqueueMany, enqueueOne } from "../../src/core/sql/index.ts";
 import { toJobResponse } from "../../src/edge/http/codec/job-response.ts";
 import { newJob } from "../support/jobs.ts";
@@ -33,13 +39,16 @@ const samples: { [Name in keyof Required<JobOptions>]: NonNullable<JobOptions[Na
   tags: ["b", "a"],
   after: { parts: ["01900000-0000-7000-8000-000000000000"] }, // so old that it counts as completed
   onBlockerDead: "run",
+  debounce: { key: "key", mode: "last", seconds: 60 },
+  throttle: { key: "key", seconds: 60 },
 };
+const waiting: JobOptions = { after: samples.after };
 /** Options that belong to one job, so enqueue_many does not take them. */
 const ofOneJob = ["idempotencyKey"];
 /** A header, so it is not in the body. */
 const inHeader = ["traceparent"];
-/** GET shows the resulting time instead, and what a blocked job waits for. */
-const notShown = ["delaySeconds", "traceparent", "after", "onBlockerDead"];
+/** GET shows the resulting time instead, and what a blocked job waits for. A debounce is told to the caller. */
+const notShown = ["delaySeconds", "traceparent", "after", "onBlockerDead", "debounce", "throttle"];
 
 /** SQL has them; the HTTP API and the TypeScript types do not yet. */
 const onlyInSql = { after: "jsonb", on_blocker_dead: "text" };
@@ -180,6 +189,7 @@ describe("the HTTP API and the database have the same limit for", () => {
         { [name]: "k".repeat(jobLimits.maxKeyLength + 1) },
       ],
     ),
+    ...debounceCases(),
     ["the number of tags", { tags: tags(jobLimits.maxTags) }, { tags: tags(jobLimits.maxTags + 1) }],
     [
       "the length of a tag",
@@ -193,8 +203,7 @@ describe("the HTTP API and the database have the same limit for", () => {
       [atLimit, true],
       [beyond, false],
     ] as const) {
-      const fields = optionList.map(({ name, field }) => [field, options[name]]);
-      const body = { type: "echo", ...Object.fromEntries(fields.filter(([, value]) => value !== undefined)) };
+      const body = JSON.parse(JSON.stringify({ type: "echo", ...toFields(options) }));
       expect(enqueueRequest.safeParse(body).success).toBe(isAllowed);
       expect(await sqlState(db.run(enqueue([newJob(options)])))).toBe(isAllowed ? "none" : "22023");
     }
@@ -209,6 +218,53 @@ describe("the HTTP API and the database have the same limit for", () => {
     for (const { text } of checks) expect(text).toContain(jobLimits.namePattern.source);
   });
 });
+
+function debounceCases(): [what: string, atLimit: JobOptions, beyond: JobOptions][] {
+  const { maxKeyLength, maxDelaySeconds, maxItems } = jobLimits;
+  const last = (fields: object = {}): JobOptions => ({
+    debounce: { key: "k", mode: "last", seconds: 1, ...fields } as Debounce,
+  });
+  const merge = (fields: object): JobOptions => last({ mode: "merge", ...fields });
+  const throttle = (fields: object): JobOptions => ({ throttle: { key: "k", seconds: 1, ...fields } });
+  const soon = inSeconds(60);
+  const key = (length: number) => ({ key: "k".repeat(length) });
+  return [
+    ["the key of a debounce", last(key(maxKeyLength)), last(key(maxKeyLength + 1))],
+    ["an empty key of a debounce", last(key(1)), last(key(0))],
+    ["the key of a throttle", throttle(key(maxKeyLength)), throttle(key(maxKeyLength + 1))],
+    ["the mode of a debounce", last({ mode: "first" }), last({ mode: "best" })],
+    ["the longest debounce", last({ seconds: maxDelaySeconds }), last({ seconds: maxDelaySeconds + 1 })],
+    ["the shortest debounce", last({ seconds: 0 }), last({ seconds: -1 })],
+    ["a debounce without seconds", last(), last({ seconds: undefined })],
+    [
+      "the longest throttle",
+      throttle({ seconds: maxDelaySeconds }),
+      throttle({ seconds: maxDelaySeconds + 1 }),
+    ],
+    ["the shortest throttle", throttle({ seconds: 0.001 }), throttle({ seconds: 0 })],
+    [
+      "the longest wait",
+      last({ maxWaitSeconds: maxDelaySeconds }),
+      last({ maxWaitSeconds: maxDelaySeconds + 1 }),
+    ],
+    ["the shortest longest wait", last({ maxWaitSeconds: 1 }), last({ maxWaitSeconds: 0.5 })],
+    ["the most items", merge({ maxItems }), merge({ maxItems: maxItems + 1 })],
+    ["the fewest items", merge({ maxItems: 1 }), merge({ maxItems: 0 })],
+    ["whole items", merge({ maxItems: 2 }), merge({ maxItems: 2.5 })],
+    ["items that nobody merges", merge({ maxItems: 2 }), last({ maxItems: 2 })],
+    ["fields of a debounce", last(), last({ more: 1 })],
+    ["fields of a throttle", throttle({}), throttle({ mode: "last" })],
+    ["both", last(), { ...last(), ...throttle({}) }],
+    ["a delay with a debounce", { ...last(), delaySeconds: 0 }, { ...last(), delaySeconds: 1 }],
+    ["a time with a debounce", { ...throttle({}), scheduledAt: soon }, { ...last(), scheduledAt: soon }],
+    ["what waits for others with a debounce", { ...last(), after: [] }, { ...last(), ...waiting }],
+    [
+      "what waits for others with a throttle",
+      { ...throttle({}), after: [] },
+      { ...throttle({}), ...waiting },
+    ],
+  ];
+}
 
 interface Schema {
   anyOf?: Schema[];

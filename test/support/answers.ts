@@ -3,7 +3,9 @@
 import * as z from "zod";
 import { alarmNames, severities } from "../../src/core/alarms/alarm.ts";
 import { deadReasons, jobStatuses } from "../../src/core/job.ts";
+import { enqueueOutcomes } from "../../src/core/job-options.ts";
 import { roles } from "../../src/core/key.ts";
+import { missedRules, overlapRules } from "../../src/core/policy/slots.ts";
 import { roundKinds } from "../../src/core/snapshot.ts";
 import type * as statements from "../../src/core/sql/index.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
@@ -28,6 +30,7 @@ const none = z.null();
 const flag = z.boolean();
 const payload = z.record(text, z.json());
 const status = z.enum(jobStatuses);
+const outcome = z.enum(enqueueOutcomes);
 
 const error = z.strictObject({
   attempt: count,
@@ -36,6 +39,7 @@ const error = z.strictObject({
   stack: z.exactOptional(text.nullable()),
   causes: z.exactOptional(z.array(z.strictObject({ message: text, stack: text.nullable() }))),
 });
+const jobSchedule = z.strictObject({ name: text, slot: z.iso.datetime(), missed: flag });
 const job = z.strictObject({
   id,
   type: text,
@@ -63,6 +67,8 @@ const job = z.strictObject({
   chainIndex: count.nullable(),
   flowId: id.nullable(),
   culprit: id.nullable(),
+  supersededBy: id.nullable(),
+  schedule: jobSchedule.nullable(),
 });
 const at = z.iso.datetime({ offset: true });
 const limit = { kind: z.literal("limit") };
@@ -117,6 +123,7 @@ const claimedJob = z.strictObject({
   tags: z.array(text),
   errors: z.array(error),
   blockers: blockers.nullable(),
+  schedule: jobSchedule.nullable(),
   isProbe: flag,
   isTrial: flag,
   stored: z.strictObject({ steps, nowMs: z.number() }).nullable(),
@@ -231,10 +238,28 @@ const bucket = z.strictObject({
   },
 });
 
+const missed = z.enum(missedRules);
+const schedule = z.strictObject({
+  ...{ name: text, cron: text, timeZone: text, type: text, payload, queue: text, priority: z.int() },
+  ...{
+    maxAttempts: count,
+    missed,
+    overlap: z.enum(overlapRules),
+    paused: flag,
+    source: z.enum(["api", "code"]),
+  },
+  ...{ nextSlots: z.array(time), lastSlot: time.nullable(), lastJobId: id.nullable() },
+});
+const toPlan = z.strictObject({
+  ...{ number: count, cron: text, timeZone: text, missed, from: text, fromMs: z.number(), nowMs: z.number() },
+});
+const due = { dueMs: z.number().nullable(), upkeepMs: z.number().nullable() };
+
 export const answers = {
   addKey: key,
   addPartitions: count,
   advanceCursors: none,
+  applyCodeSchedules: z.strictObject({ put: count, removed: count }),
   auditTestNotice: nothing,
   backlog: z.array(z.strictObject({ queue: text, due: count })),
   books: z.array(z.strictObject(group)),
@@ -254,13 +279,17 @@ export const answers = {
   closeBreakerByProbe: flag,
   completeOne: flag,
   countDeadLetters: count,
+  deleteSchedule: flag,
   deleteFlow: z.enum(["deleted", "running", "waited_for"]).nullable(),
   depths: z.array(z.strictObject({ queue: text, pending: count })),
   discard: changedJob,
   dropOldestDay: text.nullable(),
   durations: z.strictObject({ buckets: z.array(bucket), bounds: z.array(seconds) }),
   enqueue: z.array(
-    z.strictObject({ id, status, type: text, queue: text, scheduledAt: time, deduplicated: flag }),
+    z.strictObject({
+      ...{ id, status, type: text, queue: text, scheduledAt: time, deduplicated: flag },
+      ...{ outcome: outcome.nullable(), replacedId: id.nullable() },
+    }),
   ),
   enqueueFlow: z.strictObject({
     flowId: id,
@@ -269,6 +298,9 @@ export const answers = {
   }),
   enqueueMany: z.array(id),
   enqueueOne: id,
+  enqueueWithOutcome: z.strictObject({
+    ...{ id, outcome: outcome.nullable(), replacedId: id.nullable(), deduplicated: flag },
+  }),
   extend: z.array(z.strictObject({ id, leaseExpiresAt: time, cancelRequested: flag })),
   extendOne: changedJob,
   findBlockers: blockers,
@@ -276,6 +308,7 @@ export const answers = {
   findFlow: flow.nullable(),
   findCancelRequests: z.array(id),
   findOutcomes: z.array(z.strictObject({ id, status, output: z.json() })),
+  findSchedule: schedule.or(nothing),
   findSignal: z.strictObject({ payload: z.json() }).nullable(),
   findSteps: z.strictObject({ byJob: z.record(id, steps), nowMs: z.number() }),
   findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
@@ -305,10 +338,13 @@ export const answers = {
   listJobs: z.array(job),
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
+  listSchedules: z.array(schedule),
   liveWorkers: z.array(worker),
   mendStamps: count,
   openBreaker: flag,
   pause: flag,
+  pauseSchedule: flag,
+  planSlots: count,
   ping: z.strictObject({
     at: time,
     runningSince: time,
@@ -316,6 +352,7 @@ export const answers = {
     isReadOnly: flag,
   }),
   prune: count,
+  putSchedule: z.enum(["created", "changed", "in_code"]),
   pruneDeliveries: z.strictObject({ givenUp: count, pruned: count }),
   readAlarms: alarms,
   reapExpired: count,
@@ -324,11 +361,17 @@ export const answers = {
   recentMinutes: z.array(minute),
   recordEnqueueErrors: none,
   recordRound: text,
+  recordRoundAndLook: z.strictObject({ id: text, dueMs: z.number().nullable() }),
+  nextDue: z.strictObject(due),
+  look: z.strictObject({ ...due, waiting: z.array(z.strictObject({ queue: text, due: count })) }),
   registerPuller: z.strictObject({ puller: worker, workers: z.array(worker) }),
   removeWorker: flag,
   replay: changedJob,
   replayMany: z.array(z.strictObject({ queue: text, replayed: count })),
   requireSchemaVersion: count,
+  resumeSchedule: flag,
+  runSchedule: id.nullable(),
+  schedulesToPlan: z.strictObject({ apply: flag, schedules: z.array(toPlan) }),
   resolve: changedJob,
   resume: flag,
   revokeKey: key.or(nothing),

@@ -9,7 +9,7 @@ const unbalanced = `
       where returned is null and place is distinct from 0 group by abs(lane)
     union all select abs(lane), entry, count(*)
       from sluice.scheduled cross join unnest(array['pending', 'scheduled']) as entry
-      where place is distinct from 0 group by abs(lane), entry -- a time-out has place 0
+      where place is null or place > 0 group by abs(lane), entry -- a time-out has place 0, a slot -1
     union all select abs(lane), 'blocked', count(*) from sluice.blocked group by abs(lane)
     union all select lane, 'leased', sum(cardinality(ids)) from sluice.lease group by lane
     union all select lane, 'completed', sum(cardinality(ids)) from sluice.done group by lane

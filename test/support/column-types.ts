@@ -8,6 +8,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   addPartitions: "count integer",
   advanceCursors: "advance_cursors void",
+  applyCodeSchedules: "put integer, removed integer",
   auditTestNotice: "audit_test_notice void",
   backlog: "queue text, due bigint",
   books:
@@ -25,6 +26,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   closeBreakerByProbe: "changed boolean",
   completeOne: "applied boolean",
   countDeadLetters: "dead bigint",
+  deleteSchedule: "found boolean",
   deleteFlow: "answer text",
   depths: "queue text, pending numeric",
   discard: "changed jsonb",
@@ -34,6 +36,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   enqueueFlow: "flow jsonb",
   enqueueMany: "id uuid",
   enqueueOne: "id uuid",
+  enqueueWithOutcome: "id uuid, outcome text, replaced_job_id uuid, deduplicated boolean",
   extend: "id uuid, lease_expires_at double precision, cancel_requested boolean",
   extendOne: "changed jsonb",
   findBlockers: "blockers jsonb",
@@ -41,6 +44,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   findFlow: "flow jsonb",
   findCancelRequests: "ids uuid[]",
   findOutcomes: "outcomes jsonb",
+  findSchedule: "schedule jsonb",
   findSignal: "signal jsonb",
   findSteps: "steps jsonb, now_ms double precision",
   findJob:
@@ -48,13 +52,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, errors jsonb, waiting_for jsonb",
+    "idempotency_key text, traceparent text, output jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, waiting_for jsonb",
   findJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
@@ -74,34 +78,38 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
   listFlowJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
   listFlows: "flow jsonb",
   listJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
   listKeys:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   listPauses: "kind text, name text, since double precision",
+  listSchedules: "schedule jsonb",
   liveWorkers:
     "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
     "expires_at double precision",
   mendStamps: "count integer",
   openBreaker: "changed boolean",
   pause: "changed boolean",
+  pauseSchedule: "found boolean",
+  planSlots: "planned integer",
   ping:
     "at double precision, running_since double precision, drained_at double precision, " +
     "reaped_at double precision, watched_at double precision, is_read_only boolean",
   prune: "count integer",
+  putSchedule: "answer text",
   pruneDeliveries: "given_up integer, pruned integer",
   readAlarms: "alarms jsonb, targets jsonb, silences jsonb",
   reapExpired: "count integer",
@@ -112,6 +120,9 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "failed bigint, expired bigint, ready bigint",
   recordEnqueueErrors: "record_enqueue_errors void",
   recordRound: "id bigint",
+  recordRoundAndLook: "id bigint, due_ms double precision",
+  nextDue: "due_ms double precision, upkeep_ms double precision",
+  look: "waiting json, due_ms double precision, upkeep_ms double precision",
   registerPuller:
     "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
     "expires_at double precision",
@@ -119,6 +130,9 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   replay: "changed jsonb",
   replayMany: "queue text, replayed bigint",
   requireSchemaVersion: "version integer",
+  resumeSchedule: "found boolean",
+  runSchedule: "job_id uuid",
+  schedulesToPlan: "answer json",
   resolve: "changed jsonb",
   resolveQueues: "count integer",
   resume: "changed boolean",

@@ -85,6 +85,10 @@ export const hotCalls: readonly HotCall[] = [
     "lease_by_deadline",
   ]),
   of("why does a job wait", waitingFor, (c) => idOf(c, "ready"), 60, ["ready_by_id", "lane_pkey"]),
+  of("next due", "select * from sluice.next_due(true)", () => [], 30, [
+    "scheduled_in_order",
+    "lease_by_deadline",
+  ]),
   of("reap leases, none ran out", reap(100).text, () => reap(100).values, 40, ["lease_by_deadline"]),
   of("reap 100 jobs of leases", reap(1).text, ranOut, 1_400, ["lease_by_deadline", "job_pkey"]),
   of("reap expired, none is", "select sluice.reap_expired(1000)", () => [], 60, [

@@ -44,6 +44,7 @@ export function createTestPorts(
     sender: { send: () => Promise.reject(new Error("this test sends nothing")) },
     registry: createRegistry(jobs, queues),
     env: {},
+    wakeIn: () => {},
     events,
   };
 }

@@ -122,6 +122,8 @@ function enqueue({ jobs }: ProducerApi, request: EnqueueBody) {
     chain: null,
     flow_id: null,
     culprit: null,
+    superseded_by: null,
+    schedule: null,
   };
   jobs.set(job.job_id, job);
   return { ...job, deduplicated: existing !== undefined };

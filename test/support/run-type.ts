@@ -17,6 +17,7 @@ export function testContext(fields: Partial<HandlerContext> = {}): HandlerContex
     leaseKey: noLease,
     signal: new AbortController().signal,
     traceparent: null,
+    schedule: null,
     log: quiet,
     env: {},
     extend() {},

@@ -4,6 +4,7 @@ import * as statements from "../../src/core/sql/index.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
 import { firing } from "./alarms.ts";
 import { noLease } from "./jobs.ts";
+import { newSchedule } from "./schedules.ts";
 
 const id = "01900000-0000-7000-8000-000000000000";
 const held = { id, leaseKey: noLease };
@@ -46,6 +47,10 @@ export const examples = {
   advanceCursors: [statements.advanceCursors()],
   checkReach: [statements.checkReach()],
   mendStamps: [statements.mendStamps()],
+  applyCodeSchedules: [
+    statements.applyCodeSchedules("sum", [newSchedule]),
+    statements.applyCodeSchedules("none", []),
+  ],
   auditTestNotice: [statements.auditTestNotice("me", [{ target: "ops", status: 200 }])],
   backlog: [statements.backlog({ types: ["a"], cap: 10 })],
   books: [statements.books()],
@@ -116,11 +121,19 @@ export const examples = {
     statements.enqueueMany("echo", [{ a: 1 }, {}], {}),
     statements.enqueueMany("echo", [], manyOptions),
   ],
+  enqueueWithOutcome: [
+    statements.enqueueWithOutcome({
+      type: "echo",
+      payload: {},
+      debounce: { key: "k", mode: "merge", seconds: 1, maxItems: 2 },
+    }),
+  ],
   enqueueOne: [statements.enqueueOne({ type: "echo", payload: {} }), statements.enqueueOne(fullJob)],
   extend: [statements.extend([held], { seconds: 1.5 }), statements.extend([], { seconds: 1 })],
   extendOne: [statements.extendOne(held, { seconds: 1.5 })],
   findCancelRequests: [statements.findCancelRequests([id])],
   findOutcomes: [statements.findOutcomes([id])],
+  findSchedule: [statements.findSchedule("nightly")],
   findSignal: [statements.findSignal("go", "1")],
   findSteps: [statements.findSteps([id]), statements.findSteps([])],
   findJob: [
@@ -151,11 +164,18 @@ export const examples = {
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],
+  listSchedules: [statements.listSchedules({ limit: 1 }), statements.listSchedules({ after: "a", limit: 1 })],
   liveWorkers: [statements.liveWorkers(), statements.liveWorkers({ queue: "q" })],
   openBreaker: [statements.openBreaker("a")],
   pause: [statements.pause("me", { queue: "q" }), statements.pause("me", { type: "a" })],
+  pauseSchedule: [statements.pauseSchedule("me", "nightly")],
+  planSlots: [
+    statements.planSlots([]),
+    statements.planSlots([{ number: 1, from: "2026-01-01Z", slotsMs: [1, 2], refillMs: 1 }]),
+  ],
   ping: [statements.ping()],
   prune: [statements.prune({ limit: 1 })],
+  putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
   readAlarms: [statements.readAlarms()],
   durations: [statements.durations({ pairs: 1 })],
@@ -166,6 +186,12 @@ export const examples = {
     statements.recordRound({ kind: "drain", queue: "q", ms: 1.5, report: { claimed: 1, end: "empty" } }),
     statements.recordRound({ kind: "reap", ms: 0, report: {} }),
   ],
+  recordRoundAndLook: [statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} })],
+  look: [
+    statements.look({ types: ["a"], cap: 10, upkeep: true }),
+    statements.look({ types: [], cap: 1, upkeep: false }),
+  ],
+  nextDue: [statements.nextDue()],
   reapExpired: [statements.reapExpired({ limit: 1 })],
   reapLeases: [
     statements.reapLeases({ limit: 1 }),
@@ -181,11 +207,18 @@ export const examples = {
     statements.replayMany("me", { type: "a", count: 1 }),
     statements.replayMany("me", { type: "a", reason: "fatal", count: 1 }),
   ],
+  resumeSchedule: [statements.resumeSchedule("me", "nightly")],
+  runSchedule: [statements.runSchedule("me", "nightly")],
+  schedulesToPlan: [
+    statements.schedulesToPlan({ limit: 1 }),
+    statements.schedulesToPlan({ limit: 1, checksum: "sum" }),
+  ],
   resolve: [
     statements.resolve(id, { output: null }),
     statements.resolve(id, { output: { a: 1 }, types: ["a"] }),
   ],
   sendSignal: [statements.sendSignal({ name: "go", key: "k", payload: { a: 1 } })],
+  deleteSchedule: [statements.deleteSchedule("me", "nightly")],
   deleteFlow: [statements.deleteFlow("me", id)],
   enqueueFlow: [
     statements.enqueueFlow([{ ref: "a", job: { type: "echo", payload: {} }, after: [] }]),

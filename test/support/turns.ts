@@ -49,7 +49,7 @@ const wrongTurns = `
 const wrongPlaces = `
   with places as (
     select id from sluice.ready where returned is null and place is distinct from 0
-    union all select id from sluice.scheduled where place is distinct from 0
+    union all select id from sluice.scheduled where place is null or place > 0
     union all select id from sluice.blocked
     union all select unnest(ids) from sluice.lease
     union all select unnest(ids) from sluice.done

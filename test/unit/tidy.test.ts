@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
 const allowed: Record<string, { folders: string[]; packages: string[] }> = {
-  core: { folders: ["core"], packages: ["drizzle-orm"] },
+  core: { folders: ["core"], packages: ["drizzle-orm", "croner"] },
   queue: { folders: ["core", "queue"], packages: [] },
   contract: { folders: ["contract", "core"], packages: ["zod"] },
   jobs: { folders: ["core", "queue", "jobs"], packages: ["zod"] },
@@ -15,7 +15,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "edge"],
-    packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types"],
+    packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types", "cloudflare:"],
   },
   cli: { folders: ["core", "cli"], packages: ["node:", "pg"] },
 };

@@ -5,7 +5,12 @@ import { env as workerEnv } from "cloudflare:workers";
 import { neon, neonConfig } from "@neondatabase/serverless";
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
-import { type JobDefinition, type QueueDefinition, sluice } from "../../src/index.ts";
+import {
+  type JobDefinition,
+  type QueueDefinition,
+  type ScheduleDefinition,
+  sluice,
+} from "../../src/index.ts";
 import { emptyQueue } from "../support/empty-queue.ts";
 import { asOwner, asWorker } from "../support/worker-role.ts";
 import { documentedAnswer } from "./documented-answer.ts";
@@ -37,17 +42,18 @@ export interface Deployment {
 
 export const bindings = workerEnv as unknown as WorkerTestEnv;
 
-/** `settings` override the bindings of the worker project. SELF is left out, because it leads to another Worker. */
+/** `settings` override the bindings of the worker project. SELF and CLOCK are left out, because they lead to another Worker. */
 export function useDeployment(
   jobs: readonly JobDefinition[],
   settings: object = {},
   queues: readonly QueueDefinition[] = [],
+  schedules?: readonly ScheduleDefinition[],
 ): Deployment {
   const name = `worker_${crypto.randomUUID().replaceAll("-", "")}`;
   const url = (database: string) => asOwner(bindings.DATABASE_URL).replace(/[^/]+$/, database);
-  const { SELF: _, ...own } = workerEnv as unknown as WorkerTestEnv & { SELF: unknown };
+  const { SELF: _, CLOCK: __, ...own } = workerEnv as unknown as WorkerTestEnv & Record<string, unknown>;
   const env = { ...own, DATABASE_URL: asWorker(url(name)), ...settings };
-  const worker = sluice({ jobs, queues });
+  const worker = sluice({ jobs, queues, ...(schedules && { schedules }) });
   const contexts: ExecutionContext[] = [];
   neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
 

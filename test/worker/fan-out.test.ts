@@ -119,7 +119,15 @@ describe("POST /internal/drains/:queue", () => {
     const headers = { authorization: await signed("default", Date.now()) };
     const response = await call("/internal/drains/default", { method: "POST", headers });
     expect(response.status).toBe(200);
-    const done = { claimed: 5, completed: 5, failed: 0, released: 0, lost: 0, claimMs: expect.any(Number) };
+    const done = {
+      claimed: 5,
+      completed: 5,
+      failed: 0,
+      released: 0,
+      lost: 0,
+      claimMs: expect.any(Number),
+      madeJobs: false,
+    };
     expect(await response.json()).toEqual({ queue: "default", ...done, end: "empty" });
   });
 });

@@ -1,8 +1,10 @@
 // The nudge in workerd: an enqueue starts its job at once, and a burst of enqueues starts few drains.
 import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
+import { createClient } from "../../src/client/client.ts";
 import { defineJob } from "../../src/index.ts";
-import { useDeployment } from "./deployment.ts";
+import { nudge } from "../../src/sql/in-transaction.ts";
+import { adminKey, useDeployment } from "./deployment.ts";
 
 const gates: (() => void)[] = [];
 const deployment = useDeployment([
@@ -14,7 +16,7 @@ const deployment = useDeployment([
   }),
   defineJob("long", { payload: z.object({}), timeoutSeconds: 60, run: () => {} }),
 ]);
-const { enqueue, look, query, quiet, fire } = deployment;
+const { call, enqueue, enqueueMany, look, query, quiet, fire } = deployment;
 
 const nudges = async () =>
   (await query<{ n: number }>("select count(*)::int as n from sluice.round where kind = 'nudge'"))[0]?.n ?? 0;
@@ -51,6 +53,38 @@ describe("an enqueue", () => {
     expect(await look(id)).toMatchObject({ status: "pending", attempts: 0 });
     await fire();
     expect(await look(id)).toMatchObject({ status: "completed" });
+  });
+});
+
+describe("a job that was enqueued by SQL starts at once", () => {
+  const send = (url: string, init: RequestInit) => call(new URL(url).pathname, init);
+  const ways: Record<string, () => Promise<unknown>> = {
+    "after POST /v1/nudge": () => call("/v1/nudge", { method: "POST" }),
+    "after a nudge of its queue": () => call("/v1/nudge", { method: "POST", body: `{"queue":"default"}` }),
+    "after a line of sluice/sql": () => nudge({ SLUICE: { fetch: send }, SLUICE_KEY: adminKey }),
+    "after a call of the client": () =>
+      createClient({ url: "https://x", key: adminKey, fetch: send }).nudge(),
+  };
+  test.each(Object.entries(ways))("%s", async (_, way) => {
+    const [id = ""] = await enqueueMany("echo", [{ n: 1 }]);
+    await way();
+    await quiet();
+    expect((await look(id)).status).toBe("completed");
+  });
+
+  test("not if another queue was nudged, and a name that is none is a 400", async () => {
+    const [id = ""] = await enqueueMany("echo", [{ n: 1 }]);
+    const answer = await call("/v1/nudge", { method: "POST", body: `{"queue":"other"}` });
+    expect([answer.status, await answer.json()]).toEqual([202, { queues: ["other"] }]);
+    await quiet();
+    expect((await look(id)).status).toBe("pending");
+    expect((await call("/v1/nudge", { method: "POST", body: `{"queue":"?"}` })).status).toBe(400);
+  });
+
+  test("a nudge that does not get through is no error", async () => {
+    const fetchNothing = () => Promise.reject(new Error("no route"));
+    expect(await nudge({ SLUICE: { fetch: fetchNothing }, SLUICE_KEY: adminKey })).toBe(false);
+    expect(await nudge({ SLUICE: { fetch: send }, SLUICE_KEY: "sk_unknown" })).toBe(false);
   });
 });
 

@@ -79,6 +79,13 @@ async function flowPath(path: string): Promise<string> {
   return path.replace("{id}", id);
 }
 
+async function schedulePath(path: string, method: string): Promise<{ path: string; body: object }> {
+  const body = { cron: "0 2 * * *", type: "print" };
+  const named = path.replace("{name}", "nightly");
+  if (method !== "put") await call("/v1/schedules/nightly", { method: "PUT", body: JSON.stringify(body) });
+  return { path: named, body };
+}
+
 /** The path with an existing id or name as its parameter. */
 async function adminPath(path: string, method: string): Promise<string> {
   if (path.includes("/dlq/{id}")) {
@@ -107,6 +114,7 @@ describe("each operation answers as the document says", () => {
     if (path === "/v1/claims") return { path, body: { worker_id: "w" } };
     if (path === "/v1/flows") return { path, body: flow };
     if (path.startsWith("/v1/flows/")) return { path: await flowPath(path) };
+    if (path.startsWith("/v1/schedules/")) return schedulePath(path, method);
     if (path === "/v1/signals/{name}") return { path: "/v1/signals/go", body: { key: "k" } };
     if (path === "/v1/chains/{id}" || path.endsWith("/resolve")) {
       const [id = ""] = await enqueueMany("print", [{}]);

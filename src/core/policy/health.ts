@@ -18,13 +18,15 @@ export function overdueAfterSeconds(kind: WatchedKind, { drainSeconds }: { drain
   return kind === "drain" ? drainSeconds : 2 * drainSeconds;
 }
 
+/** After a sleep on purpose, the rounds have the same time from its end. */
 export function checkRounds(
   { at, runningSince, lastEndedAt }: Heartbeats,
-  limits: { drainSeconds: number },
+  { sleptMsAgo = null, ...limits }: { drainSeconds: number; sleptMsAgo?: number | null },
 ): Record<WatchedKind, RoundCheck> {
   const check = (kind: WatchedKind): RoundCheck => {
     const since = lastEndedAt[kind] ?? runningSince;
-    if (at.getTime() - since.getTime() > overdueAfterSeconds(kind, limits) * 1000) return "overdue";
+    const ageMs = Math.min(at.getTime() - since.getTime(), sleptMsAgo ?? Number.POSITIVE_INFINITY);
+    if (ageMs > overdueAfterSeconds(kind, limits) * 1000) return "overdue";
     return lastEndedAt[kind] ? "ok" : "starting";
   };
   return { drain: check("drain"), reap: check("reap"), watch: check("watch") };

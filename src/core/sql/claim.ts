@@ -4,6 +4,7 @@ import { type BlockerRows, toBlockers } from "../blocker-row.ts";
 import {
   type ClaimedJob,
   type JobError,
+  type JobSchedule,
   type Payload,
   type Settlement,
   type StepValues,
@@ -132,6 +133,8 @@ interface Lease {
   jobs: JobRow[];
   /** By the jobs' ids, and then by slot. Null if none of them waited for others. */
   blockers?: Record<string, BlockerRows | { too_large: true }> | null;
+  /** By the jobs' ids. Null if schedules have made none of them. */
+  schedules?: Record<string, JobSchedule> | null;
 }
 type JobRow = [
   id: string,
@@ -181,6 +184,7 @@ function toClaimedJob(
     tags: tags ?? [],
     errors: errors ?? [],
     blockers: decodeBlockers(lease.blockers?.[id]),
+    schedule: lease.schedules?.[id] ?? null,
     isProbe,
     isTrial,
     stored: null,

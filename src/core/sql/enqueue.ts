@@ -3,7 +3,15 @@
 import { type SQL, sql } from "drizzle-orm";
 import { SluiceError } from "../errors.ts";
 import { type JobStatus, type NewJob, type Payload, timeOfId } from "../job.ts";
-import { hasValue, haveEqualOptions, type JobOptions, optionList, toFields } from "../job-options.ts";
+import {
+  type EnqueueOutcome,
+  hasValue,
+  haveEqualOptions,
+  type JobOptions,
+  optionList,
+  toField,
+  toFields,
+} from "../job-options.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 export interface EnqueuedJob {
@@ -13,10 +21,22 @@ export interface EnqueuedJob {
   queue: string;
   scheduledAt: Date;
   deduplicated: boolean;
+  /** Null without a debounce or a throttle. */
+  outcome: EnqueueOutcome | null;
+  replacedId: string | null;
 }
 
 /** Only the id for a job that is new and due now. */
-type Answer = string | { id: string; status: JobStatus; scheduled_ms: number; deduplicated: boolean };
+type Answer =
+  | string
+  | {
+      id: string;
+      status: JobStatus;
+      scheduled_ms: number;
+      deduplicated: boolean;
+      outcome?: EnqueueOutcome;
+      replaced_id?: string;
+    };
 
 /** 1 to 10,000 jobs. The answer is one row, with the jobs in the order of the call. */
 export function enqueue(jobs: readonly NewJob[]): Statement<EnqueuedJob[]> {
@@ -50,10 +70,11 @@ function decodeAnswers(jobs: readonly NewJob[], answers: readonly Answer[]): Enq
 }
 
 function decodeAnswer(answer: Answer): Omit<EnqueuedJob, "type" | "queue"> {
+  const plain = { outcome: null, replacedId: null };
   if (typeof answer === "string")
-    return { id: answer, status: "pending", scheduledAt: timeOfId(answer), deduplicated: false };
-  const { scheduled_ms, ...fields } = answer;
-  return { ...fields, scheduledAt: new Date(scheduled_ms) };
+    return { id: answer, status: "pending", scheduledAt: timeOfId(answer), deduplicated: false, ...plain };
+  const { scheduled_ms, outcome = null, replaced_id = null, ...fields } = answer;
+  return { ...fields, scheduledAt: new Date(scheduled_ms), outcome, replacedId: replaced_id };
 }
 
 /** For an app. Answers the new job's id. */
@@ -64,6 +85,32 @@ export function enqueueOne({ type, payload, ...options }: NewJob): Statement<str
     build: (schema) => sql`
       select ${schema}.enqueue(${type}::text, ${JSON.stringify(payload)}::text::jsonb${namedArguments(options)}) as id`,
     decode: one((row) => String(row.id)),
+  };
+}
+
+/** What `enqueue_with_outcome` tells of a new job. */
+export interface ToldJob {
+  id: string;
+  outcome: EnqueueOutcome | null;
+  replacedId: string | null;
+  deduplicated: boolean;
+}
+
+/** For an app: the same, and what has become of the call. */
+export function enqueueWithOutcome({ type, payload, ...options }: NewJob): Statement<ToldJob> {
+  return {
+    name: "enqueue with outcome",
+    isRepeatable: Boolean(options.idempotencyKey),
+    build: (schema) => sql`
+      select job_id as id, outcome, replaced_job_id, deduplicated
+      from ${schema}.enqueue_with_outcome(${type}::text, ${JSON.stringify(payload)}::text::jsonb,
+                                          ${JSON.stringify(toFields(options))}::text::jsonb)`,
+    decode: one((row) => ({
+      id: String(row.id),
+      outcome: row.outcome as EnqueueOutcome | null,
+      replacedId: row.replaced_job_id as string | null,
+      deduplicated: row.deduplicated === true,
+    })),
   };
 }
 
@@ -94,7 +141,8 @@ function namedArguments(options: JobOptions): SQL {
   const presentOptions = optionList.filter(({ name }) => hasValue(options[name]));
   return sql.join(
     presentOptions.map(
-      ({ name, field, sqlType }) => sql`, ${sql.raw(field)} => ${castFromText(options[name], sqlType)}`,
+      ({ name, field, sqlType }) =>
+        sql`, ${sql.raw(field)} => ${castFromText(toField(options, name), sqlType)}`,
     ),
   );
 }

@@ -8,17 +8,20 @@ export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "
 export { cancel, findCancelRequests } from "./cancel.ts";
 export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
+export { applyCodeSchedules } from "./code-schedules.ts";
 export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
-export { enqueue, enqueueMany, enqueueOne } from "./enqueue.ts";
+export { enqueue, enqueueMany, enqueueOne, enqueueWithOutcome } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { enqueueFlow } from "./enqueue-flow.ts";
 export { extend, extendOne } from "./extend.ts";
 export { cancelFlow, deleteFlow, findFlow, listFlowJobs, listFlows } from "./flows.ts";
 export { findJob, findJobs, findStates, listDeadLetters, listJobs } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
+export { look, nextDue } from "./next-due.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
 export { ping } from "./ping.ts";
+export { planSlots, schedulesToPlan } from "./plan-slots.ts";
 export {
   addPartitions,
   advanceCursors,
@@ -36,7 +39,16 @@ export {
 } from "./reap.ts";
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
 export { resolve } from "./resolve.ts";
-export { backlog, recordRound } from "./rounds.ts";
+export { backlog, recordRound, recordRoundAndLook } from "./rounds.ts";
+export {
+  deleteSchedule,
+  findSchedule,
+  listSchedules,
+  pauseSchedule,
+  putSchedule,
+  resumeSchedule,
+  runSchedule,
+} from "./schedules.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";

@@ -1,5 +1,5 @@
 // record round, backlog. See migrations/functions/rounds.sql.
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { RoundKind } from "../snapshot.ts";
 import { many, one, type Statement } from "./statement.ts";
 
@@ -11,20 +11,33 @@ export interface RoundRecord {
   report: object;
 }
 
-export function recordRound({ kind, queue, ms, report }: RoundRecord): Statement<string> {
-  const { claimMs, ...counts }: { claimMs?: number | null } = report;
+export function recordRound(record: RoundRecord): Statement<string> {
   return {
     name: "record round",
     isRepeatable: true, // a round recorded twice is still a round
-    build: (schema) => sql`
-      select ${schema}.record_round(
-        ${kind}::text,
-        ${queue ?? null}::text,
-        ${ms}::float8,
-        ${JSON.stringify({ ...counts, claim_ms: claimMs })}::jsonb
-      ) as id`,
+    build: (schema) => sql`select ${callOf(schema, record)} as id`,
     decode: one((row) => String(row.id)),
   };
+}
+
+/** Also answers in how many milliseconds the next job is due, or null: migrations/functions/next-due.sql. */
+export function recordRoundAndLook(record: RoundRecord): Statement<{ id: string; dueMs: number | null }> {
+  return {
+    name: "record round and look",
+    isRepeatable: true,
+    build: (schema) => sql`select ${callOf(schema, record)} as id, due_ms from ${schema}.next_due()`,
+    decode: one(({ id, due_ms }) => ({ id: String(id), dueMs: due_ms === null ? null : Number(due_ms) })),
+  };
+}
+
+function callOf(schema: SQL, { kind, queue, ms, report }: RoundRecord): SQL {
+  const { claimMs, ...counts }: { claimMs?: number | null } = report;
+  return sql`${schema}.record_round(
+    ${kind}::text,
+    ${queue ?? null}::text,
+    ${ms}::float8,
+    ${JSON.stringify({ ...counts, claim_ms: claimMs })}::jsonb
+  )`;
 }
 
 export interface Backlog {

@@ -16,7 +16,14 @@ import {
   uuid,
 } from "drizzle-orm/pg-core";
 import { alarmNames, severities } from "../alarms/alarm.ts";
-import { deadReasons, type JobError, type Json, jobStatuses, type Payload } from "../job.ts";
+import {
+  deadReasons,
+  type JobError,
+  type JobSchedule,
+  type Json,
+  jobStatuses,
+  type Payload,
+} from "../job.ts";
 import { roles } from "../key.ts";
 
 /** Milliseconds in a column (columns.ts), ISO 8601 in JSON. */
@@ -65,6 +72,8 @@ export const jobs = pgTable("jobs", {
   chainIndex: integer("chain_index"),
   flowId: uuid("flow_id"),
   culprit: uuid("culprit"),
+  supersededBy: uuid("superseded_by"),
+  schedule: json<JobSchedule>("schedule"),
   leaseExpiresAt: time("lease_expires_at"),
 });
 

@@ -3,8 +3,9 @@ import type { Context } from "hono";
 import type { EnqueueRequest } from "../../contract/jobs.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { NewJob } from "../../core/job.ts";
-import { fromFields, jobLimits } from "../../core/job-options.ts";
+import { fromFields, jobLimits, storedPayload } from "../../core/job-options.ts";
 import type { Slots } from "../../core/typed-job.ts";
+import type { JobDefinition } from "../../jobs/define.ts";
 import { type Enqueued, enqueueAll } from "../../queue/enqueue.ts";
 import type { AppEnv } from "./app-env.ts";
 import { refuseBadPayload } from "./codec/payload.ts";
@@ -13,6 +14,8 @@ import { checkDepth } from "./guards/depth-limit.ts";
 
 /** The most drains that one request starts. The cron drains the other queues. */
 const maxNudges = 5;
+/** The database's clock and this one may differ by that much. */
+const dueWithinMs = 1000;
 
 /** Enqueues all jobs or none, in one statement. Then starts a drain for each queue that got a due job. */
 export async function accept<const Jobs extends readonly NewJob[]>(
@@ -21,7 +24,13 @@ export async function accept<const Jobs extends readonly NewJob[]>(
 ): Promise<Enqueued<Jobs>> {
   checkQueues(context, newJobs);
   const enqueued = await enqueueAll(context.env.ports, newJobs);
-  startDrains(context, newJobs);
+  const nowMs = context.env.ports.clock.nowMs();
+  // A debounce decides when its job is due: a full list is due at once.
+  const isDebounced = (index: number) => (enqueued[index]?.scheduledAt.getTime() ?? 0) > nowMs + dueWithinMs;
+  startDrains(
+    context,
+    newJobs.filter(({ debounce }, index) => !(debounce && isDebounced(index))),
+  );
   return enqueued;
 }
 
@@ -31,21 +40,29 @@ export function checkQueues(context: Context<AppEnv>, newJobs: readonly NewJob[]
   checkDepth({ ...context.env, waitUntil }, new Set(newJobs.map((job) => job.queue ?? "default")));
 }
 
-/** Starts a drain for each queue that got a due job. */
+/** Starts a drain for each queue that got a due job. The clock is told of the others. */
 export function startDrains(context: Context<AppEnv>, newJobs: readonly NewJob[]): void {
-  const dueNow = newJobs.filter((job) => !job.delaySeconds && !job.scheduledAt);
-  startDrainsOf(
-    context,
-    dueNow.map((job) => job.queue ?? "default"),
-  );
+  const { nudge, ports } = context.env;
+  const isDueNow = (job: NewJob) => !job.delaySeconds && !job.scheduledAt;
+  const byQueue = Map.groupBy(newJobs.filter(isDueNow), (job) => job.queue ?? "default");
+  for (const [name, jobs] of [...byQueue].slice(0, maxNudges))
+    nudge(
+      name,
+      jobs.map(({ type }) => type),
+    );
+  const nowMs = ports.clock.nowMs();
+  const waitMs = (job: NewJob) =>
+    job.scheduledAt ? job.scheduledAt.getTime() - nowMs : (job.delaySeconds ?? 0) * 1000;
+  const later = newJobs.filter((job) => !isDueNow(job)).map(waitMs);
+  if (later.length > 0) ports.wakeIn(Math.max(Math.min(...later), 0));
 }
 
 export function startDrainsOf(context: Context<AppEnv>, queues: readonly string[]): void {
   for (const name of [...new Set(queues)].slice(0, maxNudges)) context.env.nudge(name);
 }
 
-type NewJobRequest = Omit<EnqueueRequest, "after" | "idempotency_key" | "on_blocker_dead"> &
-  Partial<Pick<EnqueueRequest, "idempotency_key" | "on_blocker_dead">>;
+type Rare = "idempotency_key" | "on_blocker_dead" | "debounce" | "throttle";
+type NewJobRequest = Omit<EnqueueRequest, "after" | Rare> & Partial<Pick<EnqueueRequest, Rare>>;
 
 type AfterRequest = readonly unknown[] | Readonly<Record<string, readonly unknown[]>> | null;
 
@@ -75,13 +92,12 @@ export function toNewJob(
   { after, ...request }: NewJobRequest & { after?: AfterRequest },
   path: readonly string[] = [],
 ): NewJob {
-  checkMayEnqueue(context, request.type);
-  const definition = context.env.ports.registry.find(request.type);
-  if (!definition) throw unknownType(request.type);
-  refuseBadPayload(definition, request.payload, [...path, "payload"]);
+  const options = fromFields(request);
+  const payload = storedPayload(request.payload, options);
+  const definition = findDefinition(context, { type: request.type, payload }, path);
   checkTimes(context, request, path);
   return {
-    ...fromFields(request),
+    ...options,
     after: toSlots(definition.after, after, path) as NewJob["after"],
     type: request.type,
     payload: request.payload,
@@ -89,6 +105,19 @@ export function toNewJob(
     maxAttempts: request.max_attempts ?? definition.maxAttempts,
     traceparent: context.req.header("traceparent"), // the database drops one that is malformed
   };
+}
+
+/** Checks that this deployment has the type, that the caller may use it, and that the payload fits it. */
+export function findDefinition(
+  context: Context<AppEnv>,
+  { type, payload }: Pick<NewJobRequest, "type" | "payload">,
+  path: readonly string[] = [],
+): JobDefinition {
+  checkMayEnqueue(context, type);
+  const definition = context.env.ports.registry.find(type);
+  if (!definition) throw unknownType(type);
+  refuseBadPayload(definition, payload, [...path, "payload"]);
+  return definition;
 }
 
 function unknownType(type: string): SluiceError {

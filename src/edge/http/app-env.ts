@@ -1,6 +1,7 @@
 // The context of every route and guard: the invocation, and the caller.
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { Ports, Sender } from "../../queue/ports.ts";
+import type { AlarmClock } from "../clock/alarm-clock.ts";
 import type { IsolateState } from "../isolate-state.ts";
 import type { Settings } from "../settings/env.ts";
 import type { Caller } from "./guards/caller.ts";
@@ -17,6 +18,8 @@ export interface AppEnv {
     isolate: IsolateState;
     ports: AppPorts;
     sender: Sender;
-    nudge(queue: string): void;
+    alarmClock: AlarmClock;
+    /** Starts a drain. If it is known which types got jobs, only what they need is started. */
+    nudge(queue: string, types?: readonly string[]): void;
   };
 }

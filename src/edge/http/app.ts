@@ -12,22 +12,24 @@ import * as alarms from "./routes/alarms.ts";
 import * as audit from "./routes/audit.ts";
 import * as deadLetters from "./routes/dead-letters.ts";
 import { showDocs, showOpenapi } from "./routes/docs.ts";
-import { startDrain } from "./routes/drains.ts";
+import { startDrain, wakeUp } from "./routes/drains.ts";
 import * as flows from "./routes/flows.ts";
 import * as health from "./routes/health.ts";
 import * as jobTypes from "./routes/job-types.ts";
 import * as jobs from "./routes/jobs.ts";
 import * as keys from "./routes/keys.ts";
 import * as metrics from "./routes/metrics.ts";
+import * as nudges from "./routes/nudges.ts";
 import * as pull from "./routes/pull.ts";
 import * as queues from "./routes/queues.ts";
+import * as schedules from "./routes/schedules.ts";
 import * as stats from "./routes/stats.ts";
 import * as workers from "./routes/workers.ts";
 
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
   ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
-  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows },
+  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows, ...schedules, ...nudges },
 };
 
 export const app = new Hono<AppEnv>();
@@ -37,6 +39,7 @@ const { enqueueJob, enqueueJobs, enqueueFlow } = operations;
 app.on("POST", [enqueueJob.path, enqueueJobs.path, enqueueFlow.path], countEnqueueErrors);
 addOperations(app, handlers);
 app.post("/internal/drains/:queue", startDrain).all(allowOnly("POST"));
+app.post("/internal/wake", wakeUp).all(allowOnly("POST"));
 app.get("/openapi.json", showOpenapi).all(allowOnly("GET"));
 app.get("/docs", showDocs).all(allowOnly("GET"));
 app.onError(onError);

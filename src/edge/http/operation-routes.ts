@@ -49,11 +49,25 @@ function toHandler(operation: Operation, handle: OperationHandler<Operation>): H
   const { roles, body, query } = operation;
   return async (context) => {
     if (roles) context.set("caller", await requireRole(context, roles));
-    return handle(context, {
+    const held = roles && operation.method !== "get" ? holdAwake(context) : undefined;
+    const response = await handle(context, {
       body: (body && (await readBody(context, body))) as never,
       query: (query && parseQuery(context, query)) as never,
     });
+    await held;
+    return response;
   };
+}
+
+/**
+ * Tells the clock that there may be something to do. If the crons may let the database sleep, the caller's answer waits for
+ * this: core/policy/clock.ts says why.
+ */
+function holdAwake({ env, executionCtx }: Context<AppEnv>): Promise<void> | undefined {
+  const held = env.alarmClock.holdAwake();
+  if (env.settings.maxSleepMinutes > 0) return held;
+  executionCtx.waitUntil(held);
+  return undefined;
 }
 
 function parametersIn(path: string): number {

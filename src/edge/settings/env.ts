@@ -8,6 +8,7 @@ import { findRefusal } from "../../core/policy/outgoing-target.ts";
 import { defaultSchema, schemaName, schemaNameFault } from "../../core/schema-name.ts";
 import { faultsOf } from "../../jobs/faults.ts";
 import { type KeyedTarget, keyTargets } from "../../queue/alarms/notify.ts";
+import type { ClockBinding } from "../clock/clock-binding.ts";
 import { alarmRuleSetting } from "./alarm-rules.ts";
 import { alarmTargets } from "./alarm-targets.ts";
 import { type HeartbeatUrls, heartbeatUrls } from "./heartbeat-urls.ts";
@@ -47,6 +48,11 @@ const settingsSchema = z.object({
     .int("must be a whole number")
     .min(1, "must be at least 1")
     .default(100_000),
+  SLUICE_MAX_SLEEP_MINUTES: z.coerce
+    .number("must be a number")
+    .min(0, "must be at least 0")
+    .max(10_080, "must be at most 10080")
+    .default(0),
   SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'must be "true" or "false"').default("false"),
   SLUICE_ALARM_TARGETS: alarmTargets.prefault([]),
   SLUICE_ALARM_RULES: alarmRuleSetting.prefault({}),
@@ -61,6 +67,7 @@ const settingsSchema = z.object({
     .optional(),
   SELF: binding<SelfBinding>("fetch", "must be a service binding"),
   RATE_LIMITER: binding<RateLimiter>("limit", "must be a rate limit binding"),
+  CLOCK: binding<ClockBinding>("getByName", "must be a Durable Object binding"),
 });
 
 function binding<Binding extends object>(method: keyof Binding, error: string) {
@@ -90,6 +97,10 @@ export interface Settings {
   self: SelfBinding | undefined;
   /** Without it only the isolates count calls. */
   rateLimiter: RateLimiter | undefined;
+  /** Without it, delayed jobs and retries wait for the cron. */
+  clock: ClockBinding | undefined;
+  /** How long the crons may leave an idle database alone. 0: not at all. */
+  maxSleepMinutes: number;
 }
 
 const parsedSettings = new WeakMap<object, Settings>();
@@ -132,6 +143,8 @@ export async function parseSettings(env: object): Promise<Settings> {
     },
     self: parsed.data.SELF,
     rateLimiter: parsed.data.RATE_LIMITER,
+    clock: parsed.data.CLOCK,
+    maxSleepMinutes: parsed.data.SLUICE_MAX_SLEEP_MINUTES,
   };
 }
 

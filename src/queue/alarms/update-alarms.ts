@@ -1,6 +1,12 @@
 // Updates the alarms from a snapshot, and writes the notices about their changes. If another watch round changed an alarm
 // since it was read, that change stays and this one is dropped.
-import { type AlarmRule, type AlarmState, alarmKey, type Notice } from "../../core/alarms/alarm.ts";
+import {
+  type AlarmRule,
+  type AlarmState,
+  alarmKey,
+  type Notice,
+  type Observation,
+} from "../../core/alarms/alarm.ts";
 import { observe } from "../../core/alarms/alarm-rules.ts";
 import { advance } from "../../core/alarms/alarm-state.ts";
 import { type Deployment, noticeBody } from "../../core/alarms/notice.ts";
@@ -17,6 +23,8 @@ export interface AlarmUpdate {
   rules: readonly AlarmRule[];
   targets: readonly KeyedTarget[];
   deployment: Deployment;
+  /** How long ago the database was last left alone on purpose. Null: never. */
+  sleptMsAgo: number | null;
 }
 
 interface Change {
@@ -45,7 +53,7 @@ export async function updateAlarms(ports: Ports, update: AlarmUpdate): Promise<N
   return notices;
 }
 
-function findChanges({ snapshot, storedAlarms, rules, targets }: AlarmUpdate): Change[] {
+function findChanges({ snapshot, storedAlarms, rules, targets, sleptMsAgo }: AlarmUpdate): Change[] {
   const observations = new Map(
     observe({ snapshot, targets: targetStates(targets, storedAlarms.targets) }, rules).map((observation) => [
       alarmKey(observation),
@@ -56,11 +64,20 @@ function findChanges({ snapshot, storedAlarms, rules, targets }: AlarmUpdate): C
   return [...new Set([...alarms.keys(), ...observations.keys()])].flatMap((key) => {
     const alarm = alarms.get(key);
     const observation = observations.get(key);
+    if (isSilenceOnPurpose(observation, sleptMsAgo)) return [];
     const silencedUntil = findSilence(storedAlarms, (observation ?? alarm?.state)?.alarm, observation?.rule);
     const step = advance(alarm?.state, observation, { at: snapshot.at, silencedUntil });
     const isChanged = step && (step.notice || JSON.stringify(step.state) !== JSON.stringify(alarm?.state));
     return isChanged ? [{ ...step, version: alarm?.version }] : [];
   });
+}
+
+/** Nothing happens while the database sleeps. An alarm about that stays as it is until its time is over after the sleep. */
+function isSilenceOnPurpose(observation: Observation | undefined, sleptMsAgo: number | null): boolean {
+  if (!observation || sleptMsAgo === null) return false;
+  const { alarm, threshold, windowMinutes } = observation.rule;
+  if (alarm === "completion_rate_low") return sleptMsAgo < windowMinutes * 60_000;
+  return alarm === "round_overdue" && sleptMsAgo < 2 * threshold * 1000;
 }
 
 /** The end of the rule's own silence or of the one that an admin has set, whichever is later. */

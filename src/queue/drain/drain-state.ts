@@ -35,6 +35,7 @@ export interface Drain extends DrainOptions {
   readonly member: RingMember;
   /** Why the drain claims no more. Null if it may still claim. */
   end: DrainEnd | null;
+  madeJobs: boolean;
   lastBatch: Pace | null;
   /** Only a type on trial has more jobs. It gives out the next ones when those that run have ended. */
   isWaitingForTrial: boolean;
@@ -74,6 +75,7 @@ export function createDrain(uncounted: Ports, options: DrainOptions): Drain {
     claims: { count: 0, ms: 0, jobs: 0 },
     member: createRingMember(options.worker),
     end: null,
+    madeJobs: false,
     lastBatch: null,
     isWaitingForTrial: false,
     releasesAhead: null,

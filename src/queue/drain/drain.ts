@@ -21,6 +21,8 @@ export interface DrainReport extends SettledCounts {
   /** How long a claim took on average, including what it settled. Null if there was no claim. */
   claimMs: number | null;
   end: DrainEnd;
+  /** True if the end of a job has made another one. */
+  madeJobs: boolean;
 }
 
 export async function drainQueue(ports: Ports, options: DrainOptions): Promise<DrainReport> {
@@ -48,6 +50,7 @@ export async function drainQueue(ports: Ports, options: DrainOptions): Promise<D
 
 /** When these ends are settled there are jobs to claim, also if the last claim found no more. */
 function goOn(drain: Drain): void {
+  drain.madeJobs = true;
   if (drain.releasesAhead !== null)
     drain.releasesAhead = Math.max(drain.releasesAhead, countReleases(listJobs(drain.running)) + 1);
   if (drain.end === "empty") drain.end = null;
@@ -89,7 +92,7 @@ function hasOneToSpare({ spent, budget }: Drain): boolean {
   return spent.subrequests + 1 < budget.subrequests;
 }
 
-function toReport({ queue, claims, unsettled }: Drain, end: DrainEnd): DrainReport {
+function toReport({ queue, claims, unsettled, madeJobs }: Drain, end: DrainEnd): DrainReport {
   const claimMs = claims.count > 0 ? claims.ms / claims.count : null;
-  return { queue, claimed: claims.jobs, ...unsettled.counts, claimMs, end };
+  return { queue, claimed: claims.jobs, ...unsettled.counts, claimMs, end, madeJobs };
 }

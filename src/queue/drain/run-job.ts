@@ -105,7 +105,7 @@ function contextOf(
   toStepHost: () => StepHost,
 ): HandlerContext {
   let step: Step | undefined;
-  const { id: jobId, type, attempt, maxAttempts, leaseKey, traceparent } = job;
+  const { id: jobId, type, attempt, maxAttempts, leaseKey, traceparent, schedule } = job;
   return {
     jobId,
     attempt,
@@ -113,6 +113,7 @@ function contextOf(
     leaseGeneration: generationOf(leaseKey),
     leaseKey,
     traceparent,
+    schedule: schedule && { ...schedule, slot: new Date(schedule.slot) },
     signal,
     extend,
     log: logOf(ports.log, { job_id: jobId, type, attempt }),

@@ -22,6 +22,8 @@ export async function passTime(model: QueueModel, db: TestDatabase, ticks: numbe
     update sluice.lease set deadline = greatest(deadline - ${passed}, now() - interval '59 minutes');
     update sluice.expiry set expires_at = expires_at - ${passed};
     update sluice.job set expires_at = expires_at - ${passed} where expires_at is not null;
+    update sluice.job set scheduled_at = scheduled_at - ${passed} where scheduled_at is not null;
+    update sluice.debounce_state set since = since - ${passed}, until = until - ${passed};
     delete from sluice.cursors`);
   model.now += ticks;
 }

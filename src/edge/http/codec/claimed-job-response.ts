@@ -28,6 +28,7 @@ export function toClaimedJobResponse(
     tags: job.tags,
     errors: job.errors,
     blockers: toBlockers(blockers),
+    schedule: job.schedule,
   };
 }
 

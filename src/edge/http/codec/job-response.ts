@@ -42,5 +42,7 @@ export function toJobResponse(job: Job): JobResponse {
     chain: job.chainId === null ? null : { chain_id: job.chainId, index: job.chainIndex ?? 0 },
     flow_id: job.flowId,
     culprit: job.culprit,
+    superseded_by: job.supersededBy,
+    schedule: job.schedule,
   };
 }

@@ -1,12 +1,14 @@
 // GET /health: whether the queue works. It needs no key, so it names a problem in one word and gives no details. It answers
-// within two seconds, whatever the database does.
-import type { HealthResponse } from "../../../contract/health.ts";
+// within two seconds, whatever the database does. It does not wake a database that sleeps on purpose.
+import type { ClockCheck, HealthResponse } from "../../../contract/health.ts";
 import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
+import { isOverdue, sleptMsAgo } from "../../../core/policy/clock.ts";
 import { checkRounds } from "../../../core/policy/health.ts";
 import type { Alarms } from "../../../core/sql/alarms.ts";
 import { ping, readAlarms } from "../../../core/sql/index.ts";
 import { targetStates } from "../../../queue/alarms/targets.ts";
+import type { ClockReading } from "../../clock/clock-binding.ts";
 import { latestRefusal } from "../../neon/refused-writes.ts";
 import type { Settings } from "../../settings/env.ts";
 import type { AppEnv } from "../app-env.ts";
@@ -14,31 +16,57 @@ import { causeText } from "../codec/problem.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 const answerWithinMs = 1_500;
-const healthyWords: readonly string[] = ["ok", "starting"];
+const healthyWords: readonly string[] = ["ok", "starting", "asleep"];
 
 export const getHealth: Handlers["getHealth"] = async (context) => {
-  const checks = await runChecks(context.env);
-  // A failing alarm target is shown, but it does not make the deployment unhealthy.
-  const { targets: _, ...decisiveChecks } = checks;
-  const isHealthy = Object.values(decisiveChecks).every((check) => healthyWords.includes(check));
-  const status = isHealthy ? "ok" : checks.database === "ok" ? "failing" : "unavailable";
+  const reading = await context.env.alarmClock.read();
+  const asleep = typeof reading === "object" && reading?.isAsleep ? reading : null;
+  const others = asleep ? sleepChecks(asleep, context.env.settings) : await runChecks(context.env, reading);
+  const clock = clockCheck(reading);
+  // A failing alarm target is shown, but it does not make the deployment unhealthy. Without its clock it works by cron.
+  const { targets: _, ...decisiveChecks } = others;
+  const isHealthy =
+    Object.values(decisiveChecks).every((check) => healthyWords.includes(check)) &&
+    clock?.status !== "overdue";
+  const status = isHealthy ? "ok" : healthyWords.includes(others.database ?? "") ? "failing" : "unavailable";
+  const checks = { ...others, ...(clock && { clock }) } as HealthResponse["checks"];
   return context.json({ status, checks } satisfies HealthResponse, isHealthy ? 200 : 503);
 };
 
+type Words = Record<string, string>;
+
+function clockCheck(reading: ClockReading | "unreachable" | null): ClockCheck | null {
+  if (reading === null) return null;
+  if (reading === "unreachable") return { status: "unreachable", asleep: false, next_due_at: null };
+  const { state, isAsleep, nowMs } = reading;
+  return {
+    status: isOverdue(state, nowMs) ? "overdue" : "ok",
+    asleep: isAsleep,
+    next_due_at: state.dueAtMs === null ? null : new Date(state.dueAtMs).toISOString(),
+  };
+}
+
+/** While the database sleeps, the crons ask the clock every minute. If they stop, this shows it. */
+function sleepChecks({ state, nowMs }: ClockReading, settings: Settings): Words {
+  const askedMs = Math.max(state.sleptAtMs ?? 0, state.idleSinceMs ?? 0);
+  const isLate = nowMs - askedMs > overdueLimit(settings) * 1000;
+  return { database: "asleep", drain: isLate ? "overdue" : "asleep" };
+}
+
 /** Each check is "ok", "starting", or a word for the problem. */
-async function runChecks({
-  ports,
-  settings,
-  isolate,
-}: AppEnv["Bindings"]): Promise<HealthResponse["checks"]> {
+async function runChecks(
+  { ports, settings, isolate }: AppEnv["Bindings"],
+  reading: ClockReading | "unreachable" | null,
+): Promise<Words> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("no answer in time")), answerWithinMs);
+  const msAgo = typeof reading === "object" && reading ? sleptMsAgo(reading.state, reading.nowMs) : null;
   try {
     const reads = Promise.all([ports.db.run(ping()), ports.db.run(readAlarms())]);
     const [pinged, alarms] = await Promise.race([reads, late]);
     return {
       database: pinged.isReadOnly ? "read_only" : shortenCode(latestRefusal(isolate) ?? "ok"),
-      ...checkRounds(pinged, { drainSeconds: overdueLimit(settings) }),
+      ...checkRounds(pinged, { drainSeconds: overdueLimit(settings), sleptMsAgo: msAgo }),
       ...alarmChecks(alarms, settings),
     };
   } catch (error) {

@@ -19,7 +19,8 @@ import type { Handlers } from "../operation-routes.ts";
 export const enqueueJob: Handlers["enqueueJob"] = async (context, { body: request }) => {
   const idempotencyKey = findIdempotencyKey(context, request);
   const [job] = await accept(context, [{ ...toNewJob(context, request, []), idempotencyKey }]);
-  return context.json(toEnqueueResponse(job), job.deduplicated ? 200 : 201, {
+  const isCreated = !job.deduplicated && (job.outcome ?? "created") === "created";
+  return context.json(toEnqueueResponse(job), isCreated ? 201 : 200, {
     location: `/v1/jobs/${job.id}`,
   });
 };
@@ -87,5 +88,6 @@ function toEnqueueResponse(job: EnqueuedJob): EnqueueResponse {
     queue: job.queue,
     scheduled_at: job.scheduledAt.toISOString(),
     deduplicated: job.deduplicated,
+    ...(job.outcome && { outcome: job.outcome, replaced_job_id: job.replacedId }),
   };
 }

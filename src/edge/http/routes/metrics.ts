@@ -1,20 +1,23 @@
-// GET /metrics: the metrics in the text format of Prometheus.
-import { alarmFamilies } from "../../../core/metrics/alarm-metrics.ts";
-import { maxPairs, metricsOf } from "../../../core/metrics/metrics.ts";
+// GET /metrics: the metrics in the text format of Prometheus. It does not wake a database that sleeps.
+import { clockFamilies } from "../../../core/metrics/clock-metrics.ts";
 import { contentType, toText } from "../../../core/metrics/prometheus-text.ts";
-import { durations, readAlarms, snapshot } from "../../../core/sql/index.ts";
-import { targetStates } from "../../../queue/alarms/targets.ts";
+import type { ClockReading } from "../../clock/clock-binding.ts";
+import { readMetrics } from "../../metrics-text.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const getMetrics: Handlers["getMetrics"] = async (context) => {
-  const { ports, settings } = context.env;
-  const [current, durationBuckets, alarms] = await Promise.all([
-    ports.db.run(snapshot()),
-    ports.db.run(durations({ pairs: maxPairs })),
-    ports.db.run(readAlarms()),
-  ]);
-  const states = alarms.alarms.map(({ state }) => state);
-  const targets = targetStates(settings.alarmTargets, alarms.targets);
-  const families = [...metricsOf(current, durationBuckets), ...alarmFamilies(states, targets)];
-  return context.body(toText(families), 200, { "content-type": contentType });
+  const { ports, settings, alarmClock } = context.env;
+  const reading = await alarmClock.read();
+  const isAsleep = typeof reading === "object" && reading?.isAsleep === true;
+  const text = isAsleep ? (reading.metrics ?? "") : await readMetrics(ports, settings);
+  return context.body(text + clockText(reading), 200, { "content-type": contentType });
 };
+
+function clockText(reading: ClockReading | "unreachable" | null): string {
+  if (reading === null) return "";
+  if (reading === "unreachable")
+    return toText(clockFamilies({ isReachable: false, isAsleep: false, nextDueSeconds: null }));
+  const { state, isAsleep, nowMs } = reading;
+  const nextDueSeconds = state.dueAtMs === null ? null : (state.dueAtMs - nowMs) / 1000;
+  return toText(clockFamilies({ isReachable: true, isAsleep, nextDueSeconds }));
+}

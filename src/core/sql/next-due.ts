@@ -1,0 +1,47 @@
+// next due, look. See migrations/functions/next-due.sql.
+import { sql } from "drizzle-orm";
+import { one, type Row, type Statement } from "./statement.ts";
+
+export interface NextDue {
+  /** In how many milliseconds there is something for a drain to do. Null: nothing is planned. */
+  dueMs: number | null;
+  /** The same for the reaper and for notices. Null also if it was not asked for. */
+  upkeepMs: number | null;
+}
+
+export interface Look extends NextDue {
+  /** Only queues with due jobs. Each type and priority is counted up to the cap. */
+  waiting: { queue: string; due: number }[];
+}
+
+export function nextDue(): Statement<NextDue> {
+  return {
+    name: "next due",
+    isRepeatable: true,
+    build: (schema) => sql`select due_ms, upkeep_ms from ${schema}.next_due()`,
+    decode: one(toNextDue),
+  };
+}
+
+/** What is due now, and when more is. Both are of one snapshot, so a job that becomes due is not missed between them. */
+export function look(options: { types: readonly string[]; cap: number; upkeep: boolean }): Statement<Look> {
+  const { types, cap, upkeep } = options;
+  return {
+    name: "look",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select (select json_agg(json_build_object('queue', queue, 'due', due))
+              from ${schema}.backlog(${sql.param(types)}::text[], ${cap}::int)) as waiting,
+             due_ms, upkeep_ms
+      from ${schema}.next_due(${upkeep}::boolean)`,
+    decode: one((row) => ({ waiting: (row.waiting ?? []) as Look["waiting"], ...toNextDue(row) })),
+  };
+}
+
+function toNextDue({ due_ms, upkeep_ms }: Row): NextDue {
+  return { dueMs: numberOrNull(due_ms), upkeepMs: numberOrNull(upkeep_ms) };
+}
+
+function numberOrNull(value: unknown): number | null {
+  return value === null || value === undefined ? null : Number(value);
+}

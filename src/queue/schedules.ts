@@ -1,0 +1,58 @@
+// Keeps the next slots of all schedules in the database, and the schedules in code as the newest deployment has them. Firing a slot
+// needs none of this: a claim does it.
+import { describeError } from "../core/database-errors.ts";
+import { planSlots as computeSlots, type SlotPlan } from "../core/policy/slots.ts";
+import type { NewSchedule } from "../core/schedule.ts";
+import { applyCodeSchedules, planSlots, schedulesToPlan } from "../core/sql/index.ts";
+import type { ScheduleToPlan } from "../core/sql/plan-slots.ts";
+import type { Ports } from "./ports.ts";
+
+/** Computing ten slots takes about a millisecond. */
+const schedulesPerCall = 100;
+const maxCalls = 10;
+const maxMs = 5_000;
+
+/** A step of the reap round. Adds what it did to `did`. */
+export async function keepSchedules(ports: Ports, did: unknown[]): Promise<void> {
+  const { schedules } = ports.registry;
+  const checksum = schedules && (await checksumOf(schedules));
+  const endMs = ports.clock.nowMs() + maxMs;
+  for (let call = 0; call < maxCalls && ports.clock.nowMs() < endMs; call++) {
+    const toPlan = await ports.db.run(schedulesToPlan({ limit: schedulesPerCall, checksum }));
+    if (toPlan.apply && schedules && checksum) {
+      did.push(await ports.db.run(applyCodeSchedules(checksum, schedules)));
+      continue;
+    }
+    if (toPlan.schedules.length > 0) did.push(await plan(ports, toPlan.schedules));
+    if (toPlan.schedules.length < schedulesPerCall) return;
+  }
+}
+
+/** After a change of a schedule: it is among the first that need slots. If this fails, the next round does it. */
+export async function planChanged(ports: Ports): Promise<void> {
+  const { schedules } = await ports.db.run(schedulesToPlan({ limit: schedulesPerCall }));
+  if (schedules.length > 0) await plan(ports, schedules);
+}
+
+function plan(ports: Ports, schedules: readonly ScheduleToPlan[]): Promise<number> {
+  const plans = schedules.map((schedule) => ({ ...schedule, ...computePlan(ports, schedule) }));
+  return ports.db.run(planSlots(plans));
+}
+
+/** A zone that was known once may be unknown to another version of the platform. The others are planned all the same. */
+function computePlan(ports: Ports, schedule: ScheduleToPlan): SlotPlan {
+  try {
+    return computeSlots(schedule);
+  } catch (error) {
+    const { cron, timeZone: time_zone } = schedule;
+    ports.log.error("slots not computed", { cron, time_zone, ...describeError(error) });
+    return { slotsMs: [], refillMs: schedule.nowMs + 3_600_000 };
+  }
+}
+
+async function checksumOf(schedules: readonly NewSchedule[]): Promise<string> {
+  const sorted = schedules.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const bytes = new TextEncoder().encode(JSON.stringify(sorted));
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

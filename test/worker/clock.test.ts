@@ -1,0 +1,254 @@
+// The clock in workerd: the deployed Worker and its Durable Object. First with real alarms and no cron at all. Then with the
+// crons of simulated days and a database that may sleep: every statement is counted where it leaves the Worker.
+import {
+  createExecutionContext,
+  createScheduledController,
+  evictDurableObject,
+  runDurableObjectAlarm,
+  runInDurableObject,
+  waitOnExecutionContext,
+} from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { neon, neonConfig } from "@neondatabase/serverless";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
+import { type ClockState, nextLookMs } from "../../src/core/policy/clock.ts";
+import deployed from "../../src/worker.ts";
+import { emptyQueue } from "../support/empty-queue.ts";
+import { asOwner } from "../support/worker-role.ts";
+import { adminKey, bindings, crons } from "./deployment.ts";
+
+const query = (text: string, values: unknown[] = []) =>
+  neon(asOwner(bindings.DATABASE_URL)).query(text, values);
+beforeAll(async () => {
+  neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
+  await query(emptyQueue);
+});
+
+const worker = exports.default as unknown as { fetch(url: string, init?: RequestInit): Promise<Response> };
+const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
+const post = (path: string, body: object) =>
+  worker.fetch(`https://sluice.example${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+const enqueue = async (job: object) =>
+  enqueueResponse.parse(await (await post("/v1/jobs", job)).json()).job_id;
+const look = async (id: string) =>
+  jobResponse.parse(await (await worker.fetch(`https://sluice.example/v1/jobs/${id}`, { headers })).json());
+const completed = async (id: string) => {
+  await expect.poll(async () => (await look(id)).status, { timeout: 10_000 }).toBe("completed");
+  return look(id);
+};
+const stub = () => {
+  const { host, pathname } = new URL(bindings.DATABASE_URL);
+  const { CLOCK } = env as unknown as { CLOCK: { getByName(name: string): DurableObjectStub } };
+  return CLOCK.getByName(`${host}${pathname}/sluice`);
+};
+const stored = () =>
+  runInDurableObject(stub(), (_, { storage }) => storage.kv.get("state") as unknown as ClockState);
+const msBetween = (from: string | null, to: string | null) => Date.parse(to ?? "") - Date.parse(from ?? "");
+
+describe("without any cron", () => {
+  test("a delayed job starts within a second of its time", async () => {
+    const job = await completed(await enqueue({ type: "echo", delay_seconds: 2 }));
+    const lateMs = msBetween(job.created_at, job.started_at) - 2000;
+    expect(lateMs).toBeGreaterThanOrEqual(0);
+    expect(lateMs).toBeLessThan(1000);
+  });
+
+  test("each retry starts within a second of its time", async () => {
+    const job = await completed(await enqueue({ type: "flaky", payload: { fail_times: 2 } }));
+    expect(job.attempts).toBe(3);
+    const lateMs = msBetween(job.errors.at(-1)?.at ?? null, job.started_at) - 1000;
+    expect(lateMs).toBeGreaterThanOrEqual(-20);
+    expect(lateMs).toBeLessThan(1000);
+  });
+
+  test("a job whose type may outlast a nudge starts within a second", async () => {
+    const job = await completed(await enqueue({ type: "sleep", payload: { ms: 0 } }));
+    expect(msBetween(job.created_at, job.started_at)).toBeLessThan(1000);
+  });
+
+  test("a delayed job that was enqueued by SQL is on time after a nudge", async () => {
+    const [row] = await query("select sluice.enqueue('echo', '{}', delay_seconds => 2) as id");
+    expect((await post("/v1/nudge", {})).status).toBe(202);
+    const job = await completed(String(row?.id));
+    expect(msBetween(job.created_at, job.started_at)).toBeLessThan(3000);
+  });
+
+  test("a clock that was evicted keeps its time", async () => {
+    const id = await enqueue({ type: "echo", delay_seconds: 2 });
+    await expect.poll(async () => (await stored()).dueAtMs).not.toBeNull();
+    await evictDurableObject(stub());
+    expect(msBetween((await completed(id)).scheduled_at, (await look(id)).started_at)).toBeLessThan(1000);
+  });
+
+  test("the jobs of a process that died come back when their lease runs out", async () => {
+    const [row] = await query("select sluice.enqueue('echo', '{}') as id");
+    await query("select sluice.claim('default', '{echo}', 1, 3)");
+    await runInDurableObject(stub(), (clock) =>
+      (clock as unknown as { noteLook(look: object): Promise<void> }).noteLook({
+        ...{ msAgo: 0, hasWork: false, dueMs: null, upkeepMs: 3000 },
+      }),
+    );
+    const errors = async () => (await look(String(row?.id))).errors.map(({ message }) => message);
+    await expect.poll(errors, { timeout: 6000 }).toEqual(["the lease ran out"]);
+  });
+});
+
+test("/health and /metrics show the clock, and when the next job is due", async () => {
+  await enqueue({ type: "echo", delay_seconds: 600 });
+  const health = async () =>
+    ((await (await worker.fetch("https://sluice.example/health")).json()) as { checks: { clock: object } })
+      .checks.clock;
+  await expect
+    .poll(health)
+    .toEqual({ status: "ok", asleep: false, next_due_at: expect.stringMatching(/^\d{4}-.*Z$/) });
+  const text = await (await worker.fetch("https://sluice.example/metrics", { headers })).text();
+  expect(text).toContain("\nsluice_clock_reachable 1\n");
+  expect(text).toContain("\nsluice_database_asleep 0\n");
+  expect(text).toMatch(/\nsluice_next_due_seconds \d/);
+});
+
+test("200 delayed jobs at once are completed by a few looks at the database", async () => {
+  const fetched = vi.spyOn(globalThis, "fetch");
+  const ids = await Promise.all(
+    Array.from({ length: 200 }, () => enqueue({ type: "echo", queue: "many", delay_seconds: 1 })),
+  );
+  const count = "select count(*)::int as n from sluice.jobs where queue = 'many' and status = 'completed'";
+  await expect.poll(async () => (await query(count))[0]?.n, { timeout: 8000 }).toBe(ids.length);
+  const looks = fetched.mock.calls.filter(([, init]) => String(init?.body).includes(".backlog("));
+  fetched.mockRestore();
+  expect(looks.length).toBeGreaterThan(0);
+  expect(looks.length).toBeLessThan(20);
+});
+
+describe("a database that may sleep", () => {
+  const minute = 60_000;
+  const settings = { ...env, SLUICE_MAX_SLEEP_MINUTES: "240" };
+  const startedMs = Date.now();
+  const touchedMs: number[] = [];
+
+  beforeAll(async () => {
+    await query(emptyQueue);
+    await runInDurableObject(stub(), (_, { storage }) => storage.kv.delete("state"));
+    await evictDurableObject(stub());
+    vi.useFakeTimers({ toFake: ["Date"], now: startedMs });
+    const send = globalThis.fetch;
+    vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => {
+      if (String(input).startsWith(bindings.SLUICE_NEON_ENDPOINT)) touchedMs.push(Date.now());
+      return send(input, init);
+    });
+  });
+  afterAll(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
+
+  const nextLook = async () => {
+    const state = await stored();
+    return state && !state.isWaking ? nextLookMs(state) : null;
+  };
+
+  async function fire(cron: string): Promise<void> {
+    const context = createExecutionContext();
+    await deployed.scheduled(createScheduledController({ cron }) as never, settings, context as never);
+    await waitOnExecutionContext(context);
+  }
+
+  async function call(path: string, init: RequestInit = {}): Promise<Response> {
+    const context = createExecutionContext();
+    const request = new Request(`https://sluice.example${path}`, { headers, ...init });
+    const response = await deployed.fetch(request as never, settings, context as never);
+    await waitOnExecutionContext(context);
+    return response as Response;
+  }
+
+  /** Fires the clock's alarms and the crons up to that time. Alarms follow the real clock, so they are fired by hand. */
+  async function passUntil(endMs: number): Promise<void> {
+    for (;;) {
+      const cronMs = (Math.floor((Date.now() - startedMs) / minute) + 1) * minute + startedMs;
+      const lookMs = await nextLook();
+      if (Math.min(cronMs, lookMs ?? cronMs) > endMs) return void vi.setSystemTime(endMs);
+      if (lookMs !== null && lookMs < cronMs) {
+        vi.setSystemTime(Math.max(lookMs, Date.now()));
+        await runDurableObjectAlarm(stub());
+        continue;
+      }
+      vi.setSystemTime(cronMs);
+      await fire(crons.drain);
+      await fire(Math.round((cronMs - startedMs) / minute) % 2 === 0 ? crons.reap : crons.watch);
+    }
+  }
+
+  const windows = (fromMs: number) =>
+    new Set(touchedMs.filter((ms) => ms >= fromMs).map((ms) => Math.floor((ms - fromMs) / (5 * minute))))
+      .size;
+
+  test("an idle deployment touches the database in under 5 % of the five minutes of a day", async () => {
+    const fromMs = Date.now();
+    await passUntil(fromMs + 1440 * minute);
+    const share = windows(fromMs) / 288;
+    console.log(
+      `idle for a day: ${touchedMs.length} statements, ${(100 * share).toFixed(1)} % of all five minutes`,
+    );
+    expect(share).toBeLessThan(0.05);
+    expect(share).toBeGreaterThan(0.01);
+    const [alarms] = await query("select count(*)::int as n from sluice.alarm where phase = 'firing'");
+    expect(alarms?.n).toBe(0);
+  }, 120_000);
+
+  test("/health and /metrics do not wake it, and say that it sleeps", async () => {
+    await passUntil(Date.now() + 30 * minute);
+    touchedMs.length = 0;
+    const health = await call("/health");
+    expect([health.status, await health.json()]).toEqual([
+      200,
+      {
+        status: "ok",
+        checks: {
+          database: "asleep",
+          drain: "asleep",
+          clock: { status: "ok", asleep: true, next_due_at: null },
+        },
+      },
+    ]);
+    const metrics = await (await call("/metrics")).text();
+    expect(metrics).toContain("\nsluice_database_asleep 1\n");
+    expect(metrics).toContain("sluice_pending_jobs");
+    expect(touchedMs).toEqual([]);
+  });
+
+  test("crons that stop while it sleeps are noticed", async () => {
+    vi.setSystemTime(Date.now() + 4 * minute);
+    const health = await call("/health");
+    expect([health.status, await health.json()]).toMatchObject([503, { checks: { drain: "overdue" } }]);
+    await passUntil(Date.now() + minute);
+    expect((await call("/health")).status).toBe(200);
+  });
+
+  test("an enqueue wakes it, its job runs at once, and it sleeps again after that", async () => {
+    const body = JSON.stringify({ type: "echo", payload: { n: 1 } });
+    expect((await call("/v1/jobs", { method: "POST", body })).status).toBe(201);
+    const [job] = await query("select status from sluice.jobs where type = 'echo'");
+    expect(job?.status).toBe("completed");
+    expect(await (await call("/health")).json()).toMatchObject({ checks: { clock: { asleep: false } } });
+    await passUntil(Date.now() + 10 * minute);
+    expect(await (await call("/health")).json()).toMatchObject({ checks: { clock: { asleep: true } } });
+  });
+
+  test("a delayed job wakes it at its time", async () => {
+    const body = JSON.stringify({ type: "echo", payload: { n: 2 }, delay_seconds: 3600 });
+    await call("/v1/jobs", { method: "POST", body });
+    await passUntil(Date.now() + 30 * minute);
+    const answer = (await (await call("/health")).json()) as { checks: { clock: { next_due_at: string } } };
+    expect(answer).toMatchObject({ checks: { clock: { asleep: true } } });
+    // The time of Postgres is real, so a later look in simulated time says a later time.
+    const leftMs = Date.parse(answer.checks.clock.next_due_at) - Date.now();
+    expect(leftMs).toBeGreaterThan(29 * minute);
+    expect(leftMs).toBeLessThan(33 * minute);
+    touchedMs.length = 0;
+    await passUntil(Date.now() + 29 * minute);
+    expect(touchedMs).toEqual([]);
+    await passUntil(Date.now() + 4 * minute);
+    expect(touchedMs.length).toBeGreaterThan(0);
+  });
+});
