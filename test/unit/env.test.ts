@@ -32,6 +32,8 @@ test("the two required settings are enough", async () => {
     deployment: { name: expect.any(String), publicUrl: undefined, runbookUrl: undefined },
     self: undefined,
     rateLimiter: undefined,
+    clock: undefined,
+    maxSleepMinutes: 0,
   });
 });
 

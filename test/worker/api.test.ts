@@ -202,7 +202,7 @@ describe("failures", () => {
     expect(job.headers.get("retry-after")).toBe("5");
     const health = await worker.fetch(request("/health"), gone, context());
     expect(health.status).toBe(503);
-    expect(await health.json()).toEqual({ status: "unavailable", checks: { database: "unavailable" } });
+    expect(await health.json()).toMatchObject({ status: "unavailable", checks: { database: "unavailable" } });
   });
 
   test("a database that never answers is a 503 in less than 5 s", async () => {

@@ -12,7 +12,12 @@ const deployment = useDeployment([definePulledJob("print", { payload: z.object({
 const { call, enqueueMany } = deployment;
 
 const operations = Object.values<Operation>(table);
-const undocumented = ["POST /internal/drains/:queue", "GET /openapi.json", "GET /docs"];
+const undocumented = [
+  "POST /internal/drains/:queue",
+  "POST /internal/wake",
+  "GET /openapi.json",
+  "GET /docs",
+];
 
 test("the document has every route and no other", () => {
   const routes = app.routes

@@ -4,7 +4,7 @@
 // An alarm never runs beside another one. So it waits only for the look, and not for the drains, which may take minutes. The
 // object holds their requests open, and each is an invocation of the Worker with its own limits.
 //
-// The import works in Workers only. That is why the class has a path of its own: `export { SluiceClock } from "sluice/clock"`.
+// The import works in Workers only. That is why the class has a path of its own, sluice/clock.
 // biome-ignore lint/suspicious/noTsIgnore: its types are global ones of the platform, which a user's project brings
 // @ts-ignore
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
