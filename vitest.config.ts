@@ -1,5 +1,5 @@
-// One Postgres for the whole run (test/support/global-setup.ts), four kinds of test: pure, on Postgres, in
-// workerd, and the local stack as a user starts it. Files that keep no state between them share their modules.
+// One Postgres for the whole run (test/support/global-setup.ts), and five kinds of test: pure, on Postgres, in workerd, the
+// local stack as a user starts it, and upgrades. Files that keep no state between them share their modules.
 import { availableParallelism } from "node:os";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
@@ -17,7 +17,7 @@ export default defineConfig({
       {
         test: {
           name: "postgres",
-          include: ["test/{sql,queue,model,faults,client,puller,cli,bench,simulate,upgrade}/**/*.test.ts"],
+          include: ["test/{sql,queue,model,faults,client,puller,cli,bench,simulate}/**/*.test.ts"],
           exclude: ["**/*.long.test.ts", "**/node_modules/**"],
           isolate: false,
           testTimeout: 120_000,
@@ -49,6 +49,15 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
+        },
+      },
+      {
+        // It measures how long calls wait for a migration, so it runs when all others have ended.
+        test: {
+          name: "upgrade",
+          include: ["test/upgrade/*.test.ts"],
+          testTimeout: 120_000,
+          sequence: { groupOrder: 1 },
         },
       },
     ],
