@@ -5,8 +5,6 @@
 // object holds their requests open, and each is an invocation of the Worker with its own limits.
 //
 // The import works in Workers only. That is why the class has a path of its own, sluice/clock.
-// biome-ignore lint/suspicious/noTsIgnore: its types are global ones of the platform, which a user's project brings
-// @ts-ignore
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import { describeError } from "../../core/database-errors.ts";
 import {
