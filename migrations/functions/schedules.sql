@@ -140,18 +140,8 @@ language plpgsql
 security definer
 set search_path from current
 as $$
-declare
-  v_old schedule;
 begin
-  select * into v_old from schedule where name = p_name for update;
-  if not found then
-    return false;
-  elsif v_old.paused_since is null then
-    perform plan_anew(v_old.number, now());
-  end if;
-  perform write_audit(p_actor, 'pause', 'schedule ' || p_name, jsonb_build_object('paused', v_old.paused_since is not null),
-                      jsonb_build_object('paused', true));
-  return true;
+  return set_schedule_paused(p_actor, p_name, true);
 end $$;
 
 create or replace function resume_schedule(p_actor text, p_name text) returns boolean
@@ -159,17 +149,26 @@ language plpgsql
 security definer
 set search_path from current
 as $$
+begin
+  return set_schedule_paused(p_actor, p_name, false);
+end $$;
+
+create or replace function set_schedule_paused(p_actor text, p_name text, p_is_paused boolean) returns boolean
+language plpgsql as $$
 declare
-  v_old schedule;
+  v_old        schedule;
+  v_was_paused boolean;
 begin
   select * into v_old from schedule where name = p_name for update;
   if not found then
     return false;
-  elsif v_old.paused_since is not null then
-    perform plan_anew(v_old.number, null);
   end if;
-  perform write_audit(p_actor, 'resume', 'schedule ' || p_name, jsonb_build_object('paused', v_old.paused_since is not null),
-                      jsonb_build_object('paused', false));
+  v_was_paused := v_old.paused_since is not null;
+  if v_was_paused <> p_is_paused then
+    perform plan_anew(v_old.number, case when p_is_paused then now() end);
+  end if;
+  perform write_audit(p_actor, case when p_is_paused then 'pause' else 'resume' end, 'schedule ' || p_name,
+                      jsonb_build_object('paused', v_was_paused), jsonb_build_object('paused', p_is_paused));
   return true;
 end $$;
 
