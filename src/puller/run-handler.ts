@@ -3,7 +3,7 @@
 import { camelCased, snakeCased } from "../client/field-names.ts";
 import { CancelledError, FatalError, LeaseLostError, RetryableError, Suspension } from "../core/errors.ts";
 import type { Json, Outcome } from "../core/job.ts";
-import { Next } from "../core/next.ts";
+import { completionOf } from "../core/next.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
 import { withStorableOutput } from "../queue/drain/storable.ts";
 import { createStep } from "../queue/steps/create-step.ts";
@@ -48,7 +48,7 @@ export function startHandler(
   });
   const end = Promise.race([run(job, handlers.get(job.type), host), aborted])
     .then(
-      (result) => endOf(job, withStorableOutput(completed(result))),
+      (result) => endOf(job, withStorableOutput(completionOf(result as Json))),
       (error) => failedEnd(job, error),
     )
     .finally(() => clearTimeout(timer));
@@ -73,12 +73,6 @@ async function run(job: ClaimedJob, handler: Handler | undefined, host: StepHost
   const { payload, lease_expires_at, ...rest } = job;
   const step = createStep(host);
   return handler(payload, { ...camelCased(rest), signal: host.signal, step } satisfies PulledJob);
-}
-
-function completed(result: unknown): Outcome {
-  return result instanceof Next
-    ? { kind: "complete", output: null, next: result.job }
-    : { kind: "complete", output: result as Json };
 }
 
 function failedEnd(job: ClaimedJob, thrown: unknown): End {

@@ -1,8 +1,8 @@
 // Runs the handler of a claimed job, or of a batch of jobs, and answers with the outcome of each. It never throws:
 // whatever a handler does is an outcome. It does not wait for a handler that ignores its signal.
 import { FatalError, RetryableError } from "../../core/errors.ts";
-import { type ClaimedJob, generationOf, type Json, type Outcome } from "../../core/job.ts";
-import { Next } from "../../core/next.ts";
+import { type ClaimedJob, generationOf, type Outcome } from "../../core/job.ts";
+import { completionOf } from "../../core/next.ts";
 import { blockersOf } from "../blockers.ts";
 import type { HandlerContext, JobType, Log, Ports, RunningJob } from "../ports.ts";
 import { createStep } from "../steps/create-step.ts";
@@ -78,19 +78,13 @@ async function runWork(
   running: readonly RunningJob[],
 ): Promise<readonly Outcome[]> {
   const [only] = running;
-  if (type.work.kind === "single" && only) return [completed(await type.work.run(only))];
+  if (type.work.kind === "single" && only) return [completionOf(await type.work.run(only))];
   if (type.work.kind !== "batch") return jobs.map(() => ({ kind: "release" }));
   const outcomes = await type.work.run(running);
   if (outcomes.length !== jobs.length) {
     throw new Error(`the handler of "${type.type}" answered for ${outcomes.length} of ${jobs.length} jobs`);
   }
   return outcomes;
-}
-
-function completed(result: Json | Next): Outcome {
-  return result instanceof Next
-    ? { kind: "complete", output: null, next: result.job }
-    : { kind: "complete", output: result };
 }
 
 /** All jobs of a batch share one attempt, so none of them can be suspended by itself. */
