@@ -19,7 +19,6 @@ import {
   replayManyRequest,
   replayManyResponse,
   replayRequest,
-  statsResponse,
 } from "./admin.ts";
 import {
   alarmsResponse,
@@ -31,6 +30,7 @@ import {
 import { bodyLimits } from "./body-limits.ts";
 import { jobResponse } from "./jobs.ts";
 import type { Operation } from "./operation.ts";
+import { statsQuery, statsResponse } from "./stats.ts";
 
 const adminsOnly = [] as const;
 const viewers = ["viewer"] as const;
@@ -191,8 +191,9 @@ export const adminOperations = {
   getStats: {
     method: "get",
     path: "/v1/stats",
-    summary: "Get counters, the last hour minute by minute, and the latest rounds",
+    summary: "Get counters, the last hour minute by minute, the latest rounds, and the history for charts",
     roles: viewers,
+    query: statsQuery,
     answers: { 200: statsResponse },
   },
   getMetrics: {

@@ -1,4 +1,4 @@
-// The shapes of the admin API: dead letters, job types, queues, API keys, the audit log and statistics.
+// The shapes of the admin API: dead letters, job types, queues, API keys and the audit log.
 import * as z from "zod";
 import { deadReasons } from "../core/job.ts";
 import { defaultRateLimitPerSecond, roles } from "../core/key.ts";
@@ -13,7 +13,7 @@ const page = {
   cursor: z.string().max(200).optional(),
 };
 const plainText = z.string().regex(/^\P{Cc}+$/u, "must not be empty or contain control characters");
-const books = z.record(z.enum(booked), z.int());
+export const books = z.record(z.enum(booked), z.int());
 
 export const deadLetterQuery = z.strictObject({
   type: name.optional(),
@@ -145,55 +145,3 @@ export const auditPage = z.object({
   next_cursor: z.string().nullable(),
 });
 export type AuditPage = z.output<typeof auditPage>;
-
-export const statsResponse = z.object({
-  totals: books,
-  books: z.array(z.object({ queue: z.string(), type: z.string(), books })),
-  /** The last hour by queue and type. Pairs after the 200 with the most jobs are added up as "other". Empty minutes are left out. */
-  minutes: z.array(
-    z.object({
-      minute: time,
-      queue: z.string(),
-      type: z.string(),
-      enqueued: z.int(),
-      completed: z.int(),
-      failed: z.int(),
-      expired: z.int(),
-      /** The change in the number of due jobs. */
-      ready: z.int(),
-    }),
-  ),
-  oldest_due_seconds: z.number(),
-  expired_lease_seconds: z.number(),
-  /** The queues with partition keys that stand still behind a dead job. */
-  blocked_partitions: z.array(
-    z.object({
-      queue: z.string(),
-      /** At most 10,000 are counted for each type and priority. */
-      partitions: z.int(),
-      /** Since when the longest one is blocked. */
-      since: time,
-      /** The dead job that blocks it. */
-      job_id: z.uuid(),
-    }),
-  ),
-  /** The last rounds of each kind, newest first. */
-  rounds: z.array(
-    z.object({
-      kind: z.string(),
-      queue: z.string().nullable(),
-      started_at: time,
-      ended_at: time,
-      claimed: z.int(),
-      completed: z.int(),
-      failed: z.int(),
-      released: z.int(),
-      lost: z.int(),
-      reason: z.string(),
-      message: z.string().nullable(),
-      /** Only for reap and watch rounds: what each step did, and how long it took. */
-      steps: jsonObject.nullable(),
-    }),
-  ),
-});
-export type StatsResponse = z.output<typeof statsResponse>;

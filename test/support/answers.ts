@@ -254,6 +254,20 @@ const toPlan = z.strictObject({
   ...{ number: count, cron: text, timeZone: text, missed, from: text, fromMs: z.number(), nowMs: z.number() },
 });
 const due = { dueMs: z.number().nullable(), upkeepMs: z.number().nullable() };
+const series = z.array(z.int().nullable());
+const history = z.strictObject({
+  ...{ range: z.enum(["30m", "3h", "24h"]), minutes: count, starts: z.array(time), recordedSince: time },
+  queues: z.array(
+    z.strictObject({
+      ...{ queue: text, enqueued: series, completed: series, failed: series, retried: series },
+      ...{ died: series, due: series },
+    }),
+  ),
+  gaps: z.array(z.strictObject({ from: time, to: time })),
+  marks: z.array(
+    z.strictObject({ at: time, kind: z.enum(["pause", "resume", "firing", "resolved"]), about: text }),
+  ),
+});
 
 export const answers = {
   addKey: key,
@@ -354,6 +368,7 @@ export const answers = {
   prune: count,
   putSchedule: z.enum(["created", "changed", "in_code"]),
   pruneDeliveries: z.strictObject({ givenUp: count, pruned: count }),
+  readHistory: history,
   readAlarms: alarms,
   reapExpired: count,
   reapLeases: z.strictObject({ returned: count, buried: count }),

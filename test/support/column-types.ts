@@ -111,6 +111,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   prune: "count integer",
   putSchedule: "answer text",
   pruneDeliveries: "given_up integer, pruned integer",
+  readHistory: "at double precision, since double precision, queues json, gaps json, marks json",
   readAlarms: "alarms jsonb, targets jsonb, silences jsonb",
   reapExpired: "count integer",
   reapLeases: "returned integer, buried integer",

@@ -77,6 +77,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   prune: ["integer"],
   putSchedule: ["text, text, text"],
   pruneDeliveries: ["integer, integer, integer"],
+  readHistory: ["integer, integer, integer"],
   readAlarms: [""],
   reapExpired: ["integer"],
   reapLeases: ["integer, jsonb", "integer, jsonb"],

@@ -177,6 +177,7 @@ export const examples = {
   prune: [statements.prune({ limit: 1 })],
   putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
+  readHistory: [statements.readHistory({ range: "3h", queues: 2 })],
   readAlarms: [statements.readAlarms()],
   durations: [statements.durations({ pairs: 1 })],
   recentMinutes: [statements.recentMinutes({ pairs: 1 })],
