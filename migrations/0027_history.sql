@@ -23,6 +23,15 @@ create table recent_duration (
   primary key (at, lane, measure, bucket)
 );
 
+-- When jobs of a lane were enqueued: a list of a rare type need not pass all other jobs (spans.sql). The row of lane 0 says
+-- since when spans are noted. Only `until` is ever updated.
+create table lane_span (
+  lane  int not null,
+  since timestamptz not null,
+  until timestamptz not null,
+  primary key (lane, since)
+) with (fillfactor = 70);
+
 -- Jobs of one lane that waited or were processed for about as long.
 create type timed_jobs as (
   at      timestamptz,
@@ -31,6 +40,18 @@ create type timed_jobs as (
   bucket  smallint,
   jobs    bigint,
   seconds float8
+);
+
+-- What a list of jobs wants (search.sql). Null: any.
+create type job_search as (
+  status        text,
+  lanes         int[],
+  is_any_lane   boolean, -- every lane fits
+  has_spans     boolean, -- the lanes are few enough to ask for their spans
+  tag           text,
+  partition_key text,
+  fair_key      text,
+  is_checked    boolean  -- ids come from `job` or `job_tag`, and each one is looked up
 );
 
 -- What happened to alarms, also while they were silenced. prune_deliveries removes old rows.

@@ -12,6 +12,7 @@ declare
   v_folded  tally[];
   v_history history[];
   v_timed   timed_jobs[];
+  v_spans   lane_span[];
   v_rows    int;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('sluice.fold.' || current_schema(), 0)) then
@@ -35,7 +36,7 @@ begin
     group by date_bin('10 minutes', minute, '2000-01-01 00:00+00'), lane, measure, width_bucket(seconds, duration_bounds())
   ),
   summed as (
-    select minute is null as is_total, count(*) as entries,
+    select minute is null as is_total, count(*) as entries, min(at) filter (where enqueued > 0) as first_at,
            row(coalesce(minute, '-infinity'), lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0),
                coalesce(sum(scheduled), 0), coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
                coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0), coalesce(sum(expired), 0),
@@ -47,12 +48,14 @@ begin
     group by grouping sets ((minute, lane), (lane))
   )
   select array_agg(entry), array_agg(charted) filter (where not is_total),
+         array_agg(row((entry).lane, first_at, clock_timestamp())::lane_span) filter (where is_total and first_at is not null),
          coalesce(sum(entries) filter (where is_total), 0), (select array_agg(entry) from timed)
-  into v_folded, v_history, v_rows, v_timed
+  into v_folded, v_history, v_spans, v_rows, v_timed
   from summed;
   perform add_to_tally(v_folded);
   perform add_to_history(v_history);
   perform add_durations(v_timed);
+  perform add_spans(v_spans);
   return v_rows;
 end $$;
 

@@ -21,7 +21,7 @@ language sql as $$
       retried = known.retried + excluded.retried, died = known.died + excluded.died
 $$;
 
--- Keeps 50 buckets of each length, and two hours of durations.
+-- Keeps 50 buckets of each length, two hours of durations, and spans that are not older than the oldest job.
 create or replace function prune_history(p_limit int) returns void
 language sql as $$
   delete from history
@@ -36,6 +36,8 @@ language sql as $$
   delete from recent_duration
   where (at, lane, measure, bucket) in (
     select at, lane, measure, bucket from recent_duration where at < now() - interval '2 hours' order by at limit p_limit);
+  delete from lane_span
+  where lane > 0 and until < (select time_of_id(id) from job order by id limit 1);
 $$;
 
 -- What is booked and not folded yet, by buckets of this length. Entries ahead of the clock belong to the newest bucket: it was

@@ -349,7 +349,7 @@ export const answers = {
   listDeadLetters: z.array(job),
   listFlowJobs: z.array(job),
   listFlows: z.array(flow),
-  listJobs: z.array(job),
+  listJobs: z.strictObject({ jobs: z.array(job), next: id.nullable() }),
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
   listSchedules: z.array(schedule),

@@ -63,7 +63,11 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   listDeadLetters: ["text, text, uuid, integer", "text, text, uuid, integer"],
   listFlowJobs: ["uuid, uuid, integer", "uuid, uuid, integer"],
   listFlows: ["uuid, integer", "uuid, integer"],
-  listJobs: ["text[], text, text, text, uuid, integer", "text[], text, text, text, uuid, integer"],
+  listJobs: [
+    "text[], text, text, text, text, text, text, timestamp with time zone, timestamp with time zone, uuid, integer",
+    "text[], text, text, text, text, text, text, timestamp with time zone, timestamp with time zone, uuid, integer",
+    "text[], text, text, text, text, text, text, timestamp with time zone, timestamp with time zone, uuid, integer",
+  ],
   listKeys: ["integer"],
   listPauses: [""],
   listSchedules: ["text, integer", "text, integer"],

@@ -160,6 +160,16 @@ export const examples = {
   listJobs: [
     statements.listJobs({ limit: 1 }),
     statements.listJobs({ types: ["a"], status: "dead", queue: "q", tag: "t", before: id, limit: 1 }),
+    statements.listJobs({
+      ...{
+        partitionKey: "p",
+        fairKey: "f",
+        idempotencyKey: "k",
+        since: new Date(),
+        until: new Date(),
+        limit: 1,
+      },
+    }),
   ],
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],

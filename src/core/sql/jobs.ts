@@ -14,9 +14,22 @@ export interface JobFilter {
   status?: JobStatus | undefined;
   queue?: string | undefined;
   tag?: string | undefined;
-  /** The last id of the previous page. */
+  partitionKey?: string | undefined;
+  fairKey?: string | undefined;
+  idempotencyKey?: string | undefined;
+  /** The job must have been created at this time or later. */
+  since?: Date | undefined;
+  /** The job must have been created before this time. */
+  until?: Date | undefined;
+  /** The `next` of the previous page. */
   before?: string | undefined;
   limit: number;
+}
+
+export interface JobPage {
+  jobs: Job[];
+  /** The next page has the jobs before this id. Null: the search came to the end. */
+  next: string | null;
 }
 
 const columns = listColumns(jobColumns);
@@ -65,22 +78,32 @@ export function findJobs(ids: readonly string[]): Statement<Job[]> {
   };
 }
 
-/** Newest first. */
-export function listJobs(filter: JobFilter): Statement<Job[]> {
+/** Newest first. A page may be shorter than its limit, or empty, although there are more: a search has its limits. */
+export function listJobs(filter: JobFilter): Statement<JobPage> {
   return {
     name: "list jobs",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${columns}
-      from ${schema}.list_jobs(
+      select page.searched_to, ${columns}
+      from ${schema}.search_jobs(
         ${filter.types ? sql.param(filter.types) : null}::text[],
         ${filter.status ?? null}::text,
         ${filter.queue ?? null}::text,
         ${filter.tag ?? null}::text,
+        ${filter.partitionKey ?? null}::text,
+        ${filter.fairKey ?? null}::text,
+        ${filter.idempotencyKey ?? null}::text,
+        ${filter.since?.toISOString() ?? null}::timestamptz,
+        ${filter.until?.toISOString() ?? null}::timestamptz,
         ${filter.before ?? null}::uuid,
         ${filter.limit}::int
-      )`,
-    decode: many(decodeJob),
+      ) as page
+      left join lateral ${schema}.show_jobs(page.ids) as found on true`,
+    // Without jobs there is one row, with nothing but how far the search came.
+    decode: (rows) => ({
+      jobs: rows.map(decodeJob).filter(({ id }: { id: string | null }) => id !== null),
+      next: (rows[0]?.searched_to ?? null) as string | null,
+    }),
   };
 }
 
