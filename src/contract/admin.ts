@@ -8,11 +8,11 @@ import { json, jsonObject, limitedList } from "./json.ts";
 
 export const maxReplayed = 1000;
 
-const page = {
+export const page = {
   limit: z.coerce.number().int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional(),
 };
-const plainText = z.string().regex(/^\P{Cc}+$/u, "must not be empty or contain control characters");
+export const plainText = z.string().regex(/^\P{Cc}+$/u, "must not be empty or contain control characters");
 export const books = z.record(z.enum(booked), z.int());
 
 export const deadLetterQuery = z.strictObject({

@@ -191,7 +191,9 @@ const alarms = z.strictObject({
       ...{ deliveredAt: time.nullable(), status: count.nullable(), error: text.nullable(), pending: count },
     }),
   ),
-  silences: z.array(z.strictObject({ alarm: text, until: time })),
+  silences: z.array(
+    z.strictObject({ alarm: text, until: time, actor: text.nullable(), reason: text.nullable() }),
+  ),
 });
 const round = z.strictObject({
   ...{ kind: z.enum(roundKinds), queue: text.nullable(), startedAt: time, endedAt: time },
@@ -333,6 +335,32 @@ export const answers = {
   foldLedger: count,
   inspect: z.strictObject({ looked: count, wrong: count }),
   knowsQueue: flag,
+  listAlarmEvents: z.array(
+    z.strictObject({
+      ...{ id: text, at: time, alarm: text, queue: text.nullable(), jobType: text.nullable() },
+      event: z.enum(["firing", "resolved", "silenced", "unsilenced"]),
+      ...{ severity: z.enum(severities).nullable(), value: z.number().nullable() },
+      ...{ threshold: z.number().nullable(), since: time.nullable(), summary: text.nullable() },
+      ...{ until: time.nullable(), actor: text.nullable(), reason: text.nullable() },
+    }),
+  ),
+  listDeliveries: z.array(
+    z.strictObject({
+      ...{ seq: text, id, target: text, alarm: text, queue: text.nullable(), jobType: text.nullable() },
+      ...{
+        noticeType: text,
+        createdAt: time,
+        state: z.enum(["pending", "delivered", "given_up"]),
+        tries: count,
+      },
+      ...{
+        nextTryAt: time.nullable(),
+        endedAt: time.nullable(),
+        status: count.nullable(),
+        error: text.nullable(),
+      },
+    }),
+  ),
   listAudit: z.array(
     z.strictObject({
       ...{ id: text, at: time, actor: text, action: text, target: text, before: z.json(), after: z.json() },

@@ -67,6 +67,14 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   foldLedger: "count integer",
   inspect: "looked integer, wrong integer",
   knowsQueue: "known boolean",
+  listAlarmEvents:
+    "id bigint, at double precision, alarm text, queue text, job_type text, event text, severity text, " +
+    "value double precision, threshold double precision, since double precision, summary text, " +
+    "until double precision, actor text, reason text",
+  listDeliveries:
+    "seq bigint, id uuid, target text, alarm text, queue text, job_type text, notice_type text, " +
+    "created_at double precision, state text, tries integer, next_try_at double precision, " +
+    "ended_at double precision, status integer, error text",
   listAudit:
     "id bigint, at double precision, actor text, action text, target text, before jsonb, " + "after jsonb",
   listBlockedKeys:

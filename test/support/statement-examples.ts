@@ -147,6 +147,14 @@ export const examples = {
   sweepBlocked: [statements.sweepBlocked({ limit: 1 })],
   foldLedger: [statements.foldLedger({ limit: 1 })],
   knowsQueue: [statements.knowsQueue("q")],
+  listAlarmEvents: [
+    statements.listAlarmEvents({ limit: 1 }),
+    statements.listAlarmEvents({ before: "7", limit: 1 }),
+  ],
+  listDeliveries: [
+    statements.listDeliveries({ limit: 1 }),
+    statements.listDeliveries({ before: "7", limit: 1 }),
+  ],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
   listBlockedKeys: [
     statements.listBlockedKeys("q", { limit: 1 }),
@@ -275,6 +283,9 @@ export const examples = {
       { delivery: null, ...answer, outcome: "gone" },
     ]),
   ],
-  silenceAlarm: [statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date() })],
+  silenceAlarm: [
+    statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date() }),
+    statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date(), reason: "planned" }),
+  ],
   snapshot: [statements.snapshot(), statements.snapshot({ windows: [5, 30] })],
 } satisfies Record<Name, Statement<unknown>[]>;

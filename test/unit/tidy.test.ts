@@ -162,6 +162,7 @@ const testedElsewhere: Record<string, string[]> = {
   "schema-version": ["test/sql/contract.test.ts"],
   "shown-pairs": ["test/sql/snapshot.test.ts", "test/sql/many-lanes.test.ts"],
   signal: ["test/sql/chains.test.ts"],
+  spans: ["test/sql/search.test.ts"],
   suspend: ["test/sql/chains.test.ts"],
   take: ["test/sql/claim.test.ts"],
   "take-alone": ["test/queue/limits.test.ts"],

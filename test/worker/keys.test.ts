@@ -164,6 +164,10 @@ describe("each operation is allowed for its roles and for no other", () => {
     listAudit: ["GET /v1/admin/audit", readers],
     listAlarms: ["GET /v1/admin/alarms", readers],
     sendTestNotice: ["POST /v1/admin/alarms/test", admins],
+    silenceOneAlarm: ["POST /v1/admin/alarms/job_expired/silence", admins, { minutes: 1 }],
+    unsilenceAlarm: ["POST /v1/admin/alarms/job_expired/unsilence", admins],
+    listAlarmHistory: ["GET /v1/admin/alarms/history", readers],
+    listDeliveries: ["GET /v1/admin/alarms/deliveries", readers],
     silenceAlarm: [
       "POST /v1/admin/alarms/silences",
       admins,

@@ -1,5 +1,5 @@
 // Every statement that Sluice runs, by name.
-export { auditTestNotice, changeAlarms, readAlarms, silenceAlarm } from "./alarms.ts";
+export { auditTestNotice, changeAlarms, listAlarmEvents, readAlarms, silenceAlarm } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
 export { listBlockedKeys } from "./blocked-keys.ts";
 export { findBlockers, findChain, findOutcomes } from "./blockers.ts";
@@ -9,7 +9,7 @@ export { cancel, findCancelRequests } from "./cancel.ts";
 export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { applyCodeSchedules } from "./code-schedules.ts";
-export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
+export { claimDeliveries, listDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
 export { enqueue, enqueueMany, enqueueOne, enqueueWithOutcome } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";

@@ -160,6 +160,25 @@ export const alarmTarget = pgTable("alarm_target", {
 export const alarmSilence = pgTable("alarm_silence", {
   alarm: text("alarm").notNull(),
   until: time("until").notNull(),
+  actor: text("actor"),
+  reason: text("reason"),
+});
+
+export const alarmEvent = pgTable("alarm_event", {
+  id: bigintAsText("id").notNull(),
+  at: time("at").notNull(),
+  alarm: text("alarm").notNull(),
+  queue: text("queue"),
+  jobType: text("job_type"),
+  event: text("event", { enum: ["firing", "resolved", "silenced", "unsilenced"] }).notNull(),
+  severity: text("severity", { enum: severities }),
+  value: doublePrecision("value"),
+  threshold: doublePrecision("threshold"),
+  since: time("since"),
+  summary: text("summary"),
+  until: time("until"),
+  actor: text("actor"),
+  reason: text("reason"),
 });
 
 export const delivery = pgTable("delivery", {

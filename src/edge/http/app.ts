@@ -8,6 +8,7 @@ import { onError, problemResponse } from "./codec/problem.ts";
 import { countEnqueueErrors } from "./guards/enqueue-errors.ts";
 import { guardAnswer } from "./guards/guard-answer.ts";
 import { addOperations, allowOnly } from "./operation-routes.ts";
+import * as alarmHistory from "./routes/alarm-history.ts";
 import * as alarms from "./routes/alarms.ts";
 import * as audit from "./routes/audit.ts";
 import * as deadLetters from "./routes/dead-letters.ts";
@@ -29,7 +30,18 @@ import * as workers from "./routes/workers.ts";
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
   ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
-  ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows, ...schedules, ...nudges },
+  ...{
+    ...audit,
+    ...alarms,
+    ...alarmHistory,
+    ...stats,
+    ...metrics,
+    ...health,
+    ...workers,
+    ...flows,
+    ...schedules,
+    ...nudges,
+  },
 };
 
 export const app = new Hono<AppEnv>();
