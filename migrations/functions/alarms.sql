@@ -58,42 +58,36 @@ begin
         severity = change.severity, value = change.value, threshold = change.threshold, summary = change.summary
     from change
     where known.alarm = change.alarm
-      and coalesce(known.queue, '') = coalesce(change.queue, '')
-      and coalesce(known.job_type, '') = coalesce(change.job_type, '')
+      and coalesce(known.queue, '') = coalesce(change.queue, '') and coalesce(known.job_type, '') = coalesce(change.job_type, '')
       and known.version = change.version
     returning known.alarm, known.queue, known.job_type
   ),
   applied as (
-    select * from added union all select * from changed
+    select change.*
+    from (select * from added union all select * from changed) as done
+    join change on change.alarm = done.alarm
+      and coalesce(change.queue, '') = coalesce(done.queue, '') and coalesce(change.job_type, '') = coalesce(done.job_type, '')
   ),
   logged as (
-    -- The statement's snapshot has each alarm as it was before.
     insert into alarm_event (alarm, queue, job_type, event, severity, value, threshold, since, summary)
-    select change.alarm, change.queue, change.job_type, case change.phase when 'firing' then 'firing' else 'resolved' end,
-           change.severity, change.value, change.threshold, change.since, change.summary
+    select applied.alarm, applied.queue, applied.job_type, case applied.phase when 'firing' then 'firing' else 'resolved' end,
+           applied.severity, applied.value, applied.threshold, applied.since, applied.summary
     from applied
-    join change on change.alarm = applied.alarm
-      and coalesce(change.queue, '') = coalesce(applied.queue, '')
-      and coalesce(change.job_type, '') = coalesce(applied.job_type, '')
-    left join alarm as before on before.alarm = change.alarm
-      and coalesce(before.queue, '') = coalesce(change.queue, '')
-      and coalesce(before.job_type, '') = coalesce(change.job_type, '')
-    where (change.phase = 'firing') <> (coalesce(before.phase, 'ok') = 'firing')
+    left join alarm as before on before.alarm = applied.alarm -- in the statement's snapshot: as it was before
+      and coalesce(before.queue, '') = coalesce(applied.queue, '') and coalesce(before.job_type, '') = coalesce(applied.job_type, '')
+    where (applied.phase = 'firing') <> (coalesce(before.phase, 'ok') = 'firing')
   ),
   delivered_later as (
     insert into delivery (id, target, about, notice)
-    select new_id(), target.name, change.about, change.notice
+    select new_id(), target.name, applied.about, applied.notice
     from applied
-    join change on change.alarm = applied.alarm
-      and coalesce(change.queue, '') = coalesce(applied.queue, '')
-      and coalesce(change.job_type, '') = coalesce(applied.job_type, '')
     cross join jsonb_to_recordset(p_targets) as target(name text, url_hash text)
-    where jsonb_typeof(change.notice) = 'object'
+    where jsonb_typeof(applied.notice) = 'object'
       and not exists (
         select from alarm_target as known
         where known.name = target.name and known.url_hash = target.url_hash and known.gone_since is not null)
   )
-  select * from applied;
+  select alarm, queue, job_type from applied;
 end $$;
 
 -- Silences an alarm until a time. A time in the past ends the silence.

@@ -15,6 +15,7 @@ import {
   partitionQuery,
   pausedQueueResponse,
   pausedTypeResponse,
+  queueDetailResponse,
   queuesResponse,
   replayManyRequest,
   replayManyResponse,
@@ -30,7 +31,7 @@ import {
 import { bodyLimits } from "./body-limits.ts";
 import { jobResponse } from "./jobs.ts";
 import type { Operation } from "./operation.ts";
-import { statsQuery, statsResponse } from "./stats.ts";
+import { roundPage, roundQuery, statsQuery, statsResponse } from "./stats.ts";
 
 const adminsOnly = [] as const;
 const viewers = ["viewer"] as const;
@@ -124,6 +125,14 @@ export const adminOperations = {
     answers: { 200: pausedQueueResponse },
     problems: [404],
   },
+  getQueue: {
+    method: "get",
+    path: "/v1/admin/queues/{queue}",
+    summary: "Get a queue by priority, with the keys that have the most waiting jobs",
+    roles: viewers,
+    answers: { 200: queueDetailResponse },
+    problems: [404],
+  },
   listPartitions: {
     method: "get",
     path: "/v1/admin/queues/{queue}/partitions",
@@ -195,6 +204,14 @@ export const adminOperations = {
     roles: viewers,
     query: statsQuery,
     answers: { 200: statsResponse },
+  },
+  listRounds: {
+    method: "get",
+    path: "/v1/admin/rounds",
+    summary: "List rounds with what each did and why it ended, newest first",
+    roles: viewers,
+    query: roundQuery,
+    answers: { 200: roundPage },
   },
   getMetrics: {
     method: "get",

@@ -1,7 +1,8 @@
 // The shapes of the statistics: counters, recent minutes, rounds, and the history that charts show.
 import * as z from "zod";
 import { historyRangeNames } from "../core/history.ts";
-import { books } from "./admin.ts";
+import { roundKinds } from "../core/snapshot.ts";
+import { books, page } from "./admin.ts";
 import { time } from "./jobs.ts";
 import { jsonObject } from "./json.ts";
 
@@ -46,6 +47,30 @@ export const historyResponse = z.object({
 });
 export type HistoryResponse = z.output<typeof historyResponse>;
 
+const round = {
+  kind: z.string(),
+  queue: z.string().nullable(),
+  started_at: time,
+  ended_at: time,
+  claimed: z.int(),
+  completed: z.int(),
+  failed: z.int(),
+  released: z.int(),
+  lost: z.int(),
+  /** Why it ended: empty, time, subrequests, error or done. */
+  reason: z.string(),
+  message: z.string().nullable(),
+  /** Only for reap and watch rounds: what each step did, and how long it took. */
+  steps: jsonObject.nullable(),
+};
+
+export const roundQuery = z.strictObject({ kind: z.enum(roundKinds).optional(), ...page });
+export const roundPage = z.object({
+  rounds: z.array(z.object({ id: z.string(), ...round })),
+  next_cursor: z.string().nullable(),
+});
+export type RoundPage = z.output<typeof roundPage>;
+
 export const statsResponse = z.object({
   totals: books,
   books: z.array(z.object({ queue: z.string(), type: z.string(), books })),
@@ -78,23 +103,7 @@ export const statsResponse = z.object({
     }),
   ),
   /** The last rounds of each kind, newest first. */
-  rounds: z.array(
-    z.object({
-      kind: z.string(),
-      queue: z.string().nullable(),
-      started_at: time,
-      ended_at: time,
-      claimed: z.int(),
-      completed: z.int(),
-      failed: z.int(),
-      released: z.int(),
-      lost: z.int(),
-      reason: z.string(),
-      message: z.string().nullable(),
-      /** Only for reap and watch rounds: what each step did, and how long it took. */
-      steps: jsonObject.nullable(),
-    }),
-  ),
+  rounds: z.array(z.object(round)),
   /** Only if the request names a range. */
   history: historyResponse.optional(),
 });

@@ -256,6 +256,7 @@ const toPlan = z.strictObject({
   ...{ number: count, cron: text, timeZone: text, missed, from: text, fromMs: z.number(), nowMs: z.number() },
 });
 const due = { dueMs: z.number().nullable(), upkeepMs: z.number().nullable() };
+const percentiles = z.strictObject({ jobs: count, p50Seconds: seconds, p95Seconds: seconds });
 const series = z.array(z.int().nullable());
 const history = z.strictObject({
   ...{ range: z.enum(["30m", "3h", "24h"]), minutes: count, starts: z.array(time), recordedSince: time },
@@ -396,6 +397,61 @@ export const answers = {
   prune: count,
   putSchedule: z.enum(["created", "changed", "in_code"]),
   pruneDeliveries: z.strictObject({ givenUp: count, pruned: count }),
+  listRounds: z.array(round.extend({ id: text })),
+  overview: z.strictObject({
+    history,
+    firing: z.array(
+      z.strictObject({
+        ...{ ...alarmKey, severity: z.enum(severities), since: time, summary: text },
+        silencedUntil: time.nullable(),
+      }),
+    ),
+    pauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
+    nextSlots: z.array(z.strictObject({ name: text, cron: text, timeZone: text, slot: time })),
+    waiting: percentiles.nullable(),
+    processing: percentiles.nullable(),
+  }),
+  queueNumbers: z.strictObject({
+    priorities: z.array(
+      z.strictObject({
+        ...{ priority: z.int(), pending: count, scheduled: count, leased: count, blocked: count },
+        ...{ completed: count, dead: count },
+      }),
+    ),
+    ...{ oldestDueSeconds: seconds.nullable(), pausedSince: time.nullable() },
+    keys: z.strictObject({
+      looked: count,
+      top: z.array(
+        z.strictObject({ kind: z.enum(["partition", "fair"]), key: text, waiting: count, running: count }),
+      ),
+    }),
+    blockedKeys: count,
+    policy: z
+      .strictObject({
+        onDead: z.enum(["block", "pass"]),
+        ...{ concurrency: count.nullable(), secondsApart: seconds.nullable() },
+      })
+      .nullable(),
+  }),
+  typeNumbers: z.array(
+    z.strictObject({
+      ...{
+        type: text,
+        since: time,
+        enqueued: count,
+        completed: count,
+        failed: count,
+        retried: count,
+        died: count,
+      },
+      ...{ waiting: percentiles.nullable(), processing: percentiles.nullable() },
+      inUse: z.strictObject({ running: count, started: count }).nullable(),
+      pausedSince: time.nullable(),
+      breaker: z
+        .strictObject({ openedAt: time, closedAt: time.nullable(), step: count.nullable() })
+        .nullable(),
+    }),
+  ),
   readHistory: history,
   readAlarms: alarms,
   reapExpired: count,

@@ -119,6 +119,18 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   prune: "count integer",
   putSchedule: "answer text",
   pruneDeliveries: "given_up integer, pruned integer",
+  listRounds:
+    "id bigint, kind text, queue text, started_at double precision, ended_at double precision, claimed integer, " +
+    "completed integer, failed integer, released integer, lost integer, reason text, message text, steps jsonb",
+  overview:
+    "at double precision, since double precision, queues json, gaps json, marks json, firing json, pauses json, " +
+    "next_slots json, durations json, bounds double precision[]",
+  queueNumbers:
+    "priorities json, oldest_due_seconds double precision, paused_since double precision, keys json, blocked json, policy json",
+  typeNumbers:
+    "type text, since double precision, enqueued bigint, completed bigint, failed bigint, retried bigint, died bigint, " +
+    "durations jsonb, bounds double precision[], running bigint, started bigint, paused_since double precision, " +
+    "breaker_opened_at double precision, breaker_closed_at double precision, breaker_step smallint",
   readHistory: "at double precision, since double precision, queues json, gaps json, marks json",
   readAlarms: "alarms jsonb, targets jsonb, silences jsonb",
   reapExpired: "count integer",

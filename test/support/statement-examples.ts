@@ -195,6 +195,16 @@ export const examples = {
   prune: [statements.prune({ limit: 1 })],
   putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
+  listRounds: [
+    statements.listRounds({ limit: 1 }),
+    statements.listRounds({ kind: "watch", before: "7", limit: 1 }),
+  ],
+  overview: [statements.overview({ range: "24h", queues: 2 })],
+  queueNumbers: [statements.queueNumbers("default", { keys: 3, looked: 10 })],
+  typeNumbers: [
+    statements.typeNumbers([]),
+    statements.typeNumbers([{ type: "echo", limits: { rate: { limit: 5, perSeconds: 60 } } }]),
+  ],
   readHistory: [statements.readHistory({ range: "3h", queues: 2 })],
   readAlarms: [statements.readAlarms()],
   durations: [statements.durations({ pairs: 1 })],

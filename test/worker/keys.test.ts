@@ -154,6 +154,8 @@ describe("each operation is allowed for its roles and for no other", () => {
     pauseSchedule: ["POST /v1/schedules/unknown/pause", admins],
     resumeSchedule: ["POST /v1/schedules/unknown/resume", admins],
     runSchedule: ["POST /v1/schedules/unknown/run", admins],
+    getQueue: ["GET /v1/admin/queues/default", readers],
+    listRounds: ["GET /v1/admin/rounds", readers],
     listQueues: ["GET /v1/admin/queues", readers],
     pauseQueue: ["POST /v1/admin/queues/default/pause", admins],
     resumeQueue: ["POST /v1/admin/queues/default/resume", admins],

@@ -20,9 +20,11 @@ export { readHistory } from "./history.ts";
 export { findJob, findJobs, findStates, listDeadLetters, listJobs } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { look, nextDue } from "./next-due.ts";
+export { overview } from "./overview.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
 export { ping } from "./ping.ts";
 export { planSlots, schedulesToPlan } from "./plan-slots.ts";
+export { queueNumbers } from "./queue-numbers.ts";
 export {
   addPartitions,
   advanceCursors,
@@ -40,7 +42,7 @@ export {
 } from "./reap.ts";
 export { countDeadLetters, replay, replayMany } from "./replay.ts";
 export { resolve } from "./resolve.ts";
-export { backlog, recordRound, recordRoundAndLook } from "./rounds.ts";
+export { backlog, listRounds, recordRound, recordRoundAndLook } from "./rounds.ts";
 export {
   deleteSchedule,
   findSchedule,
@@ -56,4 +58,5 @@ export { settleOne } from "./settle-one.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
 export { findSignal, sendSignal } from "./signal.ts";
 export { snapshot } from "./snapshot.ts";
+export { typeNumbers } from "./type-numbers.ts";
 export { liveWorkers, registerPuller, removeWorker } from "./workers.ts";

@@ -25,6 +25,7 @@ import {
   type Payload,
 } from "../job.ts";
 import { roles } from "../key.ts";
+import { roundKinds } from "../snapshot.ts";
 
 /** Milliseconds in a column (columns.ts), ISO 8601 in JSON. */
 const time = customType<{ data: Date; driverData: number | string }>({
@@ -162,6 +163,22 @@ export const alarmSilence = pgTable("alarm_silence", {
   until: time("until").notNull(),
   actor: text("actor"),
   reason: text("reason"),
+});
+
+export const round = pgTable("round", {
+  id: bigintAsText("id").notNull(),
+  kind: text("kind", { enum: roundKinds }).notNull(),
+  queue: text("queue"),
+  startedAt: time("started_at").notNull(),
+  endedAt: time("ended_at").notNull(),
+  claimed: integer("claimed").notNull(),
+  completed: integer("completed").notNull(),
+  failed: integer("failed").notNull(),
+  released: integer("released").notNull(),
+  lost: integer("lost").notNull(),
+  reason: text("reason").notNull(),
+  message: text("message"),
+  steps: json<Record<string, Json>>("steps"),
 });
 
 export const alarmEvent = pgTable("alarm_event", {

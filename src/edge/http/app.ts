@@ -23,13 +23,14 @@ import * as metrics from "./routes/metrics.ts";
 import * as nudges from "./routes/nudges.ts";
 import * as pull from "./routes/pull.ts";
 import * as queues from "./routes/queues.ts";
+import * as rounds from "./routes/rounds.ts";
 import * as schedules from "./routes/schedules.ts";
 import * as stats from "./routes/stats.ts";
 import * as workers from "./routes/workers.ts";
 
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
-  ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
+  ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...rounds, ...keys },
   ...{
     ...audit,
     ...alarms,
