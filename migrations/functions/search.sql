@@ -41,8 +41,10 @@ begin
         (select id, lane from blocked
          where p_search.status = 'blocked' and id >= p_low and id < p_high order by id desc limit p_rows)
         union all
+        -- Rows are compared, so that a plan for any status must use the index that has both.
         (select id, lane from closed
-         where status = p_search.status and id >= p_low and id < p_high order by id desc limit p_rows)
+         where (status, id) >= (p_search.status, p_low) and (status, id) < (p_search.status, p_high)
+         order by status desc, id desc limit p_rows)
       ) as held
       order by id desc limit p_rows
     ) as looked;
