@@ -8,6 +8,7 @@ import type {
   listQuery,
 } from "../../../contract/jobs.ts";
 import { SluiceError } from "../../../core/errors.ts";
+import { timeOfId } from "../../../core/job.ts";
 import type { EnqueuedJob } from "../../../core/sql/enqueue.ts";
 import * as sql from "../../../core/sql/index.ts";
 import type { JobFilter } from "../../../core/sql/jobs.ts";
@@ -104,9 +105,4 @@ function toFilter(query: z.output<typeof listQuery>): Omit<JobFilter, "types"> {
     // Any 128 bits: a search may stop between two jobs.
     before: cursor === undefined ? undefined : decodeCursor(cursor, z.guid()),
   };
-}
-
-/** The first 48 bits are milliseconds. */
-function timeOfId(id: string): Date {
-  return new Date(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16));
 }
