@@ -15,7 +15,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "edge"],
-    packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types", "cloudflare:"],
+    packages: ["zod", "hono", "@neondatabase/serverless", "pg", "@cloudflare/workers-types", "cloudflare:"],
   },
   cli: { folders: ["core", "cli"], packages: ["node:", "pg"] },
 };

@@ -1,0 +1,2 @@
+-- A number that a Worker raises and reads back when it starts: an old number means that something answers from a cache.
+create sequence cache_probe;
