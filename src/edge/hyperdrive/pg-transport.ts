@@ -77,7 +77,7 @@ async function runTogether(client: pg.PoolClient, statements: readonly CompiledS
   return rows;
 }
 
-/** After an error of its statement a connection can be used again. After a lost or late answer it cannot. */
+/** After an error of its statement a connection can be used again. After a lost or late answer, or a FATAL error, it cannot. */
 function isBroken(error: unknown): boolean {
-  return !(error instanceof pg.DatabaseError) || error.severity === "FATAL";
+  return !(error instanceof pg.DatabaseError && error.severity === "ERROR");
 }
