@@ -8,6 +8,7 @@ import type { QueueDefinition } from "../jobs/define-queue.ts";
 import type { ScheduleDefinition } from "../jobs/define-schedule.ts";
 import { createRegistry } from "../jobs/registry.ts";
 import { withHeartbeat } from "../queue/heartbeat.ts";
+import { createConnections } from "../queue/outgoing/connections.ts";
 import { reap } from "../queue/reap.ts";
 import { runAndRecord, runDrainRound } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
@@ -87,6 +88,7 @@ export function createSluice(
       db: createDatabase(transport, { schema: settings.schema, timeoutMs, isolate }),
       random: Math.random,
       sender,
+      connections: createConnections(),
       registry,
       env,
       wakeIn: alarmClock.wakeIn,
