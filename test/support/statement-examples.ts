@@ -177,11 +177,13 @@ export const examples = {
   prune: [statements.prune({ limit: 1 })],
   putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
+  raiseCacheProbe: [statements.raiseCacheProbe()],
   readAlarms: [statements.readAlarms()],
   durations: [statements.durations({ pairs: 1 })],
   recentMinutes: [statements.recentMinutes({ pairs: 1 })],
   recentAttempts: [statements.recentAttempts("a")],
   recordEnqueueErrors: [statements.recordEnqueueErrors(1)],
+  readCacheProbe: [statements.readCacheProbe()],
   recordRound: [
     statements.recordRound({ kind: "drain", queue: "q", ms: 1.5, report: { claimed: 1, end: "empty" } }),
     statements.recordRound({ kind: "reap", ms: 0, report: {} }),
