@@ -34,7 +34,7 @@ test("a job of 130 s that an alarm started, is completed, and the job of a pulle
   const patient = { timeout: 240_000, interval: 1000 };
 
   const abandoned = await enqueue({ type: "approval" }); // no drain runs this type
-  const claim = { worker_id: "w", types: ["approval"], limit: 1, lease_seconds: 10 };
+  const claim = { worker_id: "w", types: ["approval"], limit: 1, lease_seconds: 60 };
   expect((await call(stack, "/v1/claims", claim)).jobs).toMatchObject([{ job_id: abandoned }]);
   const long = await enqueue({ type: "sleep", payload: { ms: 130_000 }, delay_seconds: 1 });
   await Promise.all([

@@ -55,6 +55,29 @@ describe("without any cron", () => {
     expect(lateMs).toBeLessThan(1000);
   });
 
+  test("a debounced job starts within a second of the end of its quiet time", async () => {
+    const debounce = { key: "k", mode: "last", seconds: 2 };
+    await enqueue({ type: "echo", debounce });
+    const job = await completed(await enqueue({ type: "echo", debounce }));
+    const lateMs = msBetween(job.created_at, job.started_at) - 2000;
+    expect(lateMs).toBeGreaterThanOrEqual(-20);
+    expect(lateMs).toBeLessThan(1000);
+  });
+
+  test("each slot of a schedule with seconds starts within a second of its time", async () => {
+    const body = JSON.stringify({ cron: "*/2 * * * * *", type: "echo" });
+    const put = await worker.fetch("https://sluice.example/v1/schedules/often", {
+      ...{ method: "PUT", headers, body },
+    });
+    expect(put.status).toBe(201);
+    const slots = () =>
+      query(`select extract(epoch from started_at - (schedule ->> 'slot')::timestamptz)::float8 as late
+             from sluice.jobs where schedule is not null and started_at is not null`);
+    await expect.poll(async () => (await slots()).length, { timeout: 10_000 }).toBeGreaterThanOrEqual(3);
+    for (const { late } of await slots()) expect(late).toBeLessThan(1);
+    await worker.fetch("https://sluice.example/v1/schedules/often", { method: "DELETE", headers });
+  });
+
   test("each retry starts within a second of its time", async () => {
     const job = await completed(await enqueue({ type: "flaky", payload: { fail_times: 2 } }));
     expect(job.attempts).toBe(3);
