@@ -124,7 +124,7 @@ export function sluice({ jobs, queues, schedules, crons }: SluiceOptions): Sluic
   };
 }
 
-type Invocation = Omit<AppEnv["Bindings"], "nudge">;
+type Invocation = Omit<AppEnv["Bindings"], "nudge" | "caller">;
 
 interface BindOptions {
   timeoutMs: number;
