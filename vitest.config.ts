@@ -41,7 +41,7 @@ export default defineConfig({
             },
           })),
         ],
-        test: { name: "worker", include: ["test/worker/**/*.test.ts"], testTimeout: 30_000 },
+        test: { name: "worker", include: ["test/{worker,dashboard}/**/*.test.ts"], testTimeout: 30_000 },
       },
       {
         test: {

@@ -9,12 +9,13 @@ import { readForm, safePath } from "./form.ts";
 import { startSession } from "./session.ts";
 
 /** Of one address, for each isolate. */
-const triesPerSecond = 5;
+const triesPerSecond = 10;
 
 export async function signIn(context: Context<AppEnv>): Promise<Response> {
   const form = await readForm(context);
   const address = context.req.header("cf-connecting-ip") ?? "";
-  await checkRate(context.env, { id: `sign-in ${address}`, rateLimitPerSecond: triesPerSecond });
+  const counted = { id: `sign-in ${address}`, rateLimitPerSecond: triesPerSecond };
+  await checkRate(context.env, counted, "your address");
   const to = safePath(context, form.get("to"));
   const hash = await hashOf((form.get("key") ?? "").trim());
   const caller = await findCaller(context.env, hash);

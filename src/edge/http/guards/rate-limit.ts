@@ -12,17 +12,17 @@ const platformPeriodSeconds = 10;
 type Counted = Pick<ApiKey, "id" | "rateLimitPerSecond">;
 type Invocation = Pick<AppEnv["Bindings"], "ports" | "settings" | "isolate">;
 
-export async function checkRate(invocation: Invocation, key: Counted): Promise<void> {
+export async function checkRate(invocation: Invocation, key: Counted, what = "this key"): Promise<void> {
   const { rateLimiter } = invocation.settings;
   const count = countCall(invocation, key);
   if (count > key.rateLimitPerSecond) {
     throw new SluiceError(
       "rate_limited",
-      `the limit of this key is ${key.rateLimitPerSecond} calls per second`,
+      `the limit of ${what} is ${key.rateLimitPerSecond} calls per second`,
     );
   }
   if (rateLimiter && !(await rateLimiter.limit({ key: counterFor(key, count) })).success) {
-    throw new SluiceError("rate_limited", "this key made too many calls in the last seconds", {
+    throw new SluiceError("rate_limited", `${what} made too many calls in the last seconds`, {
       retryAfterSeconds: platformPeriodSeconds,
     });
   }
