@@ -5,8 +5,9 @@ import type { Minute, Snapshot } from "../core/snapshot.ts";
 /** The beginning of each bucket and of the bucket after the last: one time more than there are values. */
 export interface History {
   times: Date[];
-  /** Jobs that were due at the end of the bucket. */
+  /** Jobs that were due at the end of the bucket, and jobs that are due now. */
   due: number[];
+  dueNow: number;
   /** These three are a minute. */
   completed: number[];
   failed: number[];
@@ -37,6 +38,7 @@ export function historyOf(
     .reduce((total, { pending, scheduled }) => total + pending - scheduled, 0);
   return {
     times,
+    dueNow,
     due: dueAtEnds(times, { dueNow, changeIn: (at) => sum(at, "ready") }),
     completed: starts.map((at) => sum(at, "completed")),
     failed: starts.map((at) => sum(at, "failed")),

@@ -54,6 +54,7 @@ export const flow: Page = {
           </div>
           <Table
             name="Jobs of the flow"
+            isNameless
             rows={jobs}
             columns={[
               { title: "State", cell: (job) => <JobState job={job} now={request.now} /> },

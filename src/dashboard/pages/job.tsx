@@ -8,7 +8,7 @@ import { Card, Code, CopyButton } from "../parts/card.tsx";
 import { JobId, jobsUrl } from "../parts/links.tsx";
 import { JobState, StateShape } from "../parts/state.tsx";
 import { isUuid } from "../search.ts";
-import { JobActions } from "./job/actions.tsx";
+import { MoreActions, QuickActions } from "./job/actions.tsx";
 import { CopyAs } from "./job/copy-as.tsx";
 import { Facts } from "./job/facts.tsx";
 import { ChainCard, FlowCard, Steps } from "./job/relations.tsx";
@@ -34,6 +34,7 @@ export const job: Page = {
         </>
       ),
       facts: <JobState job={shown} now={request.now} />,
+      tools: <QuickActions request={request} job={shown} />,
       body: (
         <div class="aside">
           <div class="stack">
@@ -44,7 +45,7 @@ export const job: Page = {
             <Steps steps={steps.byJob[id] ?? {}} />
           </div>
           <div class="stack">
-            <JobActions request={request} job={shown} />
+            <MoreActions request={request} job={shown} />
             <Facts request={request} job={shown} />
             {flow ? <FlowCard flow={flow} /> : null}
             {chain ? <ChainCard chain={chain} job={shown} /> : null}

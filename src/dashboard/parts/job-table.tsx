@@ -15,6 +15,7 @@ export function JobTable({ request, jobs }: { request: PageRequest; jobs: readon
   return (
     <Table
       name="Jobs"
+      isNameless
       rows={jobs}
       columns={[
         { title: "State", cell: (job) => <State {...shapeOfJob(job, now)} isShort /> },

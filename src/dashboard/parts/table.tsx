@@ -16,13 +16,15 @@ interface TableProps<Row> {
   name: string;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
+  /** No column names the row. */
+  isNameless?: boolean;
   foot?: Child;
 }
 
-/** The first column names the row. */
-export function Table<Row>({ name, columns, rows, foot }: TableProps<Row>) {
-  const [first, ...others] = columns;
-  if (!first) return null;
+/** The first column names the row, unless it says otherwise. */
+export function Table<Row>({ name, columns, rows, isNameless, foot }: TableProps<Row>) {
+  const first = isNameless ? undefined : columns[0];
+  const others = first ? columns.slice(1) : columns;
   return (
     <div class="scroll" role="group" aria-label={name} tabindex={0}>
       <table>
@@ -38,9 +40,11 @@ export function Table<Row>({ name, columns, rows, foot }: TableProps<Row>) {
         <tbody>
           {rows.map((row) => (
             <tr>
-              <th scope="row" class={first.class}>
-                {first.cell(row)}
-              </th>
+              {first ? (
+                <th scope="row" class={first.class}>
+                  {first.cell(row)}
+                </th>
+              ) : null}
               {others.map(({ class: kind, cell }) => (
                 <td class={kind}>{cell(row)}</td>
               ))}

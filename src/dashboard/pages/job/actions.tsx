@@ -1,26 +1,21 @@
 // What can be done about a job, by its state.
+import type { Child } from "hono/jsx";
 import type { ShownJob } from "../../../core/sql/jobs.ts";
 import type { PageRequest } from "../../page.ts";
 import { ActionForm, Field } from "../../parts/action-form.tsx";
 import { Card } from "../../parts/card.tsx";
 
-export function JobActions({ request, job }: { request: PageRequest; job: ShownJob }) {
-  const forms = request.viewer.mayChange ? formsFor(request, job) : null;
-  return forms ? (
-    <Card id="actions" title="Actions">
-      <div class="pad stack">{forms}</div>
-    </Card>
-  ) : null;
+interface Props {
+  request: PageRequest;
+  job: ShownJob;
 }
 
-function formsFor(request: PageRequest, { id, status }: ShownJob) {
+/** What needs no more than a click. */
+export function QuickActions({ request, job: { id, status } }: Props) {
   switch (status) {
     case "dead":
       return (
-        <>
-          <Replay request={request} id={id} />
-          <Discard request={request} id={id} />
-        </>
+        <ActionForm request={request} action="replayDeadLetter" fields={{ id }} label="Replay" kind="main" />
       );
     case "processing":
       return (
@@ -32,18 +27,36 @@ function formsFor(request: PageRequest, { id, status }: ShownJob) {
         />
       );
     case "pending":
-    case "blocked":
-      return (
-        <>
-          {status === "pending" ? (
-            <ActionForm request={request} action="cancelJob" fields={{ id }} label="Cancel" />
-          ) : null}
-          <Resolve request={request} id={id} />
-        </>
-      );
+      return <ActionForm request={request} action="cancelJob" fields={{ id }} label="Cancel" />;
     default:
       return null;
   }
+}
+
+export function MoreActions({ request, job: { id, status } }: Props) {
+  if (!request.viewer.mayChange) return null;
+  if (status === "dead")
+    return (
+      <ActionCard>
+        <ReplayWith request={request} id={id} />
+        <Discard request={request} id={id} />
+      </ActionCard>
+    );
+  if (status === "pending" || status === "blocked")
+    return (
+      <ActionCard>
+        <Resolve request={request} id={id} />
+      </ActionCard>
+    );
+  return null;
+}
+
+function ActionCard({ children }: { children: Child }) {
+  return (
+    <Card id="actions" title="More actions">
+      {children}
+    </Card>
+  );
 }
 
 interface FormProps {
@@ -51,12 +64,11 @@ interface FormProps {
   id: string;
 }
 
-function Replay({ request, id }: FormProps) {
+function ReplayWith({ request, id }: FormProps) {
   return (
-    <>
-      <ActionForm request={request} action="replayDeadLetter" fields={{ id }} label="Replay" kind="main" />
-      <details>
-        <summary>Replay with another payload</summary>
+    <details>
+      <summary>Replay with another payload</summary>
+      <div class="pad">
         <ActionForm
           request={request}
           action="replayDeadLetter"
@@ -67,8 +79,8 @@ function Replay({ request, id }: FormProps) {
             <textarea id="new-payload" name="payload" rows={4} required />
           </Field>
         </ActionForm>
-      </details>
-    </>
+      </div>
+    </details>
   );
 }
 
@@ -76,18 +88,20 @@ function Discard({ request, id }: FormProps) {
   return (
     <details>
       <summary>Discard</summary>
-      <ActionForm
-        request={request}
-        action="discardDeadLetter"
-        fields={{ id }}
-        label="Discard"
-        kind="danger"
-        confirm="Discard this job? It will never run."
-      >
-        <Field id="reason" label="Reason" hint="The audit log shows it.">
-          <input id="reason" name="reason" />
-        </Field>
-      </ActionForm>
+      <div class="pad">
+        <ActionForm
+          request={request}
+          action="discardDeadLetter"
+          fields={{ id }}
+          label="Discard"
+          kind="danger"
+          confirm="Discard this job? It will never run."
+        >
+          <Field id="reason" label="Reason" hint="The audit log shows it.">
+            <input id="reason" name="reason" />
+          </Field>
+        </ActionForm>
+      </div>
     </details>
   );
 }
@@ -96,13 +110,15 @@ function Resolve({ request, id }: FormProps) {
   return (
     <details>
       <summary>Complete it by hand</summary>
-      <ActionForm request={request} action="resolveJob" fields={{ id }} label="Complete it">
-        <Field id="resolve-output" label="Output" hint="JSON. Jobs that wait for this one get it.">
-          <textarea id="resolve-output" name="output" rows={3} required>
-            null
-          </textarea>
-        </Field>
-      </ActionForm>
+      <div class="pad">
+        <ActionForm request={request} action="resolveJob" fields={{ id }} label="Complete it">
+          <Field id="resolve-output" label="Output" hint="JSON. Jobs that wait for this one get it.">
+            <textarea id="resolve-output" name="output" rows={3} required>
+              null
+            </textarea>
+          </Field>
+        </ActionForm>
+      </div>
     </details>
   );
 }

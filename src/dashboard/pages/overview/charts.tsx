@@ -4,7 +4,7 @@ import { Chart } from "../../parts/chart.tsx";
 import { count, minuteTime } from "../../parts/numbers.ts";
 
 export function Charts({ history, rangeName }: { history: History; rangeName: string }) {
-  const { times, due, completed, failed, expired } = history;
+  const { times, due, dueNow, completed, failed, expired } = history;
   const at = (index: number) => minuteTime(times[index] ?? new Date(0));
   const last = (values: readonly number[]) => count(values.at(-1) ?? 0);
   return (
@@ -16,7 +16,7 @@ export function Charts({ history, rangeName }: { history: History; rangeName: st
           unit="jobs that are due"
           now={
             <>
-              now <b>{last(due)}</b>
+              now <b>{count(dueNow)}</b>
             </>
           }
           times={times}
@@ -29,7 +29,7 @@ export function Charts({ history, rangeName }: { history: History; rangeName: st
           unit="jobs a minute"
           now={
             <>
-              now <b>{last(completed)}</b>
+              last <b>{last(completed)}</b>
             </>
           }
           times={times}
