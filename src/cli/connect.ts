@@ -21,14 +21,14 @@ export async function connect(databaseUrl: string, log: (line: string) => void):
     return client;
   } catch (error) {
     await client.end().catch(() => {});
-    throw new Error(wordsOf(error as ConnectError, target), { cause: error });
+    throw new Error(explainConnectError(error as ConnectError, target), { cause: error });
   }
 }
 
 type ConnectError = Error & { code?: string };
 
 /** An unescaped # / ? @ in the password moves a part of it into the host or the path, so these are checked first. */
-function parseTarget(databaseUrl: string): URL {
+export function parseTarget(databaseUrl: string): URL {
   if (!URL.canParse(databaseUrl))
     throw new Error(`DATABASE_URL is not a connection string; its form is ${example}${encodeHint}`);
   const target = new URL(databaseUrl);
@@ -46,7 +46,7 @@ function isPooled({ hostname, port }: URL): boolean {
   return /-pooler\./.test(hostname) || port === "6543";
 }
 
-function wordsOf({ code = "", message }: ConnectError, target: URL): string {
+export function explainConnectError({ code = "", message }: ConnectError, target: URL): string {
   const host = target.hostname || "localhost";
   const database = decodeURIComponent(target.pathname.slice(1));
   const user = decodeURIComponent(target.username);

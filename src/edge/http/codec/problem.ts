@@ -4,7 +4,9 @@ import { routePath } from "hono/route";
 import type { Problem } from "../../../contract/problem.ts";
 import { describeError } from "../../../core/database-errors.ts";
 import { type ErrorCode, SluiceError } from "../../../core/errors.ts";
+import type { Log } from "../../../queue/ports.ts";
 import { consoleLog } from "../../console-log.ts";
+import type { AppEnv } from "../app-env.ts";
 
 interface ProblemKind {
   status: number;
@@ -45,7 +47,11 @@ const problems: Record<ErrorCode, ProblemKind> = {
 };
 
 /** `request` is for the log. */
-export function problemResponse(error: unknown, request: { method?: string; route?: string } = {}): Response {
+export function problemResponse(
+  error: unknown,
+  request: { method?: string; route?: string } = {},
+  log: Log = consoleLog,
+): Response {
   const problemError =
     error instanceof SluiceError
       ? error
@@ -53,7 +59,7 @@ export function problemResponse(error: unknown, request: { method?: string; rout
           cause: error,
         });
   const { status, title, retryAfterSeconds } = problems[problemError.code];
-  if (status >= 500) logProblem(problemError, request);
+  if (status >= 500) logProblem(problemError, request, log);
   const body: Problem = {
     type: `urn:sluice:problem:${problemError.code}`,
     title,
@@ -68,12 +74,16 @@ export function problemResponse(error: unknown, request: { method?: string; rout
   return new Response(JSON.stringify(body), { status, headers });
 }
 
-export const onError = (error: Error, context: Context): Response =>
-  problemResponse(error, { method: context.req.method, route: routePath(context, -1) });
+export const onError = (error: Error, context: Context<AppEnv>): Response =>
+  problemResponse(
+    error,
+    { method: context.req.method, route: routePath(context, -1) },
+    context.env.ports.log,
+  );
 
-function logProblem({ code, message, cause }: SluiceError, request: object): void {
+function logProblem({ code, message, cause }: SluiceError, request: object, log: Log): void {
   const reason = cause instanceof Error ? cause : undefined;
-  consoleLog.error("request failed", {
+  log.error("request failed", {
     ...request,
     code,
     ...(reason && describeError(reason)),
