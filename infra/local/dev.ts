@@ -66,6 +66,7 @@ async function start(flags: Flags): Promise<void> {
     SLUICE_NEON_ENDPOINT: proxy.endpoint,
     SLUICE_ADMIN_KEY: process.env.SLUICE_ADMIN_KEY ?? keptAdminKey(directory),
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
+    SLUICE_LOG_JOBS: "true",
     ...ownSettings(),
   };
   await parseSettings(bindings); // so that invalid settings fail the start, and not the first request

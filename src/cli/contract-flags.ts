@@ -55,7 +55,7 @@ function shapesOf(schema: Schema): Schema[] {
 function kindOf(shapes: readonly Schema[]): Flag["kind"] {
   const types = shapes.map(({ type }) => type);
   if (types.includes("array")) return types.includes("object") ? "ids" : "list";
-  if (types.includes("object")) return "json";
+  if (types.includes("object") || types.includes(undefined)) return "json"; // no type: any JSON
   if (types.includes("boolean")) return "boolean";
   return types.some((type) => type === "integer" || type === "number") ? "number" : "text";
 }

@@ -5,7 +5,7 @@ import type { Where } from "./where.ts";
 export async function openApi(where: Where, env: NodeJS.ProcessEnv): Promise<Api> {
   if (where.kind === "database") {
     const { openDatabase } = await import("./over-sql.ts");
-    return createApi(await openDatabase(where.databaseUrl, env));
+    return createApi(await openDatabase(where, env));
   }
   return createApi({
     fetch: (request) => fetch(request),

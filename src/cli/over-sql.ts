@@ -24,9 +24,16 @@ import { createPgDatabase } from "./pg-database.ts";
 /** Nothing is sent there. */
 const baseUrl = "http://over-sql.invalid";
 
-export async function openDatabase(databaseUrl: string, env: NodeJS.ProcessEnv): Promise<ApiOptions> {
-  const settings = await readSettings(databaseUrl, env);
-  const db = createPgDatabase(databaseUrl, settings.schema);
+interface Place {
+  databaseUrl: string;
+  /** Where the URL came from, for errors: a variable or a flag. */
+  source: string;
+}
+
+export async function openDatabase(place: Place, env: NodeJS.ProcessEnv): Promise<ApiOptions> {
+  const { databaseUrl, source } = place;
+  const settings = await readSettings(place, env);
+  const db = createPgDatabase(databaseUrl, { schema: settings.schema, source });
   const { words, actor } = nameOf(databaseUrl, settings.schema);
   const app = new Hono<AppEnv>();
   addApi(app);
@@ -86,11 +93,11 @@ const bugLog: Log = {
 };
 
 /** The SLUICE_… variables of this environment stand for those of the Worker: the targets of a test notice, for example. */
-async function readSettings(databaseUrl: string, env: NodeJS.ProcessEnv): Promise<Settings> {
+async function readSettings({ databaseUrl, source }: Place, env: NodeJS.ProcessEnv): Promise<Settings> {
   try {
     parseTarget(databaseUrl);
   } catch (error) {
-    throw usageError((error as Error).message);
+    throw usageError((error as Error).message.replaceAll("DATABASE_URL", source));
   }
   const own = Object.entries(env).filter(([name]) => name.startsWith("SLUICE_"));
   const bindings = {

@@ -16,7 +16,11 @@ const connectWithinMs = 15_000;
 const answerWithinMs = 30_000;
 const maxConnections = 4;
 
-export function createPgDatabase(databaseUrl: string, schema: string): PgDatabase {
+/** `source` is where the URL came from, for errors: a variable or a flag. */
+export function createPgDatabase(
+  databaseUrl: string,
+  { schema, source }: { schema: string; source: string },
+): PgDatabase {
   const target = parseTarget(databaseUrl);
   const pool = new pg.Pool({
     connectionString: databaseUrl,
@@ -30,7 +34,8 @@ export function createPgDatabase(databaseUrl: string, schema: string): PgDatabas
 
   async function send(statement: Statement<unknown>): Promise<Row[]> {
     const client = await pool.connect().catch((error: Error) => {
-      throw new CommandError(explainConnectError(error, target), exitCodes.outOfReach, { cause: error });
+      const words = explainConnectError(error, target).replaceAll("DATABASE_URL", source);
+      throw new CommandError(words, exitCodes.outOfReach, { cause: error });
     });
     try {
       await client.query("begin isolation level read committed");

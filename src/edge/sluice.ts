@@ -10,7 +10,7 @@ import { reap } from "../queue/reap.ts";
 import { runAndRecord, runDrainRound } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
 import { createAlarmClock } from "./clock/alarm-clock.ts";
-import { consoleLog } from "./console-log.ts";
+import { createConsoleLog } from "./console-log.ts";
 import { callDrain } from "./drain-call.ts";
 import { app } from "./http/app.ts";
 import type { AppEnv } from "./http/app-env.ts";
@@ -77,7 +77,8 @@ export function sluice({ jobs, queues, schedules, crons }: SluiceOptions): Sluic
     const settings = await settingsFor(env);
     const isolate = isolateStateFor(settings);
     const sender = createSender({ allowPrivate: settings.allowPrivateTargets });
-    const basics = { clock: systemClock, log: consoleLog };
+    const log = createConsoleLog({ isDetailed: settings.logJobs });
+    const basics = { clock: systemClock, log };
     const alarmClock = createAlarmClock({ settings, isolate, ports: basics, waitUntil });
     const ports = {
       ...basics,

@@ -15,7 +15,7 @@ otherwise, and only types that the database has seen are accepted.`,
     `enqueue send_email '{"to": "a@example.com"}'`,
     "enqueue report @report.json --queue reports --priority 9 --delay-seconds 60",
     `enqueue import '{"part": 3}' --partition-key customer-7 --tags import --tags night`,
-    "echo '{}' | sluice enqueue sync - --idempotency-key sync:2026-11-17 --json",
+    "enqueue sync - --idempotency-key sync:2026-11-17 --json < payload.json",
   ],
   show: () => {},
 });

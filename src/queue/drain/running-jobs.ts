@@ -56,9 +56,13 @@ async function workThrough(running: RunningJobs, type: JobType, runs: readonly J
     series.runs = series.runs.flatMap((run) => endStopped(running, run));
     if (series.runs.length === 0 || !running.canStart(type)) break;
     const jobs = series.runs.map(({ first }) => first);
+    const startedMs = ports.clock.nowMs();
     series.call = callHandler(ports, type, jobs, running);
     const outcomes = await series.call.outcomes;
-    series.runs = series.runs.flatMap((run, index) => endFirst(running, run, outcomes[index]));
+    const ms = ports.clock.nowMs() - startedMs;
+    series.runs = series.runs.flatMap((run, index) =>
+      endFirst(running, run, { outcome: outcomes[index], ms }),
+    );
     running.wake();
   }
   running.series.delete(series);
@@ -74,10 +78,10 @@ function endStopped(running: RunningJobs, run: JobRun): JobRun[] {
 function endFirst(
   { ended }: RunningJobs,
   { first, rest }: JobRun,
-  outcome: Outcome = { kind: "release" },
+  { outcome = { kind: "release" }, ms }: { outcome?: Outcome | undefined; ms?: number } = {},
 ): JobRun[] {
   const goesOn = outcome.kind === "complete";
-  ended.push({ job: first, outcome, rest: goesOn ? [] : rest });
+  ended.push({ job: first, outcome, rest: goesOn ? [] : rest, ...(ms !== undefined && { ms }) });
   return goesOn ? toRun(rest) : [];
 }
 
