@@ -32,10 +32,10 @@ describe.each<Way>(["worker", "database"])("over the %s", (way) => {
     const before = await cli.enqueue("echo", { n: 0 });
     await until("it is completed", () => isCompleted(before));
     const tailing = cli.start(["tail", "--interval", "0.2", "--json"], { way });
-    // It shows nothing of what has ended before its first look, so the test has to know when that was.
-    await until("it has looked", async () => (await lookCount(way)) > 0);
+    await until("it has looked for the first time", () => tailing.stderr().includes("waiting for jobs"));
     const ids = [await cli.enqueue("echo", { n: 1 }), await cli.enqueue("fatal", { message: "x" })];
     ids.push(await cli.enqueue("sleep", { ms: 700 }));
+    await cli.fire("* * * * *"); // no nudge has the time for a type with such a time-out
     await until("all are shown", () => tailing.stdout().trim().split("\n").length >= 3);
     tailing.kill("SIGINT");
     const { code, stdout } = await tailing.ended;
@@ -67,16 +67,6 @@ async function isCompleted(id: string): Promise<boolean> {
   return rows[0]?.status === "completed";
 }
 
-/** How many lists of running jobs were asked for: the last request of a look. */
-async function lookCount(way: Way): Promise<number> {
-  if (way === "worker")
-    return cli.relay().requests.filter(({ path }) => path.includes("status=processing")).length;
-  const { rows } = await cli.db.pool.query(
-    "select count(*)::int as looks from pg_stat_activity where application_name = 'sluice cli' and state = 'idle' and state_change < now() - interval '50 ms'",
-  );
-  return rows[0].looks;
-}
-
 describe("while the Worker is gone", () => {
   test("a command ends with 3 and says what it could not reach", async () => {
     const url = `http://127.0.0.1:${await freePort()}`;
@@ -88,7 +78,7 @@ describe("while the Worker is gone", () => {
   test("status --watch and tail go on, and say so", async () => {
     const watching = cli.start(["status", "--watch", "--interval", "0.1"]);
     const tailing = cli.start(["tail", "--interval", "0.1"]);
-    await until("both run", () => watching.stdout() !== "" && cli.relay().requests.length > 10);
+    await until("both run", () => watching.stdout() !== "" && tailing.stderr().includes("waiting for jobs"));
     await cli.relay().turnOff();
     await until("both say it", () =>
       [watching, tailing].every((run) => run.stderr().includes("out of reach")),

@@ -47,7 +47,7 @@ async function bashScript(): Promise<string> {
   return `# Completes the commands and flags of sluice.
 _sluice() {
   local current="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}" words=""
-  local command="\${COMP_WORDS[1]}" both="\${COMP_WORDS[1]} \${COMP_WORDS[2]}"
+  local command="\${COMP_WORDS[1]-}" both="\${COMP_WORDS[1]-} \${COMP_WORDS[2]-}"
   if [ "$COMP_CWORD" -eq 1 ]; then
     words="${Object.keys(commandTable).join(" ")} help --help --version"
   else
@@ -56,7 +56,7 @@ _sluice() {
     [ -n "$words" ] || { [ "$COMP_CWORD" -gt 2 ] && words="$(_sluice_words "$both")"; }
     [ -n "$words" ] || words="$(_sluice_words "$command")"
   fi
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  COMPREPLY=($(compgen -W "$words" -- "$current" || true))
 }
 _sluice_words() {
   case "$1" in

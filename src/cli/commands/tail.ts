@@ -42,6 +42,7 @@ async function tail(context: CommandContext): Promise<void> {
   const filter = { ...(values.type && { type: values.type }), ...(values.queue && { queue: values.queue }) };
   const next = createJobTail(api, filter);
   await next();
+  out.note("waiting for jobs to end; Ctrl-C ends this");
   let isLost = false;
   while (!stopped.aborted) {
     await sleep(seconds * 1000, undefined, { signal: stopped }).catch(() => {});
