@@ -55,11 +55,16 @@ function inspectBindings({ bindings }: Answer<"getDeployment">): Finding[] {
     self: "a cron round drains all queues in one invocation",
     rate_limiter: "each isolate counts a key's calls by itself",
     clock: "delayed jobs and retries wait for the cron",
+    hyperdrive: "the Worker reaches the database over Neon's HTTP",
   };
   return Object.entries(bindings).map(([name, isBound]) => ({
     check: `binding ${name.toUpperCase()}`,
     level: isBound ? "ok" : "note",
-    found: isBound ? "bound" : `not bound: ${without[name as keyof typeof without] ?? ""}`,
+    found: isBound
+      ? name === "hyperdrive"
+        ? "bound, and its cache is off"
+        : "bound"
+      : `not bound: ${without[name as keyof typeof without] ?? ""}`,
   }));
 }
 

@@ -3,26 +3,31 @@
 // start with the next cron.
 import "./older-node.ts";
 import { Hono } from "hono";
+import { SluiceError } from "../core/errors.ts";
 import { defaultSchema } from "../core/schema-name.ts";
 import { books } from "../core/sql/index.ts";
 import { createAlarmClock } from "../edge/clock/alarm-clock.ts";
+import { createDatabase } from "../edge/database/create-database.ts";
+import type { Transport } from "../edge/database/transport.ts";
 import { addApi } from "../edge/http/api.ts";
 import type { AppEnv } from "../edge/http/app-env.ts";
 import { problemResponse } from "../edge/http/codec/problem.ts";
+import { createPgTransport } from "../edge/hyperdrive/pg-transport.ts";
 import { isolateStateFor } from "../edge/isolate-state.ts";
 import { parseSettings, type Settings } from "../edge/settings/env.ts";
 import { systemClock } from "../edge/system-clock.ts";
 import { createSender } from "../edge/webhook-sender.ts";
 import type { JobRegistry } from "../jobs/registry.ts";
+import { createConnections } from "../queue/outgoing/connections.ts";
 import type { Log } from "../queue/ports.ts";
 import type { ApiOptions } from "./api.ts";
-import { parseTarget } from "./connect.ts";
-import { CommandError, usageError } from "./exit.ts";
+import { explainConnectError, parseTarget } from "./connect.ts";
+import { usageError } from "./exit.ts";
 import { knownTypes } from "./known-types.ts";
-import { createPgDatabase } from "./pg-database.ts";
 
 /** Nothing is sent there. */
 const baseUrl = "http://over-sql.invalid";
+const answerWithinMs = 30_000;
 
 interface Place {
   databaseUrl: string;
@@ -31,9 +36,14 @@ interface Place {
 }
 
 export async function openDatabase(place: Place, env: NodeJS.ProcessEnv): Promise<ApiOptions> {
-  const { databaseUrl, source } = place;
+  const { databaseUrl } = place;
   const settings = await readSettings(place, env);
-  const db = createPgDatabase(databaseUrl, { schema: settings.schema, source });
+  const transport = openTransport(place);
+  const db = createDatabase(transport, {
+    schema: settings.schema,
+    timeoutMs: answerWithinMs,
+    isolate: isolateStateFor(settings),
+  });
   const { words, actor } = nameOf(databaseUrl, settings.schema);
   const app = new Hono<AppEnv>();
   addApi(app);
@@ -47,11 +57,19 @@ export async function openDatabase(place: Place, env: NodeJS.ProcessEnv): Promis
     try {
       registry ??= knownTypes(await db.run(books()));
     } catch (error) {
-      if (error instanceof CommandError) throw error;
       return problemResponse(error, {}, log);
     }
     const { isolate, alarmClock, sender, basics } = bindings;
-    const ports = { ...basics, db, sender, registry, random: Math.random, env: {}, wakeIn: () => {} };
+    const ports = {
+      ...basics,
+      db,
+      sender,
+      registry,
+      random: Math.random,
+      connections: createConnections(),
+      env: {},
+      wakeIn: () => {},
+    };
     const caller = { name: actor, role: "admin", types: null, actor } as const;
     const env = { settings, isolate, alarmClock, sender, ports, caller, nudge: () => {} };
     const context = { waitUntil, passThroughOnException() {}, props: {} };
@@ -66,7 +84,25 @@ export async function openDatabase(place: Place, env: NodeJS.ProcessEnv): Promis
     isOverSql: true,
     async close() {
       await Promise.allSettled(started);
-      await db.close();
+      await transport.close();
+    },
+  };
+}
+
+/** A plain connection: no Hyperdrive is in between that could have a cache. Errors of the connection say what to do. */
+function openTransport({ databaseUrl, source }: Place): Transport {
+  const transport = createPgTransport(databaseUrl);
+  const isAboutConnection = (error: unknown) => /^(|28.*|3D000)$/.test(transport.sqlstateOf(error));
+  return {
+    ...transport,
+    mayCache: false,
+    explain(error, cause) {
+      if (!isAboutConnection(error)) return undefined;
+      const words = explainConnectError(error as Error, new URL(databaseUrl)).replaceAll(
+        "DATABASE_URL",
+        source,
+      );
+      return new SluiceError("database_unavailable", words, { cause });
     },
   };
 }

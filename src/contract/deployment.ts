@@ -17,7 +17,12 @@ export const deploymentResponse = z.object({
     allow_private_targets: z.boolean(),
   }),
   /** Which bindings the Worker has. */
-  bindings: z.object({ self: z.boolean(), rate_limiter: z.boolean(), clock: z.boolean() }),
+  bindings: z.object({
+    self: z.boolean(),
+    rate_limiter: z.boolean(),
+    clock: z.boolean(),
+    hyperdrive: z.boolean().describe("If it is bound and this is an answer, then its cache is off."),
+  }),
   schema: z.object({ name: z.string(), version: z.int(), needed: z.int() }),
   database: z.object({
     now: time,

@@ -10,7 +10,7 @@ export const getDeployment: Handlers["getDeployment"] = async (context) => {
   const { ports, settings } = context.env;
   const found = await ports.db.run(requireSchemaVersion());
   const { at, oldestTransaction } = await ports.db.run(snapshot());
-  const { self, rateLimiter, clock } = settings;
+  const { self, rateLimiter, clock, hyperdriveUrl } = settings;
   const body: DeploymentResponse = {
     name: settings.deployment.name,
     version,
@@ -19,6 +19,7 @@ export const getDeployment: Handlers["getDeployment"] = async (context) => {
       self: self !== undefined,
       rate_limiter: rateLimiter !== undefined,
       clock: clock !== undefined,
+      hyperdrive: hyperdriveUrl !== undefined,
     },
     schema: { name: settings.schema, version: found, needed: schemaVersion },
     database: { now: at.toISOString(), oldest_transaction: oldestTransaction },
