@@ -2,15 +2,12 @@
 import { defaultSchema } from "../core/schema-name.ts";
 import { schemaVersion } from "../core/schema-version.ts";
 import { connect } from "./connect.ts";
-import { CommandError, exitCodes } from "./exit.ts";
 import type { Finding } from "./inspect-deployment.ts";
 import { readMigrationFiles } from "./migration-files.ts";
 import { findPending, readSchemaState } from "./migration-state.ts";
 
 export async function inspectSchema(databaseUrl: string, schema = defaultSchema): Promise<Finding[]> {
-  const client = await connect(databaseUrl, () => {}).catch((error: Error) => {
-    throw new CommandError(error.message, exitCodes.outOfReach, { cause: error });
-  });
+  const client = await connect(databaseUrl, () => {});
   try {
     const state = await readSchemaState(client, schema);
     return [

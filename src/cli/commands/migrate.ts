@@ -41,7 +41,8 @@ async function run({ values, globals, env, out }: CommandContext): Promise<void>
     if (isDryRun) await dryRun(options);
     else await migrate(options);
   } catch (error) {
-    throw new CommandError(`migrate: ${(error as Error).message}`, exitCodes.failed, { cause: error });
+    if (error instanceof CommandError) throw error;
+    throw new CommandError((error as Error).message, exitCodes.failed, { cause: error });
   }
   if (out.isJson) out.json({ schema, dry_run: isDryRun === true, lines });
   else if (!isDryRun) out.line("the schema is up to date");
