@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
-const maxKib = 190;
+const maxKib = 220;
 
 const kib = Math.ceil(gzipSync(readFileSync("dist/worker.js")).length / 1024);
 process.stdout.write(`The Worker's bundle is ${kib} KiB gzipped. The limit is ${maxKib} KiB.\n`);
