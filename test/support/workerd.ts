@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { build } from "esbuild";
 import { convertV4MiniflareOptions, kCurrentWorker, Log, LogLevel, Miniflare } from "miniflare";
+import { forWorkerd, nodeModules } from "./pg-bundle.ts";
 import { childrenOf, cpuSecondsOf } from "./process-cpu.ts";
 
 export interface Workerd {
@@ -28,6 +29,8 @@ export async function startWorkerd(options: {
   /** The file whose default export is the Worker. */
   worker: string;
   bindings: Record<string, string>;
+  /** Where the binding HYPERDRIVE leads to. Without it there is none. */
+  hyperdriveUrl?: string;
 }): Promise<Workerd> {
   const worker = await bundle(options.worker);
   const notOurs = new Set(workerdsOf(process.pid));
@@ -40,6 +43,7 @@ export async function startWorkerd(options: {
           script: worker,
           compatibilityDate,
           bindings: options.bindings,
+          ...(options.hyperdriveUrl && { hyperdrives: { HYPERDRIVE: options.hyperdriveUrl } }),
           serviceBindings: { SELF: kCurrentWorker },
           cf: false,
           log: new Log(LogLevel.NONE),
@@ -98,16 +102,7 @@ function keepingSignals<T>(start: () => T): T {
 }
 
 async function bundle(entry: string): Promise<string> {
-  const { outputFiles } = await build({
-    entryPoints: [entry],
-    bundle: true,
-    format: "esm",
-    target: "es2024",
-    conditions: ["workerd", "worker", "browser"],
-    external: ["node:*", "cloudflare:*"],
-    write: false,
-    logLevel: "error",
-  });
+  const { outputFiles } = await build({ ...forWorkerd, entryPoints: [entry], plugins: [nodeModules] });
   return outputFiles[0]?.text ?? "";
 }
 
