@@ -26,7 +26,7 @@ create or replace function dead_run_quota(
 )
 language plpgsql stable as $$
 declare
-  c_jobs constant int := 500; -- a step holds its locks for some 100 ms at most
+  c_jobs constant int := 1000; -- a step holds its locks for some 100 ms
 begin
   seconds_apart := coalesce(60.0 / p_run.per_minute, 0);
   seconds_ahead := greatest(extract(epoch from p_run.next_at - now()), -2); -- a step may be somewhat late
@@ -107,7 +107,7 @@ declare
   c_jobs constant int := 50; -- 3 MB of payloads at most
   v_ahead jsonb := look_ahead(p_run, least((dead_run_quota(p_run, p_seconds)).jobs, c_jobs));
 begin
-  return v_ahead || jsonb_build_object('jobs', (
+  return v_ahead || jsonb_build_object('type', p_run.type, 'jobs', (
     select coalesce(jsonb_agg(jsonb_build_object('id', job.id, 'payload', patched.payload,
                                                  'fault', payload_fault_of(patched.payload))), '[]')
     from jsonb_array_elements_text(v_ahead -> 'ids') as chosen(id)

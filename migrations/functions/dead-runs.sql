@@ -33,7 +33,7 @@ security definer
 set search_path from current
 as $$
   select jsonb_build_object(
-           'id', id, 'action', action, 'type', type, 'reason', reason, 'fingerprint', fingerprint::text, 'queue', queue,
+           'id', id, 'action', action, 'type', type, 'reason', reason, 'fingerprint', lpad(to_hex(fingerprint), 16, '0'), 'queue', queue,
            'until', until, 'max_jobs', max_jobs, 'per_minute', per_minute, 'patch', patch, 'note', note, 'actor', actor,
            'state', state, 'matched', matched, 'done', done, 'skipped', skipped, 'skips', skips,
            'remaining', case when state = 'done' then 0 else greatest(matched - done - skipped, 0) end,

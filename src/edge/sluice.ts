@@ -87,6 +87,7 @@ export function sluice({ jobs, queues, schedules, crons }: SluiceOptions): Sluic
       registry,
       env,
       wakeIn: alarmClock.wakeIn,
+      hasClock: settings.clock !== undefined,
     };
     return { settings, isolate, ports, sender, alarmClock };
   }

@@ -12,6 +12,8 @@ export interface NextDue {
 export interface Look extends NextDue {
   /** Only queues with due jobs. Each type and priority is counted up to the cap. */
   waiting: { queue: string; due: number }[];
+  /** A run over dead letters can go on. */
+  hasDueRuns: boolean;
 }
 
 export function nextDue(): Statement<NextDue> {
@@ -24,17 +26,27 @@ export function nextDue(): Statement<NextDue> {
 }
 
 /** What is due now, and when more is. Both are of one snapshot, so a job that becomes due is not missed between them. */
-export function look(options: { types: readonly string[]; cap: number; upkeep: boolean }): Statement<Look> {
-  const { types, cap, upkeep } = options;
+export function look(options: {
+  types: readonly string[];
+  cap: number;
+  upkeep: boolean;
+  /** How long until somebody looks again. */
+  seconds: number;
+}): Statement<Look> {
+  const { types, cap, upkeep, seconds } = options;
   return {
     name: "look",
     isRepeatable: true,
     build: (schema) => sql`
       select (select json_agg(json_build_object('queue', queue, 'due', due))
               from ${schema}.backlog(${sql.param(types)}::text[], ${cap}::int)) as waiting,
-             due_ms, upkeep_ms
+             ${schema}.has_due_runs(${seconds}::float8) as has_due_runs, due_ms, upkeep_ms
       from ${schema}.next_due(${upkeep}::boolean)`,
-    decode: one((row) => ({ waiting: (row.waiting ?? []) as Look["waiting"], ...toNextDue(row) })),
+    decode: one((row) => ({
+      waiting: (row.waiting ?? []) as Look["waiting"],
+      hasDueRuns: row.has_due_runs === true,
+      ...toNextDue(row),
+    })),
   };
 }
 
