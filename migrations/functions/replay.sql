@@ -57,7 +57,7 @@ begin
     group by lane.queue;
 end $$;
 
--- The oldest dead jobs of a type, at most `p_count`; with a reason, only those that died of it.
+-- The jobs of a type that died first, at most `p_count`; with a reason, only those that died of it.
 create or replace function dead_letters_of(p_type text, p_reason text, p_count int) returns setof closed
 language sql stable
 security definer
@@ -70,7 +70,7 @@ as $$
   where status = 'dead'
     and lane = any(array(select lane.lane from lane where lane.type = p_type))
     and (p_reason is null or reason = p_reason)
-  order by id
+  order by closed_at, id
   limit p_count
 $$;
 

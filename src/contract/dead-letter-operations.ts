@@ -46,7 +46,6 @@ export const deadLetterOperations = {
     roles: adminsOnly,
     body: { schema: deadRunRequest, maxBytes: bodyLimits.job },
     answers: { 201: deadRunResponse, 200: deadRunCount },
-    answerHeaders: { Location: "The path of the run." },
   },
   listDeadRuns: {
     method: "get",

@@ -1,5 +1,6 @@
 // Compares the books with the tables, in one statement and so in one snapshot. A job that waits for its key stands under the
 // negative number of its lane.
+import { wrongGroups } from "./dead-groups.ts";
 import type { Verbs } from "./verbs.ts";
 
 const unbalanced = `
@@ -31,7 +32,7 @@ const unbalanced = `
   from booked full join counted using (queue, type, priority, entry)
   where booked.jobs is distinct from coalesce(counted.jobs, 0) or difference <> 0`;
 
-/** Returns every count that differs from its rows. There is none when the books balance. */
-export function differences(queue: Verbs): Promise<object[]> {
-  return queue.query(unbalanced);
+/** Returns every count that differs from its rows, also of groups of dead letters. There is none when the books balance. */
+export async function differences(queue: Verbs): Promise<object[]> {
+  return [...(await queue.query(unbalanced)), ...(await wrongGroups(queue))];
 }

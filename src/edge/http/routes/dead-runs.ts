@@ -20,7 +20,7 @@ export const startDeadRun: Handlers["startDeadRun"] = async (context, { body }) 
     return context.json({ matched, until: (until ?? at).toISOString(), dry_run }, 200);
   }
   const run = await startRun(context, { ...rest, until, maxJobs: count, perMinute, patch });
-  return context.json(toRunResponse(run), 201, { location: `/v1/admin/dlq/runs/${run.id}` });
+  return context.json(toRunResponse(run), 201);
 };
 
 export const listDeadRuns: Handlers["listDeadRuns"] = async (context, { query: { cursor, limit } }) => {
