@@ -116,6 +116,7 @@ security definer
 set search_path from current
 set enable_seqscan = off
 set jit = off
+set enable_sort = off -- entries are added up by hash: there may be a hundred thousand for fifty groups
 set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column

@@ -27,7 +27,8 @@ const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
 async function bury(message: string, fields: Partial<NewJob> = {}): Promise<string> {
-  const { type = "echo", queue: name = "default" } = fields;
+  const type = fields.type ?? "echo";
+  const name = fields.queue ?? "default";
   const id = await queue.enqueueOne(fields);
   const job = await queue.claimOne({ types: [type], queue: name });
   await queue.settle([job], { kind: "bury", message });

@@ -29,7 +29,8 @@ beforeEach(() => emptyQueue(db.pool));
 
 /** Makes dead letters in one settle, oldest id first. */
 async function bury(count: number, fields: Partial<NewJob> = {}, message = "no use"): Promise<string[]> {
-  const { type = "echo", queue: name = "default" } = fields;
+  const type = fields.type ?? "echo";
+  const name = fields.queue ?? "default";
   const ids = (await queue.enqueue(...times(count, () => fields))).map(({ id }) => id);
   const jobs = await queue.claim({ types: [type], queue: name, limit: 1000 });
   await queue.settle(jobs, { kind: "bury", message });

@@ -8,7 +8,7 @@ const db = useTestDatabase();
 const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
-const ask = (upkeep = true) => db.run(look({ types: ["echo"], cap: 10, upkeep }));
+const ask = (upkeep = true) => db.run(look({ types: ["echo"], cap: 10, upkeep, seconds: 1 }));
 const near = (seconds: number) => expect.closeTo(seconds * 1000, -3);
 
 describe("in an empty queue", () => {

@@ -24,7 +24,11 @@ export const fullJob: NewJob = {
 const { idempotencyKey: _key, ...manyOptions } = fullJob;
 
 const deadFilter = {
-  ...{ type: "a", reason: "fatal", fingerprint: "00ff00ff00ff00ff", queue: "q", until: new Date() },
+  type: "a",
+  reason: "fatal",
+  fingerprint: "00ff00ff00ff00ff",
+  queue: "q",
+  until: new Date(),
 } as const;
 const answer = { target: "ops", urlHash: "h", status: 200, error: null, retryInSeconds: 1.5 };
 
