@@ -19,6 +19,7 @@ import {
 } from "../../src/core/sql/index.ts";
 import { newestAudit } from "../support/audit.ts";
 import { differences } from "../support/balance.ts";
+import { rewriteFunction } from "../support/rewrite-function.ts";
 import { sqlState } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { only, times, verbsOf } from "../support/verbs.ts";
@@ -162,12 +163,22 @@ describe("a run", () => {
     expect(await sqlState(start({ patch: { a: 1 }, type: "echo", action: "discard" }))).toBe("23514");
   });
 
-  test("takes a bounded number of jobs in a step, and looks at a bounded number", async () => {
-    await bury(1000);
-    await bury(5, { type: "other" });
+  test("looks at a bounded number of dead letters in a step, and goes on where it stopped", async () => {
+    const [from, to] = ["c_looked constant int := 10000", "c_looked constant int := 3"];
+    await rewriteFunction(db.pool, { name: "look_ahead", from, to });
+    await bury(5);
+    const wanted = await bury(2, { type: "other" });
+    await bury(4);
     const run = await start({ type: "other" });
-    await queue.query("select 1");
-    expect(await finish(run.id)).toMatchObject({ done: 5 });
+    await step();
+    expect(await db.run(findDeadRun(run.id))).toMatchObject({ state: "running", done: 0 });
+    expect(await finish(run.id)).toMatchObject({ state: "done", done: 2 });
+    expect(await statuses(wanted)).toEqual(["pending", "pending"]);
+    await rewriteFunction(db.pool, { name: "look_ahead", from: to, to: from });
+  });
+
+  test("takes a bounded number of jobs in a step", async () => {
+    await bury(1000);
     const all = await start();
     await step();
     expect(await db.run(findDeadRun(all.id))).toMatchObject({ state: "running", done: 1000, remaining: 0 });
