@@ -38,14 +38,14 @@ end $$;
 
 -- The next jobs of a run: { from, through, is_last, ids }. It looks at a bounded number of dead letters. `through` is how far the run
 -- has come when these are done.
-create or replace function look_ahead(p_run dead_run, p_jobs int) returns jsonb
+create or replace function next_dead_letters(p_run dead_run, p_jobs int) returns jsonb
 language plpgsql stable
 set enable_seqscan = off
 set jit = off
 as $$
 declare
   c_looked constant int := 10000;
-  v_lanes  int[] := lanes_of(p_run.type, p_run.queue);
+  v_lanes  int[] := lanes_matching(p_run.type, p_run.queue);
   v_ahead  jsonb;
 begin
   with looked as materialized (
@@ -74,7 +74,7 @@ begin
 end $$;
 
 -- One step of a run that may go on: of the one that has waited longest. Answers null if there is none, or
--- { run_id, queues, check }. Of a run with a patch it changes nothing: `check` is what look_ahead found, with the jobs
+-- { run_id, queues, check }. Of a run with a patch it changes nothing: `check` is what next_dead_letters found, with the jobs
 -- as they would be. The caller checks them and calls advance_dead_run.
 create or replace function advance_dead_runs(p_seconds float8) returns jsonb
 language plpgsql
@@ -105,7 +105,7 @@ set jit = off
 as $$
 declare
   c_jobs constant int := 50; -- 3 MB of payloads at most
-  v_ahead jsonb := look_ahead(p_run, least((dead_run_quota(p_run, p_seconds)).jobs, c_jobs));
+  v_ahead jsonb := next_dead_letters(p_run, least((dead_run_quota(p_run, p_seconds)).jobs, c_jobs));
 begin
   return v_ahead || jsonb_build_object('type', p_run.type, 'jobs', (
     select coalesce(jsonb_agg(jsonb_build_object('id', job.id, 'payload', patched.payload,
@@ -137,7 +137,7 @@ begin
     return null;
   end if;
   v_quota := dead_run_quota(v_run, p_seconds);
-  v_ahead := coalesce(p_ahead, look_ahead(v_run, v_quota.jobs));
+  v_ahead := coalesce(p_ahead, next_dead_letters(v_run, v_quota.jobs));
   if v_ahead -> 'from' <> jsonb_build_object('at', v_run.passed_at, 'id', v_run.passed_id) then
     return null;
   end if;

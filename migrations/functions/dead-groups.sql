@@ -51,7 +51,7 @@ begin
   )
   update closed
   set fingerprint = case when unmarked.reason in ('expired', 'blocker') then 0
-                         else fingerprint_of(last_error_of(closed.id)) end
+                         else error_fingerprint(last_error_of(closed.id)) end
   from unmarked where closed.id = unmarked.id;
   get diagnostics v_marked = row_count;
   return v_marked;
@@ -82,7 +82,7 @@ set jit = off
 set plan_cache_mode = force_custom_plan -- a filter that is null drops out of the plan
 as $$
 declare
-  v_lanes int[] := lanes_of(p_type, p_queue);
+  v_lanes int[] := lanes_matching(p_type, p_queue);
 begin
   return (select coalesce(sum(dead), 0) from dead_counts
           where lane = any(v_lanes) and (p_reason is null or reason = p_reason)
@@ -97,7 +97,7 @@ begin
 end $$;
 
 -- The lanes of a type, a queue, or both. Null: any.
-create or replace function lanes_of(p_type text, p_queue text) returns int[]
+create or replace function lanes_matching(p_type text, p_queue text) returns int[]
 language sql stable
 begin atomic
   select array(select lane from lane

@@ -31,7 +31,7 @@ begin
 end $$;
 
 -- 0: there is no error.
-create or replace function fingerprint_of(message text) returns bigint
+create or replace function error_fingerprint(message text) returns bigint
 language sql immutable parallel safe
 return case when coalesce(message, '') = '' then 0
             else ('x' || encode(substring(sha256(convert_to(error_pattern(message), 'utf8')) for 8), 'hex'))::bit(64)::bigint end;

@@ -110,7 +110,7 @@ as $$
 declare
   c_groups constant int := 200;
   c_first  constant uuid := '00000000-0000-0000-0000-000000000000';
-  v_lanes  int[] := lanes_of(p_type, p_queue);
+  v_lanes  int[] := lanes_matching(p_type, p_queue);
   v_before timestamptz := coalesce(to_timestamp(0) + p_before_micros * interval '1 microsecond', 'infinity');
   v_ids    uuid[];
   v_groups dead_group[] := array(

@@ -28,7 +28,7 @@ const fill = `
   insert into failed_attempt (id, attempt, started_at, failed_at, message)
     select id, 1, now(), now(), format('kind %s: HTTP %s from https://example.com/%s', chr(97 + kind), n % 600, n) from dead;
   insert into closed (id, status, reason, closed_at, lane, attempt, abandonments, fingerprint)
-    select id, 'dead', 'exhausted', now() - n * interval '0.5 s', lane, 3, 0, fingerprint_of(message)
+    select id, 'dead', 'exhausted', now() - n * interval '0.5 s', lane, 3, 0, error_fingerprint(message)
     from dead join failed_attempt using (id) order by n desc;
   insert into ledger (lane, enqueued, dead) select lane, count(*), count(*) from dead group by lane;
   select fold_deaths(1000000);

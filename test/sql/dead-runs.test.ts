@@ -165,7 +165,7 @@ describe("a run", () => {
 
   test("looks at a bounded number of dead letters in a step, and goes on where it stopped", async () => {
     const [from, to] = ["c_looked constant int := 10000", "c_looked constant int := 3"];
-    await rewriteFunction(db.pool, { name: "look_ahead", from, to });
+    await rewriteFunction(db.pool, { name: "next_dead_letters", from, to });
     await bury(5);
     const wanted = await bury(2, { type: "other" });
     await bury(4);
@@ -174,7 +174,7 @@ describe("a run", () => {
     expect(await db.run(findDeadRun(run.id))).toMatchObject({ state: "running", done: 0 });
     expect(await finish(run.id)).toMatchObject({ state: "done", done: 2 });
     expect(await statuses(wanted)).toEqual(["pending", "pending"]);
-    await rewriteFunction(db.pool, { name: "look_ahead", from: to, to: from });
+    await rewriteFunction(db.pool, { name: "next_dead_letters", from: to, to: from });
   });
 
   test("takes a bounded number of jobs in a step", async () => {
@@ -271,14 +271,20 @@ describe("a payload patch", () => {
   });
 
   test("changes nothing before the check, and a check counts once", async () => {
-    const [id = ""] = await bury(1, { payload: { n: 1 } });
+    const [from, to] = ["c_jobs constant int := 50", "c_jobs constant int := 1"];
+    await rewriteFunction(db.pool, { name: "patched_jobs", from, to });
+    const [first = "", second = ""] = await bury(2, { payload: { n: 1 } });
     const run = await start({ type: "echo", patch: { n: 2 } });
     const found = await step();
-    expect(await queue.find(id)).toMatchObject({ status: "dead", payload: { n: 1 } });
-    const again = { seconds: 1, ahead: found?.check?.ahead ?? {}, skips: [] };
+    expect(await queue.find(first)).toMatchObject({ status: "dead", payload: { n: 1 } });
+    const skips = [{ jobId: first, reason: "no" }];
+    const again = { seconds: 1, ahead: found?.check?.ahead ?? {}, skips };
     const answers = await Promise.all(times(4, () => db.run(advanceDeadRun(run.id, again))));
     expect(answers.filter(Boolean)).toHaveLength(1);
-    expect(await db.run(findDeadRun(run.id))).toMatchObject({ done: 1 });
+    expect(await db.run(findDeadRun(run.id))).toMatchObject({ state: "running", done: 0, skipped: 1 });
+    await checked(() => undefined);
+    expect(await queue.find(second)).toMatchObject({ status: "pending", payload: { n: 2 } });
+    await rewriteFunction(db.pool, { name: "patched_jobs", from: to, to: from });
   });
 
   test("that makes a payload too large is a fault of that job", async () => {

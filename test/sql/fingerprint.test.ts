@@ -9,7 +9,7 @@ const patternOf = async (message: string) =>
   only(await queue.query<{ pattern: string }>("select sluice.error_pattern($1) as pattern", [message]))
     .pattern;
 const fingerprintOf = async (message: string | null) =>
-  only(await queue.query<{ print: string }>("select sluice.fingerprint_of($1) as print", [message])).print;
+  only(await queue.query<{ print: string }>("select sluice.error_fingerprint($1) as print", [message])).print;
 
 describe("the kind of an error", () => {
   test.each([
