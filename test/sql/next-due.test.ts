@@ -13,7 +13,7 @@ const near = (seconds: number) => expect.closeTo(seconds * 1000, -3);
 
 describe("in an empty queue", () => {
   test("nothing is due", async () => {
-    expect(await ask()).toEqual({ waiting: [], dueMs: null, upkeepMs: null });
+    expect(await ask()).toEqual({ waiting: [], hasDueRuns: false, dueMs: null, upkeepMs: null });
     expect(await db.run(nextDue())).toEqual({ dueMs: null, upkeepMs: null });
   });
 });
@@ -79,6 +79,6 @@ describe("a job whose time has come", () => {
     await queue.enqueue({ delaySeconds: 60 });
     await db.pool.query("update sluice.scheduled set run_at = now()");
     await db.run(pause("ann", { type: "echo" }));
-    expect(await ask(false)).toEqual({ waiting: [], dueMs: null, upkeepMs: null });
+    expect(await ask(false)).toEqual({ waiting: [], hasDueRuns: false, dueMs: null, upkeepMs: null });
   });
 });
