@@ -1,12 +1,13 @@
 // Runs over dead letters: takes some steps of those that may go on. Each step is a statement of its own, and all that a run knows is
 // in the database. So it does not matter who takes the steps, and a step that is lost is taken by the next one who comes.
 import type { Skip } from "../core/dead-letters.ts";
+import type { Plan } from "../core/policy/drain-budget.ts";
 import type { PatchedJobs } from "../core/sql/advance-dead-runs.ts";
 import { advanceDeadRun, advanceDeadRuns } from "../core/sql/index.ts";
 import type { Ports } from "./ports.ts";
 
-/** What one call does at most. The clock, or the next cron, comes back for the rest. */
-const stepsPerCall = 10;
+/** What one call does at most. The clock, or the next cron, comes back for the rest. Few subrequests are left on the free plan. */
+const statementsPerCall = { free: 2, paid: 20 } as const;
 const callMs = 3_000;
 
 /** How far ahead a step plans: somebody comes again after that time. */
@@ -15,10 +16,11 @@ export function secondsBetweenSteps({ hasClock }: Pick<Ports, "hasClock">): numb
 }
 
 /** Answers with the queues that got jobs. */
-export async function advanceRuns(ports: Ports): Promise<string[]> {
+export async function advanceRuns(ports: Ports, plan: Plan): Promise<string[]> {
   const endMs = ports.clock.nowMs() + callMs;
   const queues = new Set<string>();
-  for (let steps = 0; steps < stepsPerCall && ports.clock.nowMs() < endMs; steps++) {
+  // A step is two statements at most.
+  for (let spent = 0; spent < statementsPerCall[plan] && ports.clock.nowMs() < endMs; spent += 2) {
     const step = await takeStep(ports);
     if (step === null) break;
     for (const queue of step) queues.add(queue);

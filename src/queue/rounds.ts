@@ -54,7 +54,7 @@ export async function lookForWork(
   const cap = fanOut.jobsPerDrain * fanOut.maxDrains;
   const seconds = secondsBetweenSteps(ports);
   const statement = look({ types: types.map(({ type }) => type), cap, upkeep, seconds });
-  const { waiting, hasDueRuns, ...due } = await lookAfterRuns(ports, statement);
+  const { waiting, hasDueRuns, ...due } = await lookAfterRuns(ports, plan, statement);
   const shuffled = waiting
     .map((backlog) => ({ ...backlog, place: ports.random() }))
     .sort((a, b) => a.place - b.place);
@@ -65,10 +65,10 @@ export async function lookForWork(
 }
 
 /** Runs over dead letters go on first, so that the look sees their jobs. */
-async function lookAfterRuns(ports: Ports, statement: Statement<Look>): Promise<Look> {
+async function lookAfterRuns(ports: Ports, plan: Plan, statement: Statement<Look>): Promise<Look> {
   const first = await ports.db.run(statement);
   if (!first.hasDueRuns) return first;
-  await advanceRuns(ports).catch((error: unknown) =>
+  await advanceRuns(ports, plan).catch((error: unknown) =>
     ports.log.error("a run over dead letters did not go on", describeError(error)),
   );
   return await ports.db.run(statement);

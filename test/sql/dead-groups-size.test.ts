@@ -78,7 +78,6 @@ test("groups and lists read a bounded number of buffers, also after half of the 
     more = left !== undefined;
   }
   const after = await costs();
-  console.log({ before, after, most });
   for (const cost of [before, after])
     for (const [name, limit] of Object.entries(limits))
       expect([name, cost[name as keyof typeof cost] <= limit], JSON.stringify(cost)).toEqual([name, true]);

@@ -13,6 +13,7 @@ import {
   listDeadGroups,
   listDeadRuns,
   nextDue,
+  prune,
   replay,
   startDeadRun,
   stopDeadRun,
@@ -183,6 +184,18 @@ describe("a run", () => {
     await step();
     expect(await db.run(findDeadRun(all.id))).toMatchObject({ state: "running", done: 1000, remaining: 0 });
     expect(await finish(all.id)).toMatchObject({ state: "done", done: 1000 });
+  });
+
+  test("is forgotten 30 days after its end", async () => {
+    const { id } = await start();
+    await finish(id);
+    const old = "update sluice.dead_run set ended_at = now() - interval '31 days'";
+    await db.run(prune({ limit: 10 }));
+    expect(await queue.count("dead_run")).toBe(1);
+    await queue.query(old);
+    const running = await start();
+    await db.run(prune({ limit: 10 }));
+    expect(await db.run(listDeadRuns({ limit: 10 }))).toMatchObject([{ id: running.id }]);
   });
 
   test("is listed newest first, a page at a time", async () => {

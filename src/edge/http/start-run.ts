@@ -18,8 +18,8 @@ export async function startRun(context: Context<AppEnv>, run: NewDeadRun): Promi
   return started;
 }
 
-async function takeFirstSteps({ env: { ports, nudge } }: Context<AppEnv>): Promise<void> {
-  for (const queue of await advanceRuns(ports)) nudge(queue);
+async function takeFirstSteps({ env: { ports, nudge, settings } }: Context<AppEnv>): Promise<void> {
+  for (const queue of await advanceRuns(ports, settings.plan)) nudge(queue);
   const { dueMs } = await ports.db.run(sql.nextDue());
   ports.wakeIn(dueMs ?? 0);
 }
