@@ -230,7 +230,7 @@ describe("with a rate", () => {
     await bury(100);
     const run = await start({ perMinute: 60 });
     await step(1);
-    const { dueMs } = await db.run(nextDue());
+    const { dueMs } = await db.run(nextDue([]));
     expect(dueMs).toBeGreaterThan(0);
     expect(dueMs).toBeLessThan(2001);
     const before = (await done(run.id)) ?? 0;

@@ -32,7 +32,16 @@ const unbalanced = `
   from booked full join counted using (queue, type, priority, entry)
   where booked.jobs is distinct from coalesce(counted.jobs, 0) or difference <> 0`;
 
-/** Returns every count that differs from its rows, also of groups of dead letters. There is none when the books balance. */
-export async function differences(queue: Verbs): Promise<object[]> {
-  return [...(await queue.query(unbalanced)), ...(await wrongGroups(queue))];
+const ended = ["enqueued", "completed", "dead", "discarded", "cancelled"];
+
+/** Returns every count that differs from its rows, also of groups of dead letters. There is none when the books balance. Pruned jobs are in the books alone. */
+export async function differences(queue: Pick<Verbs, "query">, { isPruned = false } = {}): Promise<object[]> {
+  const found = await queue.query<{ entry: string; booked: number; counted: number; difference: number }>(
+    unbalanced,
+  );
+  const wrong = found.filter(
+    ({ entry, booked, counted, difference }) =>
+      !isPruned || difference !== 0 || booked < counted || !ended.includes(entry),
+  );
+  return [...wrong, ...(await wrongGroups(queue))];
 }

@@ -8,6 +8,8 @@ import { newSchedule } from "./schedules.ts";
 
 const id = "01900000-0000-7000-8000-000000000000";
 const held = { id, leaseKey: noLease };
+const rated = { type: "b", limits: { rate: { limit: 1, perSeconds: 60 } } };
+
 export const fullJob: NewJob = {
   type: "echo",
   payload: { a: 1 },
@@ -163,6 +165,7 @@ export const examples = {
     statements.findJob(id),
     statements.findJob(id, { types: [{ type: "a", limits: { concurrency: 1 } }] }),
   ],
+  findShownJob: [statements.findShownJob(id, { types: [] })],
   findStates: [statements.findStates([id]), statements.findStates([])],
   findKey: [statements.findKey("ab".repeat(32))],
   foldFlows: [statements.foldFlows({ limit: 1 })],
@@ -190,6 +193,7 @@ export const examples = {
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],
+  listShownJobs: [statements.listShownJobs({ limit: 1, textLength: 10 })],
   listSchedules: [statements.listSchedules({ limit: 1 }), statements.listSchedules({ after: "a", limit: 1 })],
   liveWorkers: [statements.liveWorkers(), statements.liveWorkers({ queue: "q" })],
   openBreaker: [statements.openBreaker("a")],
@@ -203,21 +207,26 @@ export const examples = {
   prune: [statements.prune({ limit: 1 })],
   putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
+  raiseCacheProbe: [statements.raiseCacheProbe()],
   readAlarms: [statements.readAlarms()],
   durations: [statements.durations({ pairs: 1 })],
   recentMinutes: [statements.recentMinutes({ pairs: 1 })],
   recentAttempts: [statements.recentAttempts("a")],
   recordEnqueueErrors: [statements.recordEnqueueErrors(1)],
+  readCacheProbe: [statements.readCacheProbe()],
   recordRound: [
     statements.recordRound({ kind: "drain", queue: "q", ms: 1.5, report: { claimed: 1, end: "empty" } }),
     statements.recordRound({ kind: "reap", ms: 0, report: {} }),
   ],
-  recordRoundAndLook: [statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} })],
+  recordRoundAndLook: [
+    statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} }, []),
+    statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} }, [rated]),
+  ],
   look: [
-    statements.look({ types: ["a"], cap: 10, upkeep: true, seconds: 1 }),
+    statements.look({ types: [{ type: "a" }, rated], cap: 10, upkeep: true, seconds: 1 }),
     statements.look({ types: [], cap: 1, upkeep: false, seconds: 60 }),
   ],
-  nextDue: [statements.nextDue()],
+  nextDue: [statements.nextDue([]), statements.nextDue([rated])],
   reapExpired: [statements.reapExpired({ limit: 1 })],
   reapLeases: [
     statements.reapLeases({ limit: 1 }),

@@ -13,16 +13,20 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   sql: { folders: ["core", "jobs", "sql"], packages: ["drizzle-orm", "zod", "@neondatabase/serverless"] },
   client: { folders: ["client", "contract", "core"], packages: [] },
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
+  dashboard: {
+    folders: ["core", "queue", "jobs", "contract", "dashboard"],
+    packages: ["cronstrue", "hono", "zod"],
+  },
   edge: {
-    folders: ["core", "queue", "jobs", "contract", "edge"],
-    packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types", "cloudflare:"],
+    folders: ["core", "queue", "jobs", "contract", "dashboard", "edge"],
+    packages: ["zod", "hono", "@neondatabase/serverless", "pg", "@cloudflare/workers-types", "cloudflare:"],
   },
   cli: { folders: ["core", "cli"], packages: ["node:", "pg"] },
 };
 const barrels = ["src/index.ts", "src/core/sql/index.ts"];
 const looseNames = /^(utils?|helpers?|common|shared|misc|manager)\b/;
 
-const files = globSync("src/**/*.ts", { cwd: root });
+const files = globSync("src/**/*.{ts,tsx}", { cwd: root });
 const importsOf = (file: string) =>
   [...readFileSync(join(root, file), "utf8").matchAll(/(?:from|import) "([^"]+)"/g)].map(
     ([, target = ""]) => target,
@@ -132,6 +136,7 @@ const testedElsewhere: Record<string, string[]> = {
   blockers: ["test/sql/flows.test.ts", "test/sql/chains.test.ts"],
   breaker: ["test/queue/limits.test.ts"],
   "bring-back": ["test/sql/flows.test.ts"],
+  "cache-probe": ["test/database/query-cache.test.ts"],
   check: ["test/support/balance.ts"],
   choose: ["test/sql/claim.test.ts"],
   clock: ["test/sql/clock-step.test.ts", "test/sql/mend-stamps.test.ts"],

@@ -19,6 +19,8 @@ export interface AppEnv {
     ports: AppPorts;
     sender: Sender;
     alarmClock: AlarmClock;
+    /** Only in a request that the dashboard makes for somebody who has signed in. It comes in place of a key. */
+    caller?: Caller;
     /** Starts a drain. If it is known which types got jobs, only what they need is started. */
     nudge(queue: string, types?: readonly string[]): void;
   };

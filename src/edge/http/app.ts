@@ -1,8 +1,10 @@
-// The HTTP API. The routes are built once per isolate. Everything that belongs to one request comes as Hono's bindings, so
+// The HTTP API, and the dashboard on top of it. The routes are built once per isolate. Everything that belongs to one request comes as Hono's bindings, so
 // nothing of a request outlives it.
 import { Hono } from "hono";
 import { operations } from "../../contract/operations.ts";
 import { SluiceError } from "../../core/errors.ts";
+import { answerError } from "../dashboard/answer.ts";
+import { createDashboard } from "../dashboard/routes.ts";
 import type { AppEnv } from "./app-env.ts";
 import { onError, problemResponse } from "./codec/problem.ts";
 import { countEnqueueErrors } from "./guards/enqueue-errors.ts";
@@ -43,7 +45,14 @@ app.post("/internal/drains/:queue", startDrain).all(allowOnly("POST"));
 app.post("/internal/wake", wakeUp).all(allowOnly("POST"));
 app.get("/openapi.json", showOpenapi).all(allowOnly("GET"));
 app.get("/docs", showDocs).all(allowOnly("GET"));
-app.onError(onError);
-app.notFound(({ req: { method, path } }) =>
-  problemResponse(new SluiceError("not_found", `${method} ${path} is not part of this API`)),
+app.route(
+  "/",
+  createDashboard((request, env, context) => app.fetch(request, env, context)),
 );
+app.onError(onError);
+app.notFound((context) => {
+  const { method, path } = context.req;
+  const error = new SluiceError("not_found", `${method} ${path} is not part of this API`);
+  const isBrowser = context.req.header("accept")?.includes("text/html");
+  return isBrowser ? answerError(context, error) : problemResponse(error);
+});

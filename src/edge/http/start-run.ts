@@ -20,6 +20,6 @@ export async function startRun(context: Context<AppEnv>, run: NewDeadRun): Promi
 
 async function takeFirstSteps({ env: { ports, nudge, settings } }: Context<AppEnv>): Promise<void> {
   for (const queue of await advanceRuns(ports, settings.plan)) nudge(queue);
-  const { dueMs } = await ports.db.run(sql.nextDue());
+  const { dueMs } = await ports.db.run(sql.nextDue(ports.registry.all()));
   ports.wakeIn(dueMs ?? 0);
 }

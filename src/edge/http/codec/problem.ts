@@ -33,6 +33,7 @@ const problems: Record<ErrorCode, ProblemKind> = {
     title: "Database does not speak Neon's protocol",
     retryAfterSeconds: 30,
   },
+  database_cached: { status: 503, title: "A cache answers for the database", retryAfterSeconds: 30 },
   database_read_only: { status: 503, title: "Database is read-only", retryAfterSeconds: 5 },
   database_full: { status: 503, title: "Database disk is full", retryAfterSeconds: 30 },
   database_failing: { status: 503, title: "Database server failure", retryAfterSeconds: 10 },
@@ -46,6 +47,17 @@ const problems: Record<ErrorCode, ProblemKind> = {
 
 /** `request` is for the log. */
 export function problemResponse(error: unknown, request: { method?: string; route?: string } = {}): Response {
+  const { body, headers } = problemOf(error, request);
+  headers.set("content-type", "application/problem+json");
+  if (body.status === 401) headers.set("www-authenticate", "Bearer");
+  return new Response(JSON.stringify(body), { status: body.status, headers });
+}
+
+/** What a caller may know of the error, and when to try again. The log gets the rest. */
+export function problemOf(
+  error: unknown,
+  request: { method?: string; route?: string },
+): { body: Problem; headers: Headers } {
   const problemError =
     error instanceof SluiceError
       ? error
@@ -61,11 +73,8 @@ export function problemResponse(error: unknown, request: { method?: string; rout
     detail: problemError.message,
     ...(problemError.faults.length > 0 ? { errors: [...problemError.faults] } : {}),
   };
-  const headers = new Headers({ "content-type": "application/problem+json" });
-  if (status === 401) headers.set("www-authenticate", "Bearer");
   const seconds = problemError.retryAfterSeconds ?? retryAfterSeconds;
-  if (seconds) headers.set("retry-after", String(seconds));
-  return new Response(JSON.stringify(body), { status, headers });
+  return { body, headers: new Headers(seconds ? { "retry-after": String(seconds) } : {}) };
 }
 
 export const onError = (error: Error, context: Context): Response =>
