@@ -23,6 +23,7 @@ import {
   testNoticeResponse,
 } from "./alarms.ts";
 import { bodyLimits } from "./body-limits.ts";
+import { deploymentResponse } from "./deployment.ts";
 import type { Operation } from "./operation.ts";
 
 const adminsOnly = [] as const;
@@ -138,6 +139,13 @@ export const adminOperations = {
     roles: adminsOnly,
     body: { schema: silenceRequest, maxBytes: bodyLimits.alarm },
     answers: { 200: silenceResponse },
+  },
+  getDeployment: {
+    method: "get",
+    path: "/v1/admin/deployment",
+    summary: "Get the settings in effect, the bindings, and the state of the database",
+    roles: viewers,
+    answers: { 200: deploymentResponse },
   },
   getStats: {
     method: "get",

@@ -10,7 +10,7 @@ import { missedRules, overlapRules } from "../../src/core/policy/slots.ts";
 import { roundKinds } from "../../src/core/snapshot.ts";
 import type * as statements from "../../src/core/sql/index.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
-import { workerKinds } from "../../src/core/sql/workers.ts";
+import { workerKinds } from "../../src/core/worker-kinds.ts";
 
 type Statements = typeof statements;
 type AnswerOf<Name extends keyof Statements> = Statements[Name] extends (

@@ -187,6 +187,11 @@ describe("a run", () => {
     expect((await groups()).total_jobs).toBe(1);
   });
 
+  test("with a patch of a type that is not registered is a 403", async () => {
+    const body = { action: "replay", type: "nobody", payload_patch: { a: 1 } };
+    expect(await refusal(await send(`POST ${runs}`, { body }))).toMatchObject({ status: 403 });
+  });
+
   test.each(["0", "999999999", "x", "99999999999999999999"])("the id %s is a 404", async (id) => {
     expect(await refusal(await send(`GET ${runs}/${id}`))).toMatchObject({ status: 404 });
     expect(await refusal(await send(`POST ${runs}/${id}/stop`))).toMatchObject({ status: 404 });

@@ -19,6 +19,11 @@ export const startDeadRun: Handlers["startDeadRun"] = async (context, { body }) 
     const matched = count === undefined ? dead : Math.min(dead, count);
     return context.json({ matched, until: (until ?? at).toISOString(), dry_run }, 200);
   }
+  if (patch && !context.env.ports.registry.find(rest.type ?? ""))
+    throw new SluiceError(
+      "forbidden",
+      `the type "${rest.type}" is not registered, so no payload of it can be checked`,
+    );
   const run = await startRun(context, { ...rest, until, maxJobs: count, perMinute, patch });
   return context.json(toRunResponse(run), 201);
 };
