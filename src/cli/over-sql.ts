@@ -69,6 +69,7 @@ export async function openDatabase(place: Place, env: NodeJS.ProcessEnv): Promis
       connections: createConnections(),
       env: {},
       wakeIn: () => {},
+      hasClock: false,
     };
     const caller = { name: actor, role: "admin", types: null, actor } as const;
     const env = { settings, isolate, alarmClock, sender, ports, caller, nudge: () => {} };

@@ -3,6 +3,7 @@
 import { adminOperations } from "./admin-operations.ts";
 import { alarmOperations } from "./alarm-operations.ts";
 import { bodyLimits } from "./body-limits.ts";
+import { deadLetterOperations } from "./dead-letter-operations.ts";
 import { flowOperations } from "./flow-operations.ts";
 import { resolveRequest } from "./flows.ts";
 import { healthResponse } from "./health.ts";
@@ -186,6 +187,7 @@ export const operations = {
     roles: ["worker"],
     answers: { 200: removedWorkerResponse },
   },
+  ...deadLetterOperations,
   ...adminOperations,
   ...alarmOperations,
   ...scheduleOperations,
