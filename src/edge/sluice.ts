@@ -159,7 +159,7 @@ interface Bound {
   transport: Transport;
 }
 
-type Invocation = Omit<AppEnv["Bindings"], "nudge">;
+type Invocation = Omit<AppEnv["Bindings"], "nudge" | "caller">;
 
 interface BindOptions extends ExecutionContext {
   timeoutMs: number;

@@ -13,8 +13,12 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   sql: { folders: ["core", "jobs", "sql"], packages: ["drizzle-orm", "zod", "@neondatabase/serverless"] },
   client: { folders: ["client", "contract", "core"], packages: [] },
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
+  dashboard: {
+    folders: ["core", "queue", "jobs", "contract", "dashboard"],
+    packages: ["cronstrue", "hono", "zod"],
+  },
   edge: {
-    folders: ["core", "queue", "jobs", "contract", "edge"],
+    folders: ["core", "queue", "jobs", "contract", "dashboard", "edge"],
     packages: ["zod", "hono", "@neondatabase/serverless", "pg", "@cloudflare/workers-types", "cloudflare:"],
   },
   // Only over-sql.ts imports from edge: a test below keeps that.
@@ -26,7 +30,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
 const barrels = ["src/index.ts", "src/core/sql/index.ts"];
 const looseNames = /^(utils?|helpers?|common|shared|misc|manager)\b/;
 
-const files = globSync("src/**/*.ts", { cwd: root });
+const files = globSync("src/**/*.{ts,tsx}", { cwd: root });
 const importsOf = (file: string) =>
   [...readFileSync(join(root, file), "utf8").matchAll(/(?:from|import) "([^"]+)"/g)].map(
     ([, target = ""]) => target,

@@ -112,6 +112,8 @@ export interface Settings {
   alarmRules: readonly AlarmRule[];
   heartbeatUrls: HeartbeatUrls;
   deployment: Deployment;
+  /** The name in the dashboard's head. */
+  environment: string | undefined;
   /** Without it a round drains all queues in one invocation. */
   self: SelfBinding | undefined;
   /** Without it only the isolates count calls. */
@@ -165,6 +167,7 @@ export async function parseSettings(env: object): Promise<Settings> {
       publicUrl: parsed.data.SLUICE_PUBLIC_URL,
       runbookUrl: parsed.data.SLUICE_RUNBOOK_URL,
     },
+    environment: parsed.data.SLUICE_ENVIRONMENT,
     self: parsed.data.SELF,
     rateLimiter: parsed.data.RATE_LIMITER,
     clock: parsed.data.CLOCK,

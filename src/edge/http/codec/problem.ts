@@ -53,6 +53,18 @@ export function problemResponse(
   request: { method?: string; route?: string } = {},
   log: Log = consoleLog,
 ): Response {
+  const { body, headers } = problemOf(error, request, log);
+  headers.set("content-type", "application/problem+json");
+  if (body.status === 401) headers.set("www-authenticate", "Bearer");
+  return new Response(JSON.stringify(body), { status: body.status, headers });
+}
+
+/** What a caller may know of the error, and when to try again. The log gets the rest. */
+export function problemOf(
+  error: unknown,
+  request: { method?: string; route?: string },
+  log: Log = consoleLog,
+): { body: Problem; headers: Headers } {
   const problemError =
     error instanceof SluiceError
       ? error
@@ -68,11 +80,8 @@ export function problemResponse(
     detail: problemError.message,
     ...(problemError.faults.length > 0 ? { errors: [...problemError.faults] } : {}),
   };
-  const headers = new Headers({ "content-type": "application/problem+json" });
-  if (status === 401) headers.set("www-authenticate", "Bearer");
   const seconds = problemError.retryAfterSeconds ?? retryAfterSeconds;
-  if (seconds) headers.set("retry-after", String(seconds));
-  return new Response(JSON.stringify(body), { status, headers });
+  return { body, headers: new Headers(seconds ? { "retry-after": String(seconds) } : {}) };
 }
 
 export const onError = (error: Error, context: Context<AppEnv>): Response =>
