@@ -1,6 +1,6 @@
 // The HTTP API: every operation, and what callers do not see as one. It is the whole app of the command line over SQL
 // (cli/over-sql.ts), so it imports nothing that needs Cloudflare or a browser.
-import type { Context, Hono } from "hono";
+import type { Hono } from "hono";
 import { operations } from "../../contract/operations.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { AppEnv } from "./app-env.ts";
@@ -45,9 +45,9 @@ export function addApi(app: Hono<AppEnv>): void {
   app.get("/openapi.json", showOpenapi).all(allowOnly("GET"));
   app.get("/docs", showDocs).all(allowOnly("GET"));
   app.onError(onError);
-  app.notFound((context) => problemResponse(notPartOfApi(context)));
+  app.notFound(({ req }) => problemResponse(unknownPath(req)));
 }
 
-export function notPartOfApi({ req: { method, path } }: Pick<Context, "req">): SluiceError {
+export function unknownPath({ method, path }: { method: string; path: string }): SluiceError {
   return new SluiceError("not_found", `${method} ${path} is not part of this API`);
 }

@@ -1,9 +1,9 @@
-// The HTTP API, and the dashboard on top of it. The routes are built once per isolate. Everything that belongs to one request
-// comes as Hono's bindings, so nothing of a request outlives it.
+// The Worker's app: the HTTP API, and the dashboard on top of it. The routes are built once per isolate. Everything that
+// belongs to one request comes as Hono's bindings, so nothing of a request outlives it.
 import { Hono } from "hono";
 import { answerError } from "../dashboard/answer.ts";
 import { createDashboard } from "../dashboard/routes.ts";
-import { addApi, notPartOfApi } from "./api.ts";
+import { addApi, unknownPath } from "./api.ts";
 import type { AppEnv } from "./app-env.ts";
 import { problemResponse } from "./codec/problem.ts";
 
@@ -14,7 +14,7 @@ app.route(
   createDashboard((request, env, context) => app.fetch(request, env, context)),
 );
 app.notFound((context) => {
-  const error = notPartOfApi(context);
+  const error = unknownPath(context.req);
   const isBrowser = context.req.header("accept")?.includes("text/html");
   return isBrowser ? answerError(context, error) : problemResponse(error);
 });

@@ -48,21 +48,22 @@ const problems: Record<ErrorCode, ProblemKind> = {
 };
 
 /** `request` is for the log. */
-export function problemResponse(
-  error: unknown,
-  request: { method?: string; route?: string } = {},
-  log: Log = consoleLog,
-): Response {
+export function problemResponse(error: unknown, request: Logged = {}, log: Log = consoleLog): Response {
   const { body, headers } = problemOf(error, request, log);
   headers.set("content-type", "application/problem+json");
   if (body.status === 401) headers.set("www-authenticate", "Bearer");
   return new Response(JSON.stringify(body), { status: body.status, headers });
 }
 
+interface Logged {
+  method?: string;
+  route?: string;
+}
+
 /** What a caller may know of the error, and when to try again. The log gets the rest. */
 export function problemOf(
   error: unknown,
-  request: { method?: string; route?: string },
+  request: Logged,
   log: Log = consoleLog,
 ): { body: Problem; headers: Headers } {
   const problemError =
