@@ -2,6 +2,7 @@
 // page and the routes (edge/http/operation-routes.ts) are made from this table.
 import { adminOperations } from "./admin-operations.ts";
 import { bodyLimits } from "./body-limits.ts";
+import { deadLetterOperations } from "./dead-letter-operations.ts";
 import { flowOperations } from "./flow-operations.ts";
 import { resolveRequest } from "./flows.ts";
 import { healthResponse } from "./health.ts";
@@ -185,6 +186,7 @@ export const operations = {
     roles: ["worker"],
     answers: { 200: removedWorkerResponse },
   },
+  ...deadLetterOperations,
   ...adminOperations,
   ...scheduleOperations,
   getHealth: {

@@ -180,6 +180,7 @@ const plainStatements: Record<string, string> = {
 };
 /** SQL files without a test of their name in test/sql, and the files that test them. */
 const testedElsewhere: Record<string, string[]> = {
+  "advance-dead-runs": ["test/sql/dead-runs.test.ts"],
   "add-attributes": ["test/upgrade/upgrade.test.ts"],
   blockers: ["test/sql/flows.test.ts", "test/sql/chains.test.ts"],
   breaker: ["test/queue/limits.test.ts"],

@@ -11,6 +11,7 @@ import { addOperations, allowOnly } from "./operation-routes.ts";
 import * as alarms from "./routes/alarms.ts";
 import * as audit from "./routes/audit.ts";
 import * as deadLetters from "./routes/dead-letters.ts";
+import * as deadRuns from "./routes/dead-runs.ts";
 import * as deployment from "./routes/deployment.ts";
 import { showDocs, showOpenapi } from "./routes/docs.ts";
 import { startDrain, wakeUp } from "./routes/drains.ts";
@@ -29,7 +30,7 @@ import * as workers from "./routes/workers.ts";
 
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
-  ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
+  ...{ ...jobs, ...pull, ...deadLetters, ...deadRuns, ...jobTypes, ...queues, ...keys },
   ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows, ...schedules, ...nudges },
   ...deployment,
 };
