@@ -91,17 +91,14 @@ begin
   select array_agg(id), array_agg(status) into v_closed, v_statuses
   from (select id, status from closed where id = any(v_rest) for share skip locked) as locked;
   v_done := done_or_pruned(v_rest);
-  -- Joins, and no `= any`: that would compare each with each.
   select array_agg(case when entry.now_current <> entry.current then null
-                        when open.id is not null then 'open'
+                        when entry.current in (select unnest(v_open)) then 'open'
                         when is_signal(entry.blocker) then state_of_signal(entry.blocker)
-                        else coalesce(ended.status, case when done.id is not null then 'completed' end) end
+                        else coalesce(ended.status, case when entry.current in (select unnest(v_done)) then 'completed' end) end
                    order by number)
   into states
   from unnest(p_blockers, currents, last_jobs(p_blockers)) with ordinality as entry(blocker, current, now_current, number)
-  left join unnest(v_open) as open(id) on open.id = entry.current
-  left join unnest(v_closed, v_statuses) as ended(id, status) on ended.id = entry.current
-  left join unnest(v_done) as done(id) on done.id = entry.current;
+  left join unnest(v_closed, v_statuses) as ended(id, status) on ended.id = entry.current;
 end $$;
 
 -- Those of these jobs that are leased: their leases are locked and become linked.
@@ -114,14 +111,16 @@ begin
   if p_ids = '{}' then
     return p_ids;
   end if;
+  -- `in (select …)` in a list of results compares by a hash: a join would compare each id of each lease with each.
   with locked as materialized (
     select ctid as tid, ids from lease
     where deadline > now() - interval '1 hour' -- a range of the index, not the whole table
-      and exists (select from unnest(ids) as held(id) join unnest(p_ids) as wanted(id) using (id))
+      and (select bool_or(id in (select unnest(p_ids))) from unnest(ids) as id)
     for update skip locked
   )
   select array_agg(distinct tid), array_agg(id) into v_leases, v_ids
-  from locked cross join lateral unnest(ids) as held(id) join unnest(p_ids) as wanted(id) using (id);
+  from (select tid, id, id in (select unnest(p_ids)) as is_wanted from locked cross join lateral unnest(ids) as id offset 0) as held
+  where is_wanted;
   update lease set linked = true where ctid = any(v_leases);
   return coalesce(v_ids, '{}');
 end $$;

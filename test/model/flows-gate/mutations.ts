@@ -44,8 +44,8 @@ export const flowScenarios: Scenario[] = [
     mutations: [
       {
         name: "lock_leases_of",
-        from: "using (id))\n    for update skip locked",
-        to: "using (id))",
+        from: "from unnest(ids) as id)\n    for update skip locked",
+        to: "from unnest(ids) as id)",
       },
       {
         name: "lock_leases_of",
