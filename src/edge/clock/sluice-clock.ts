@@ -2,8 +2,7 @@
 // and drains started. core/policy/clock.ts decides; here are the storage, the alarm and the calls to the Worker.
 //
 // An alarm never runs beside another one. So it waits only for the look, and not for the drains, which may take minutes. The
-// object holds their requests open, and each is an invocation of the Worker with its own limits. The platform evicts an object
-// that gets no event for about a minute, and its requests end with it. So there is an alarm every 20 s while drains run.
+// object holds their requests open, and each is an invocation of the Worker with its own limits.
 //
 // The import works in Workers only. That is why the class has a path of its own, sluice/clock.
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
@@ -33,7 +32,6 @@ import type { ClockAnswer, ClockCalls, ClockReading, RoundLook } from "./clock-b
 /** The most drains of one queue that the clock runs at one time. The crons start their own. */
 const maxDrains = 16;
 const againMs = 5_000;
-const keepAliveMs = 20_000;
 
 /** The parts of the platform's types that the clock uses. */
 interface Context {
@@ -107,7 +105,6 @@ export class SluiceClock extends (DurableObject as Base) implements ClockCalls {
       const ended = { startedMs, nowMs: Date.now(), hasWork: queues.length > 0, dueMs: look.dueMs, upkeepMs };
       await this.#become(endLook(this.#state, ended));
       for (const queue of queues) this.#startDrain(queue);
-      await this.#setAlarm();
     } catch (error) {
       consoleLog.warn("the clock could not look at the database", describeError(error));
       await this.#become(failLook(this.#state, Date.now()));
@@ -130,9 +127,7 @@ export class SluiceClock extends (DurableObject as Base) implements ClockCalls {
       consoleLog.warn("a drain of the clock failed", { queue, ...describeError(error) });
       await this.tell({ dueMs: againMs, isWork: false });
     } finally {
-      const left = (this.#drains.get(queue) ?? 1) - 1;
-      if (left > 0) this.#drains.set(queue, left);
-      else this.#drains.delete(queue);
+      this.#drains.set(queue, (this.#drains.get(queue) ?? 1) - 1);
     }
   }
 
@@ -146,14 +141,8 @@ export class SluiceClock extends (DurableObject as Base) implements ClockCalls {
   async #become(state: ClockState): Promise<void> {
     if (state !== this.#state) this.#context.storage.kv.put("state", state);
     this.#state = state;
-    await this.#setAlarm();
-  }
-
-  async #setAlarm(): Promise<void> {
-    const lookMs = nextLookMs(this.#state) ?? Number.POSITIVE_INFINITY;
-    const nextKeepMs = (Math.floor(Date.now() / keepAliveMs) + 1) * keepAliveMs;
-    const atMs = this.#drains.size > 0 ? Math.min(lookMs, nextKeepMs) : lookMs;
-    if (!Number.isFinite(atMs) || atMs === this.#alarmAtMs || this.#state.isWaking) return;
+    const atMs = nextLookMs(state);
+    if (atMs === null || atMs === this.#alarmAtMs || state.isWaking) return;
     this.#alarmAtMs = atMs;
     await this.#context.storage.setAlarm(atMs);
   }
