@@ -62,6 +62,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
+  findShownJob:
+    "id uuid, type text, queue text, status text, priority smallint, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
+    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, waiting_for jsonb, " +
+    "payload_text text, output_text text, worker text, closed_at double precision, lease_expires_at double precision",
   findStates: "id uuid, status text, attempts integer, errors jsonb",
   foldFlows: "count integer",
   foldLedger: "count integer",
@@ -97,6 +104,12 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   listPauses: "kind text, name text, since double precision",
   listSchedules: "schedule jsonb",
+  listShownJobs:
+    "id uuid, type text, queue text, status text, priority smallint, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
+    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, payload_text text",
   liveWorkers:
     "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
     "expires_at double precision",
@@ -111,6 +124,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   prune: "count integer",
   putSchedule: "answer text",
   pruneDeliveries: "given_up integer, pruned integer",
+  raiseCacheProbe: "number bigint",
   readAlarms: "alarms jsonb, targets jsonb, silences jsonb",
   reapExpired: "count integer",
   reapLeases: "returned integer, buried integer",
@@ -119,6 +133,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "minute double precision, queue text, type text, enqueued bigint, completed bigint, " +
     "failed bigint, expired bigint, ready bigint",
   recordEnqueueErrors: "record_enqueue_errors void",
+  readCacheProbe: "number bigint",
   recordRound: "id bigint",
   recordRoundAndLook: "id bigint, due_ms double precision",
   nextDue: "due_ms double precision, upkeep_ms double precision",
