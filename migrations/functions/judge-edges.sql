@@ -13,7 +13,7 @@ create or replace function judge_edges(
 )
 language plpgsql as $$
 declare
-  c_edges  constant int := 200; -- of one wait in one event: their rows stay locked until this claim has committed
+  c_edges  constant int := 500; -- of one wait in one event: their rows stay locked until this claim has committed
   c_many   constant int := 50;
   v_edges  end_event[];
   v_pages  end_event[];
