@@ -22,6 +22,8 @@ import { nudgeRequest, nudgeResponse } from "./nudge.ts";
 import type { Operation } from "./operation.ts";
 import { scheduleOperations } from "./schedule-operations.ts";
 import {
+  childrenRequest,
+  childrenResponse,
   claimRequest,
   claimResponse,
   completeRequest,
@@ -35,6 +37,8 @@ import {
   settlementsResponse,
   stepsRequest,
   stepsResponse,
+  waitedRequest,
+  waitedResponse,
 } from "./work.ts";
 import { removedWorkerResponse, workerRequest, workerResponse, workersResponse } from "./workers.ts";
 
@@ -148,6 +152,21 @@ export const operations = {
     summary: "Store what durable steps of a claimed job have returned",
     body: { schema: stepsRequest, maxBytes: bodyLimits.batch },
     answers: { 200: stepsResponse },
+  },
+  startChildren: {
+    ...forClaimedJob,
+    path: "/v1/jobs/{id}/children",
+    summary: "Enqueue up to 100 jobs for a durable step of a claimed job, each once",
+    body: { schema: childrenRequest, maxBytes: bodyLimits.batch },
+    answers: { 200: childrenResponse },
+    problems: [...forClaimedJob.problems, 422],
+  },
+  findWaited: {
+    ...forClaimedJob,
+    path: "/v1/jobs/{id}/waited",
+    summary: "Look whether a signal was sent, and how jobs have ended, for a durable step of a claimed job",
+    body: { schema: waitedRequest, maxBytes: bodyLimits.pull },
+    answers: { 200: waitedResponse },
   },
   extendJobs: {
     method: "post",

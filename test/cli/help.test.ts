@@ -77,6 +77,8 @@ test("every operation of people who run the place has a command", () => {
       "releaseJob",
       "extendJob",
       "storeSteps",
+      "startChildren",
+      "findWaited",
       "extendJobs",
       "settleJobs",
     ],

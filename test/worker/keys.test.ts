@@ -131,6 +131,8 @@ describe("each operation is allowed for its roles and for no other", () => {
     releaseJob: [`POST /v1/jobs/${unknownId}/release`, workers, { lease }],
     extendJob: [`POST /v1/jobs/${unknownId}/extend`, workers, { lease, lease_seconds: 60 }],
     storeSteps: [`POST /v1/jobs/${unknownId}/steps`, workers, { lease }],
+    startChildren: [`POST /v1/jobs/${unknownId}/children`, workers, { lease, jobs: [] }],
+    findWaited: [`POST /v1/jobs/${unknownId}/waited`, workers, { lease }],
     extendJobs: ["POST /v1/extensions", workers, { extensions: [], lease_seconds: 60 }],
     settleJobs: ["POST /v1/settlements", workers, { settlements: [] }],
     registerWorker: ["POST /v1/workers", workers, { worker_id: "w", queues: ["default"] }],

@@ -154,6 +154,7 @@ describe("each operation answers as the document says", () => {
     const bodies: Record<string, object> = {
       fail: { lease, error: "x" },
       extend: { lease, lease_seconds: 60 },
+      children: { lease, jobs: [{ type: "print", idempotency_key: `${job_id}:a:0` }] },
     };
     if (path.endsWith("/cancel")) {
       await call(`/v1/jobs/${job_id}/release`, { method: "POST", body: JSON.stringify({ lease }) });

@@ -28,11 +28,12 @@ import * as queues from "./routes/queues.ts";
 import * as rounds from "./routes/rounds.ts";
 import * as schedules from "./routes/schedules.ts";
 import * as stats from "./routes/stats.ts";
+import * as steps from "./routes/steps.ts";
 import * as workers from "./routes/workers.ts";
 
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
-  ...{ ...jobs, ...pull, ...deadLetters, ...deadRuns, ...jobTypes, ...queues, ...keys },
+  ...{ ...jobs, ...pull, ...steps, ...deadLetters, ...deadRuns, ...jobTypes, ...queues, ...keys },
   ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows, ...schedules, ...nudges },
   ...{ ...deployment, ...alarmHistory, ...rounds },
 };
