@@ -1,5 +1,5 @@
-// One Postgres for the whole run (test/support/global-setup.ts), and five kinds of test: pure, on Postgres, in workerd, the
-// local stack as a user starts it, and upgrades. Files that keep no state between them share their modules.
+// One Postgres for the whole run (test/support/global-setup.ts), and six kinds of test: pure, on Postgres, in workerd, in a
+// browser, the local stack as a user starts it, and upgrades. Files that keep no state between them share their modules.
 import { availableParallelism } from "node:os";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
@@ -18,7 +18,9 @@ export default defineConfig({
       {
         test: {
           name: "postgres",
-          include: ["test/{sql,database,queue,model,faults,client,puller,cli,bench,simulate}/**/*.test.ts"],
+          include: [
+            "test/{docs,sql,database,queue,model,faults,client,puller,cli,bench,simulate}/**/*.test.ts",
+          ],
           exclude: ["**/*.long.test.ts", "**/node_modules/**"],
           isolate: false,
           testTimeout: 120_000,
@@ -43,7 +45,7 @@ export default defineConfig({
             },
           })),
         ],
-        test: { name: "worker", include: ["test/worker/**/*.test.ts"], testTimeout: 30_000 },
+        test: { name: "worker", include: ["test/{worker,dashboard}/**/*.test.ts"], testTimeout: 30_000 },
       },
       {
         test: {
@@ -51,6 +53,14 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: "browser",
+          include: ["test/browser/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {

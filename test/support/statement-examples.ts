@@ -8,6 +8,8 @@ import { newSchedule } from "./schedules.ts";
 
 const id = "01900000-0000-7000-8000-000000000000";
 const held = { id, leaseKey: noLease };
+const rated = { type: "b", limits: { rate: { limit: 1, perSeconds: 60 } } };
+
 export const fullJob: NewJob = {
   type: "echo",
   payload: { a: 1 },
@@ -140,6 +142,7 @@ export const examples = {
     statements.findJob(id),
     statements.findJob(id, { types: [{ type: "a", limits: { concurrency: 1 } }] }),
   ],
+  findShownJob: [statements.findShownJob(id, { types: [] })],
   findStates: [statements.findStates([id]), statements.findStates([])],
   findKey: [statements.findKey("ab".repeat(32))],
   foldFlows: [statements.foldFlows({ limit: 1 })],
@@ -164,6 +167,7 @@ export const examples = {
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],
+  listShownJobs: [statements.listShownJobs({ limit: 1, textLength: 10 })],
   listSchedules: [statements.listSchedules({ limit: 1 }), statements.listSchedules({ after: "a", limit: 1 })],
   liveWorkers: [statements.liveWorkers(), statements.liveWorkers({ queue: "q" })],
   openBreaker: [statements.openBreaker("a")],
@@ -188,12 +192,15 @@ export const examples = {
     statements.recordRound({ kind: "drain", queue: "q", ms: 1.5, report: { claimed: 1, end: "empty" } }),
     statements.recordRound({ kind: "reap", ms: 0, report: {} }),
   ],
-  recordRoundAndLook: [statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} })],
+  recordRoundAndLook: [
+    statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} }, []),
+    statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} }, [rated]),
+  ],
   look: [
-    statements.look({ types: ["a"], cap: 10, upkeep: true }),
+    statements.look({ types: [{ type: "a" }, rated], cap: 10, upkeep: true }),
     statements.look({ types: [], cap: 1, upkeep: false }),
   ],
-  nextDue: [statements.nextDue()],
+  nextDue: [statements.nextDue([]), statements.nextDue([rated])],
   reapExpired: [statements.reapExpired({ limit: 1 })],
   reapLeases: [
     statements.reapLeases({ limit: 1 }),
