@@ -3,7 +3,7 @@
 import type * as z from "zod";
 import type { operations } from "../contract/operations.ts";
 import type { Html } from "./page.ts";
-import { counted } from "./parts/numbers.ts";
+import { count, counted } from "./parts/numbers.ts";
 
 type Operations = typeof operations;
 type Answers<Id extends keyof Operations> = Operations[Id]["answers"];
@@ -44,6 +44,23 @@ export const actions = {
   discardDeadLetter: action("discardDeadLetter", {
     body: (form) => (form.get("reason") ? { reason: form.get("reason") } : {}),
     done: (job) => `Job ${job.job_id} is discarded.`,
+  }),
+  startDeadRun: action("startDeadRun", {
+    body: (form) => ({
+      action: form.get("action"),
+      ...textFields(form, ["type", "reason", "fingerprint", "queue", "until", "note"]),
+      count: form.get("first") ? 1 : wholeNumber(form, "count"),
+      per_minute: wholeNumber(form, "per_minute"),
+      ...(form.get("payload_patch")?.trim() && { payload_patch: jsonField(form, "payload_patch") }),
+    }),
+    done: (run) =>
+      "run_id" in run
+        ? `${run.action === "replay" ? "Replay" : "Discard"} ${run.run_id} has started: ${counted(run.matched, "job")}.`
+        : `${counted(run.matched, "job")} would be taken.`,
+  }),
+  stopDeadRun: action("stopDeadRun", {
+    done: ({ action, run_id, done, remaining }) =>
+      `Run ${run_id} is stopped: ${counted(done, "job")} ${done === 1 ? "was" : "were"} ${action === "replay" ? "replayed" : "discarded"}, the other ${count(remaining)} are dead, as they were.`,
   }),
   cancelFlow: action("cancelFlow", {
     done: ({ cancelled }) =>
@@ -106,6 +123,24 @@ function jsonField(form: URLSearchParams, name: string): unknown {
   } catch {
     throw new FormError(`the field "${name}" is not JSON`);
   }
+}
+
+/** Those that are not empty. */
+function textFields(form: URLSearchParams, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = form.get(name);
+      return value ? [[name, value]] : [];
+    }),
+  );
+}
+
+/** Undefined if it is empty. */
+function wholeNumber(form: URLSearchParams, name: string): number | undefined {
+  const text = form.get(name)?.trim();
+  if (!text) return undefined;
+  if (!/^\d{1,15}$/.test(text)) throw new FormError(`the field "${name}" is not a whole number`);
+  return Number(text);
 }
 
 function minutesFromNow(form: URLSearchParams, name: string): string {

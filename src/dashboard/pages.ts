@@ -2,7 +2,9 @@
 import type { Page } from "./page.ts";
 import { alarms } from "./pages/alarms.tsx";
 import { audit } from "./pages/audit.tsx";
-import { deadLetters } from "./pages/dead-letters.tsx";
+import { deadLetterJobs } from "./pages/dead-letter-jobs.tsx";
+import { deadLetterRun, deadLetterRuns } from "./pages/dead-letter-runs.tsx";
+import { deadLetters, startRun } from "./pages/dead-letters.tsx";
 import { flow } from "./pages/flow.tsx";
 import { flows } from "./pages/flows.tsx";
 import { job } from "./pages/job.tsx";
@@ -16,5 +18,6 @@ import { workers } from "./pages/workers.tsx";
 
 export const pages: readonly Page[] = [
   ...[overview, jobs, job, deadLetters, flows, flow, types, queues, schedules],
+  ...[deadLetterJobs, startRun, deadLetterRuns, deadLetterRun],
   ...[alarms, workers, keys, audit],
 ];

@@ -27,6 +27,7 @@ afterEach(() => {
 const examples: Record<string, () => string> = {
   "/jobs/:id": () => `/jobs/${each.dead}`,
   "/flows/:id": () => `/flows/${each.flow}`,
+  "/dead-letters/runs/:run": () => `/dead-letters/runs/${each.run}`,
 };
 const urlOf = (path: string) => (path.includes(":") ? (examples[path]?.() ?? path) : path);
 

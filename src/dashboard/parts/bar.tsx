@@ -44,7 +44,14 @@ function toWidths(values: readonly number[]): number[] {
 
 const spark = { width: 88, height: 20, top: 2 };
 
-export function Sparkline({ label, values }: { label: string; values: readonly number[] }) {
+interface SparklineProps {
+  label: string;
+  values: readonly number[];
+  /** The colour of a state. Without it, that of links. */
+  shape?: Shape;
+}
+
+export function Sparkline({ label, values, shape }: SparklineProps) {
   const top = Math.max(...values, 1);
   const step = spark.width / Math.max(values.length - 1, 1);
   const points = values
@@ -55,7 +62,7 @@ export function Sparkline({ label, values }: { label: string; values: readonly n
     .join("L");
   return (
     <svg
-      class="spark"
+      class={shape ? `spark k-${shape}` : "spark"}
       viewBox={`0 0 ${spark.width} ${spark.height}`}
       preserveAspectRatio="none"
       role="img"
