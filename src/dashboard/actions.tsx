@@ -3,7 +3,7 @@
 import type * as z from "zod";
 import type { operations } from "../contract/operations.ts";
 import type { Html } from "./page.ts";
-import { count, counted } from "./parts/numbers.ts";
+import { absolute, count, counted } from "./parts/numbers.ts";
 
 type Operations = typeof operations;
 type Answers<Id extends keyof Operations> = Operations[Id]["answers"];
@@ -73,11 +73,20 @@ export const actions = {
   pauseSchedule: action("pauseSchedule", { done: ({ name }) => `The schedule ${name} is paused.` }),
   resumeSchedule: action("resumeSchedule", { done: ({ name }) => `The schedule ${name} runs again.` }),
   runSchedule: action("runSchedule", { done: ({ name, job_id }) => `${name} made the job ${job_id}.` }),
-  silenceAlarm: action("silenceAlarm", {
-    body: (form) => ({ alarm: form.get("alarm"), until: minutesFromNow(form, "minutes") }),
-    done: ({ alarm, until }) => `${alarm} is silenced until ${until}.`,
+  silenceAlarm: action("silenceOneAlarm", {
+    body: (form) => ({
+      ...(form.get("until") ? { until: utcField(form, "until") } : { minutes: wholeNumber(form, "minutes") }),
+      ...textFields(form, ["reason"]),
+    }),
+    done: ({ alarm, silenced_until }) =>
+      `${alarm} is silenced until ${absolute(new Date(silenced_until ?? 0))}.`,
+  }),
+  unsilenceAlarm: action("unsilenceAlarm", {
+    body: () => ({}),
+    done: ({ alarm }) => `The silence of ${alarm} is over.`,
   }),
   sendTestNotice: action("sendTestNotice", {
+    body: (form) => textFields(form, ["target"]),
     done: ({ targets }) =>
       targets.length === 0
         ? "There is no target: set SLUICE_ALARM_TARGETS."
@@ -143,9 +152,9 @@ function wholeNumber(form: URLSearchParams, name: string): number | undefined {
   return Number(text);
 }
 
-function minutesFromNow(form: URLSearchParams, name: string): string {
-  const minutes = Number(form.get(name) ?? "");
-  if (!Number.isFinite(minutes) || minutes < 0)
-    throw new FormError(`the field "${name}" is not a number of minutes`);
-  return new Date(Date.now() + minutes * 60_000).toISOString();
+/** A browser sends the time without a zone: "2026-11-16T18:00". It is meant as UTC. */
+function utcField(form: URLSearchParams, name: string): string {
+  const at = new Date(`${form.get(name)}Z`);
+  if (Number.isNaN(at.getTime())) throw new FormError(`the field "${name}" is not a time`);
+  return at.toISOString();
 }

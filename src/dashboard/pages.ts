@@ -1,5 +1,6 @@
 // Every page of the dashboard. Routes are made from this table, and a test walks it.
 import type { Page } from "./page.ts";
+import { alarmHistory, deliveries } from "./pages/alarm-lists.tsx";
 import { alarms } from "./pages/alarms.tsx";
 import { audit } from "./pages/audit.tsx";
 import { deadLetterJobs } from "./pages/dead-letter-jobs.tsx";
@@ -19,5 +20,6 @@ import { workers } from "./pages/workers.tsx";
 export const pages: readonly Page[] = [
   ...[overview, jobs, job, deadLetters, flows, flow, types, queues, schedules],
   ...[deadLetterJobs, startRun, deadLetterRuns, deadLetterRun],
+  ...[alarmHistory, deliveries],
   ...[alarms, workers, keys, audit],
 ];

@@ -78,6 +78,7 @@ function DeadTable({ request, rows }: { request: PageRequest; rows: readonly Sho
   return (
     <Table
       name="Dead letters"
+      isNameless
       rows={rows}
       columns={[
         {

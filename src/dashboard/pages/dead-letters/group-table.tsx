@@ -34,7 +34,7 @@ export function GroupTable({ request, filter, found: { groups, totalGroups, tota
         </>
       ),
     },
-    { title: "Jobs", class: "n strong", cell: (group) => count(group.count) },
+    { title: "Jobs", class: "n", cell: (group) => <b>{count(group.count)}</b> },
     { title: "Died, last 24 h", class: "hide-s", cell: ({ hours }) => <Deaths hours={hours} /> },
     { title: "First", class: "n hide-m muted", cell: ({ firstAt }) => <Age at={firstAt} now={now} /> },
     { title: "Last", class: "n hide-s", cell: ({ lastAt }) => <Time at={lastAt} now={now} /> },
@@ -42,7 +42,7 @@ export function GroupTable({ request, filter, found: { groups, totalGroups, tota
   ];
   return (
     <>
-      <Table name="Groups of dead letters" rows={groups} columns={columns} />
+      <Table name="Groups of dead letters" isNameless rows={groups} columns={columns} />
       <p class="pad muted small">
         {groups.length < totalGroups
           ? `The ${counted(groups.length, "largest group", "largest groups")} of ${count(totalGroups)}. Narrow the search to see the others.`

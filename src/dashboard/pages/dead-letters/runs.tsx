@@ -3,7 +3,7 @@ import type { DeadRun } from "../../../core/dead-letters.ts";
 import type { PageRequest } from "../../page.ts";
 import { ActionForm } from "../../parts/action-form.tsx";
 import { Card } from "../../parts/card.tsx";
-import { count, counted, wholeSeconds } from "../../parts/numbers.ts";
+import { count, wholeSeconds } from "../../parts/numbers.ts";
 import { State } from "../../parts/state.tsx";
 import { Count, None, Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -28,7 +28,9 @@ export function RunCard({ request, run }: { request: PageRequest; run: DeadRun }
     <section class="card" aria-labelledby={`run-${id}`} aria-live="polite">
       <header>
         <h2 id={`run-${id}`}>
-          <a href={`/dead-letters/runs/${id}`}>{name}</a> {stateNames[state]}
+          <a href={`/dead-letters/runs/${id}`}>
+            {name} {stateNames[state]}
+          </a>
         </h2>
         <span class="muted small">
           {describeRun(run)}
@@ -37,7 +39,7 @@ export function RunCard({ request, run }: { request: PageRequest; run: DeadRun }
         </span>
       </header>
       <div class="pad">
-        <progress value={run.done + run.skipped} max={Math.max(run.matched, 1)} aria-label={name}>
+        <progress value={run.matched - run.remaining} max={Math.max(run.matched, 1)} aria-label={name}>
           {`${run.done} of ${run.matched}`}
         </progress>
       </div>
@@ -124,9 +126,9 @@ export function PastRuns({ request, runs }: { request: PageRequest; runs: readon
       id="past"
       title="Runs before"
       note={
-        <span class="muted small">
-          {counted(runs.length, "last run", "last runs")}, <a href="/dead-letters/runs">all runs</a>
-        </span>
+        <a class="push small" href="/dead-letters/runs">
+          All runs
+        </a>
       }
     >
       <RunTable request={request} runs={runs} />

@@ -55,7 +55,7 @@ function Narrow({ path, filter, groups }: { path: string; filter: Filter; groups
   if (reasons.length + types.length < 2 && !isFiltered) return null;
   return (
     <div class="pad chips">
-      <span class="muted">Narrow:</span>
+      {reasons.length + types.length > 0 ? <span class="muted">Narrow:</span> : null}
       {reasons.map(({ value: reason, jobs }) => (
         <Chip href={deadUrl(path, { ...filter, reason })} text={`reason:${reason}`} number={jobs} />
       ))}
