@@ -2,6 +2,7 @@
 // validation, roles and audit are those of the API. A page links to one by <ActionForm>.
 import type * as z from "zod";
 import type { operations } from "../contract/operations.ts";
+import { jsonField, payloadOfForm, textFields, utcField, wholeNumber } from "./form-fields.ts";
 import type { Html } from "./page.ts";
 import { absolute, count, counted } from "./parts/numbers.ts";
 
@@ -20,14 +21,33 @@ export interface Action<Id extends keyof Operations = keyof Operations> {
   show?(answer: Answer<Id>): { title: string; body: Html };
 }
 
-/** A field of a form that cannot be read. */
-export class FormError extends Error {}
-
 function action<Id extends keyof Operations>(operation: Id, rest: Omit<Action<Id>, "operation">): Action {
   return { operation, ...rest } as unknown as Action;
 }
 
 export const actions = {
+  enqueueJob: action("enqueueJob", {
+    body: (form) => ({
+      ...textFields(form, ["type", "idempotency_key"]),
+      payload: payloadOfForm(form),
+      delay_seconds: wholeNumber(form, "delay_seconds"),
+    }),
+    done: ({ job_id }) => `Job ${job_id} is enqueued.`,
+    show: ({ job_id, type, deduplicated }) => ({
+      title: "New job",
+      body: (
+        <div class="card pad stack">
+          <p>
+            {deduplicated ? "The form was sent before, so it made no second job: " : "The job is enqueued: "}
+            <a href={`/jobs/${job_id}`}>{job_id}</a>
+          </p>
+          <p>
+            <a href={`/types/${encodeURIComponent(type)}`}>Back to the type {type}</a>
+          </p>
+        </div>
+      ),
+    }),
+  }),
   cancelJob: action("cancelJob", {
     body: (form) => ({ running: form.get("running") === "true" }),
     done: (job) =>
@@ -124,37 +144,4 @@ export type ActionId = keyof typeof actions;
 
 export function findAction(id: string): Action | undefined {
   return Object.hasOwn(actions, id) ? actions[id as ActionId] : undefined;
-}
-
-function jsonField(form: URLSearchParams, name: string): unknown {
-  try {
-    return JSON.parse(form.get(name) ?? "");
-  } catch {
-    throw new FormError(`the field "${name}" is not JSON`);
-  }
-}
-
-/** Those that are not empty. */
-function textFields(form: URLSearchParams, names: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const value = form.get(name);
-      return value ? [[name, value]] : [];
-    }),
-  );
-}
-
-/** Undefined if it is empty. */
-function wholeNumber(form: URLSearchParams, name: string): number | undefined {
-  const text = form.get(name)?.trim();
-  if (!text) return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw new FormError(`the field "${name}" is not a whole number`);
-  return Number(text);
-}
-
-/** A browser sends the time without a zone: "2026-11-16T18:00". It is meant as UTC. */
-function utcField(form: URLSearchParams, name: string): string {
-  const at = new Date(`${form.get(name)}Z`);
-  if (Number.isNaN(at.getTime())) throw new FormError(`the field "${name}" is not a time`);
-  return at.toISOString();
 }

@@ -14,12 +14,13 @@ import { keys } from "./pages/keys.tsx";
 import { overview } from "./pages/overview.tsx";
 import { queues } from "./pages/queues.tsx";
 import { schedules } from "./pages/schedules.tsx";
+import { type } from "./pages/type.tsx";
 import { types } from "./pages/types.tsx";
 import { workers } from "./pages/workers.tsx";
 
 export const pages: readonly Page[] = [
   ...[overview, jobs, job, deadLetters, flows, flow, types, queues, schedules],
   ...[deadLetterJobs, startRun, deadLetterRuns, deadLetterRun],
-  ...[alarmHistory, deliveries],
+  ...[alarmHistory, deliveries, type],
   ...[alarms, workers, keys, audit],
 ];

@@ -61,6 +61,7 @@ async function fail(deployment: Deployment, id: string): Promise<void> {
 
 /** Each changes something if an admin sends it. A new action does not compile until its form is here. */
 export const forms: Record<ActionId, (each: OneOfEach) => Record<string, string>> = {
+  enqueueJob: () => ({ type: "note", "payload:string:text": "new" }),
   cancelJob: ({ pending }) => ({ id: pending }),
   resolveJob: ({ pending }) => ({ id: pending, output: "1" }),
   replayDeadLetter: ({ dead }) => ({ id: dead }),
