@@ -10,13 +10,7 @@ import { jobsUrl } from "../parts/links.tsx";
 import { count, counted, duration, wholeSeconds } from "../parts/numbers.ts";
 import { Time } from "../parts/time.tsx";
 import { EnqueueForm } from "./types/enqueue-form.tsx";
-import {
-  formatPercentiles,
-  formatShare,
-  limitsInUse,
-  readTypes,
-  type ShownType,
-} from "./types/shown-type.ts";
+import { formatShare, limitsInUse, readTypes, type ShownType } from "./types/shown-type.ts";
 import { PauseForm, TypeState } from "./types/type-state.tsx";
 
 export const type: Page = {
