@@ -1,6 +1,5 @@
 // defineJob: how a user defines a job type. The payload's schema gives the handler and every producer their types.
 import type * as z from "zod";
-import type { Fault } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
 import type { Next } from "../core/next.ts";
 import type { NoSlots, Slots } from "../core/typed-job.ts";
@@ -49,8 +48,6 @@ export interface JobDefinition<
   readonly after: After;
   /** Never set: it carries the type of the output. */
   readonly output?: Output;
-  /** The faults of a payload. Empty if it can be enqueued. */
-  faultsOf(payload: unknown): Fault[];
 }
 
 export function defineJob<
