@@ -10,11 +10,13 @@ import { SignInPage, TryAgainPage } from "../../dashboard/sign-in-page.tsx";
 import type { AppEnv } from "../http/app-env.ts";
 import type { Caller } from "../http/guards/caller.ts";
 import { allowOnly } from "../http/operation-routes.ts";
+import { accessHeader } from "./access.ts";
 import { answerError, answerHtml, answerPage, frameOf, keepTheme, viewerOf } from "./answer.ts";
+import { findVisitor } from "./find-visitor.ts";
 import { readForm, safePath } from "./form.ts";
 import { runAction } from "./run-action.ts";
 import { requireSameOrigin } from "./same-origin.ts";
-import { endSession, findSession } from "./session.ts";
+import { endSession } from "./session.ts";
 import { signIn } from "./sign-in.ts";
 
 type Call = (
@@ -36,11 +38,12 @@ export function createDashboard(callApi: Call): Hono<AppEnv> {
   dashboard.post("/sign-in", signIn);
   dashboard.post("/sign-out", (context) => {
     endSession(context);
-    return context.redirect("/", 303);
+    // Access has a cookie of its own, which only Access can remove.
+    return context.redirect(context.req.header(accessHeader) ? "/cdn-cgi/access/logout" : "/", 303);
   });
   dashboard.post("/theme", changeTheme);
   dashboard.post("/actions/:action", async (context) => {
-    const caller = await findSession(context);
+    const caller = await findVisitor(context);
     if (!caller) return context.redirect("/", 302);
     const action = findAction(context.req.param("action"));
     if (!action) throw new SluiceError("not_found", `there is no action "${context.req.param("action")}"`);
@@ -53,7 +56,7 @@ export function createDashboard(callApi: Call): Hono<AppEnv> {
 }
 
 async function showPage(context: Context<AppEnv>, page: Page): Promise<Response> {
-  const caller = await findSession(context);
+  const caller = await findVisitor(context);
   if (!caller) return askToSignIn(context);
   const content = await page.render(toPageRequest(context, caller));
   return answerPage(context, { caller, section: page.section, content, isRefreshed: true });
