@@ -12,6 +12,8 @@ export function howToUse(stack: {
   return `
 Sluice is ready at ${stack.url} after ${stack.seconds} s.
 
+Dashboard: ${stack.url}/ (sign in with ${stack.adminKey})
+
 Enqueue a job:
   curl -sS ${stack.url}/v1/jobs -H ${authorization} -H 'content-type: application/json' -d ${body}
 

@@ -58,20 +58,27 @@ export function createDashboard(callApi: Call): Hono<AppEnv> {
 async function showPage(context: Context<AppEnv>, page: Page): Promise<Response> {
   const caller = await findVisitor(context);
   if (!caller) return askToSignIn(context);
-  const content = await page.render(toPageRequest(context, caller));
+  const request = toPageRequest(context, caller);
+  // A tab that is left open must not wake a database that sleeps. Whoever opens a page does.
+  if (isRefresh(context) && (await request.asleepSince())) return context.body(null, 204);
+  const content = await page.render(request);
   return answerPage(context, { caller, section: page.section, content, isRefreshed: true });
 }
 
 function askToSignIn(context: Context<AppEnv>): Response | Promise<Response> {
   const { pathname, search } = new URL(context.req.url);
   // A page that refreshes itself leaves for the sign-in page as a whole.
-  if (context.req.header("hx-request"))
-    return new Response(null, { status: 401, headers: { "hx-redirect": "/" } });
+  if (isRefresh(context)) return new Response(null, { status: 401, headers: { "hx-redirect": "/" } });
   if (pathname !== "/") return context.redirect(`/?to=${encodeURIComponent(pathname + search)}`, 302);
   const to = safePath(context, context.req.query("to"));
   const frame = frameOf(context);
   const isFromElsewhere = context.req.header("sec-fetch-site") === "cross-site";
   return answerHtml(context, isFromElsewhere ? TryAgainPage({ frame, to }) : SignInPage({ frame, to }));
+}
+
+/** The script sends it, for a page that is open already. */
+function isRefresh(context: Context<AppEnv>): boolean {
+  return context.req.header("hx-request") === "true";
 }
 
 function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
@@ -87,6 +94,7 @@ function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
     query: url.searchParams,
     param: (name) => context.req.param(name) ?? "",
     async asleepSince() {
+      if (settings.maxSleepMinutes === 0) return null;
       const reading = await alarmClock.read();
       if (reading === null || reading === "unreachable" || !reading.isAsleep) return null;
       return reading.state.idleSinceMs === null ? null : new Date(reading.state.idleSinceMs);
