@@ -1,10 +1,13 @@
 // The public face of the library. What is not exported here is not public.
+import { neonDatabase } from "./edge/neon/neon-transport.ts";
+import { createSluice, type SluiceOptions, type SluiceWorker } from "./edge/sluice.ts";
+
 export { FatalError, RetryableError, Snooze } from "./core/errors.ts";
 export type { Json, Payload } from "./core/job.ts";
 export { Next } from "./core/next.ts";
 export type { Backoff } from "./core/policy/backoff.ts";
 export type { Blocker, Blockers, JobId, OutputOf, Outputs, PayloadOf, Slots } from "./core/typed-job.ts";
-export { type Crons, type SluiceOptions, type SluiceWorker, sluice } from "./edge/sluice.ts";
+export type { Crons, SluiceOptions, SluiceWorker } from "./edge/sluice.ts";
 export { defineJob, definePulledJob, type JobDefinition, type JobOptions } from "./jobs/define.ts";
 export { type BatchAnswer, defineBatchJob } from "./jobs/define-batch.ts";
 export { definePushedJob, type PushedJobOptions } from "./jobs/define-pushed.ts";
@@ -15,3 +18,8 @@ export { defineSignal, type SignalDefinition } from "./jobs/define-signal.ts";
 export type { FlowContext, NextOptions } from "./jobs/flow-context.ts";
 export type { HandlerContext } from "./queue/ports.ts";
 export type { ChildOutcome, Step, StepOptions } from "./queue/steps/step.ts";
+
+/** The Worker: `export default sluice({ jobs })`. */
+export function sluice({ database, ...options }: SluiceOptions): SluiceWorker {
+  return createSluice([...(database ? [database] : []), neonDatabase], options);
+}

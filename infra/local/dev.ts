@@ -17,6 +17,7 @@ import { type Flags, parseFlags, usage } from "./flags.ts";
 import { stopAllGuarded } from "./guard.ts";
 import { startNeonProxy } from "./neon-proxy.ts";
 import { firstFreePort, isFree } from "./ports.ts";
+import type { PostgresServer } from "./postgres.ts";
 import { startTicker } from "./ticker.ts";
 import { howToUse } from "./welcome.ts";
 import { startWorker } from "./worker-process.ts";
@@ -58,20 +59,18 @@ async function start(flags: Flags): Promise<void> {
   const databaseUrl = postgres.url(databaseName);
   await step("migrations", () => migrateDatabase(postgres));
 
-  const proxy = await startNeonProxy({ postgresPort: postgres.port });
-  closers.push(() => proxy.close());
-
+  const { hyperdriveUrl, ...reach } = await openWay(flags.transport, postgres);
   const bindings = {
-    DATABASE_URL: databaseUrl,
-    SLUICE_NEON_ENDPOINT: proxy.endpoint,
+    ...reach,
     SLUICE_ADMIN_KEY: process.env.SLUICE_ADMIN_KEY ?? keptAdminKey(directory),
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
     ...ownSettings(),
   };
-  await parseSettings(bindings); // so that invalid settings fail the start, and not the first request
+  const hyperdrive = hyperdriveUrl && { HYPERDRIVE: { connectionString: hyperdriveUrl } };
+  await parseSettings({ ...bindings, ...hyperdrive }); // so that invalid settings fail the start, and not the first request
   const stateDirectory = join(postgres.directory === own.data ? own.run : directory, "worker-state");
   const worker = await step("Worker", () =>
-    startWorker({ port, bindings, runDirectory: own.run, stateDirectory, log }),
+    startWorker({ port, bindings, hyperdriveUrl, runDirectory: own.run, stateDirectory, log }),
   );
   watchPart("the Worker's process", worker);
 
@@ -80,16 +79,32 @@ async function start(flags: Flags): Promise<void> {
   closers.push(ticker.stop);
 
   const adminKey = bindings.SLUICE_ADMIN_KEY;
-  const neonEndpoint = proxy.endpoint;
+  const neonEndpoint = reach.SLUICE_NEON_ENDPOINT;
   log(howToUse({ url: worker.url, databaseUrl, neonEndpoint, adminKey, seconds: secondsSince(begunAt) }));
   closers.push(() => removeOwnDevJson(directory));
   writeDevJson(directory, {
     url: worker.url,
     database_url: databaseUrl,
-    neon_endpoint: neonEndpoint,
+    ...(neonEndpoint && { neon_endpoint: neonEndpoint }),
     admin_key: adminKey,
     pid: process.pid,
   });
+}
+
+interface Way {
+  /** The Worker's variables. */
+  DATABASE_URL?: string;
+  SLUICE_NEON_ENDPOINT?: string;
+  hyperdriveUrl: string | undefined;
+}
+
+/** What the Worker needs to reach Postgres. */
+async function openWay(transport: Flags["transport"], postgres: PostgresServer): Promise<Way> {
+  const databaseUrl = postgres.url(databaseName);
+  if (transport === "pg") return { hyperdriveUrl: databaseUrl };
+  const proxy = await startNeonProxy({ postgresPort: postgres.port });
+  closers.push(() => proxy.close());
+  return { DATABASE_URL: databaseUrl, SLUICE_NEON_ENDPOINT: proxy.endpoint, hyperdriveUrl: undefined };
 }
 
 async function choosePort(wanted: number | undefined): Promise<number> {

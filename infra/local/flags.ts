@@ -6,16 +6,20 @@ export interface Flags {
   port: number | undefined;
   ephemeral: boolean;
   tickSeconds: number;
+  /** How the Worker reaches Postgres: over Neon's HTTP, or with `pg` through a local Hyperdrive binding. */
+  transport: "neon" | "pg";
   help: boolean;
 }
 
 export const usage = `usage: npm run dev -- [flags]
 
 Starts Postgres, migrates it, and starts a Neon-compatible proxy and the Worker. Fires the Worker's crons.
+With --transport pg the Worker has a Hyperdrive binding, and there is no proxy.
 
   --port N           the Worker's port (default 8787, or the next free one)
   --ephemeral        use a fresh database, and remove it at the end
   --tick-seconds N   seconds between two runs of the crons (default 60; 0: never)
+  --transport T      neon (default) or pg: how the Worker reaches Postgres
   --help             print this text
 
 The Worker gets every SLUICE_… variable of the environment.
@@ -38,7 +42,9 @@ export function parseFlags(args: string[]): Flags | string {
   const tickSeconds = Number(tick);
   if (!/^\d+(\.\d+)?$/.test(tick) || tickSeconds > maxTickSeconds)
     return `--tick-seconds takes a number from 0 to ${maxTickSeconds}, not "${tick}"`;
-  return { port, tickSeconds, ephemeral: values.ephemeral, help: values.help };
+  const { transport } = values;
+  if (transport !== "neon" && transport !== "pg") return `--transport takes neon or pg, not "${transport}"`;
+  return { port, tickSeconds, transport, ephemeral: values.ephemeral, help: values.help };
 }
 
 function parse(args: string[]) {
@@ -48,6 +54,7 @@ function parse(args: string[]) {
       port: { type: "string" },
       ephemeral: { type: "boolean", default: false },
       "tick-seconds": { type: "string", default: "60" },
+      transport: { type: "string", default: "neon" },
       help: { type: "boolean", short: "h", default: false },
     },
   }).values;

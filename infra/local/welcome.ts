@@ -3,12 +3,16 @@
 export function howToUse(stack: {
   url: string;
   databaseUrl: string;
-  neonEndpoint: string;
+  /** Undefined if the Worker reaches Postgres another way. */
+  neonEndpoint: string | undefined;
   adminKey: string;
   seconds: string;
 }): string {
   const authorization = quote(`authorization: Bearer ${stack.adminKey}`);
   const body = quote(JSON.stringify({ type: "echo", payload: { hello: "world" } }));
+  const transport = stack.neonEndpoint
+    ? `for Neon's driver: neonConfig.fetchEndpoint = "${stack.neonEndpoint}"`
+    : "the Worker reaches it through a local Hyperdrive binding";
   return `
 Sluice is ready at ${stack.url} after ${stack.seconds} s.
 
@@ -21,7 +25,7 @@ Show the job. Replace JOB_ID by the job_id of the answer:
   curl -sS ${stack.url}/v1/jobs/JOB_ID -H ${authorization}
 
 Database: ${stack.databaseUrl}
-  for Neon's driver: neonConfig.fetchEndpoint = "${stack.neonEndpoint}"
+  ${transport}
 Ctrl-C stops everything.
 `;
 }

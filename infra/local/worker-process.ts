@@ -1,5 +1,5 @@
 // Runs the Worker in workerd: `wrangler dev` with the repository's wrangler.toml and the stack's bindings.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -16,6 +16,7 @@ export interface WorkerProcess {
   stop(): Promise<void>;
 }
 
+const wranglerToml = join(checkout, "wrangler.toml");
 const readyWithinMs = 60_000;
 const pollMs = 50;
 const keptLines = 20;
@@ -33,6 +34,8 @@ export async function startWorker(options: {
   runDirectory: string;
   /** Where the clock keeps its times. It lasts as long as the database. */
   stateDirectory: string;
+  /** Where the binding HYPERDRIVE leads to. Undefined: there is none. */
+  hyperdriveUrl: string | undefined;
   log: (line: string) => void;
 }): Promise<WorkerProcess> {
   const { port, bindings, runDirectory, log } = options;
@@ -90,19 +93,38 @@ function wranglerArguments(options: {
   port: number;
   runDirectory: string;
   stateDirectory: string;
+  hyperdriveUrl: string | undefined;
 }): string[] {
-  const { port, runDirectory, stateDirectory } = options;
+  const { port, runDirectory, stateDirectory, hyperdriveUrl } = options;
   const envFile = join(runDirectory, "empty.env");
   writeFileSync(envFile, "");
   return [
     ...["--no-warnings", createRequire(import.meta.url).resolve("wrangler"), "dev"],
-    ...["--config", join(checkout, "wrangler.toml"), "--ip", "127.0.0.1", "--port", String(port)],
+    ...["--config", hyperdriveUrl ? writeConfig(runDirectory, hyperdriveUrl) : wranglerToml],
+    ...["--ip", "127.0.0.1", "--port", String(port)],
     // Any free port, because another run may use the default 9229.
     ...["--inspector-port", "0", "--show-interactive-dev-session", "false"],
     ...["--persist-to", stateDirectory],
     // Replaces .dev.vars and .env, which would override the bindings.
     ...["--env-file", envFile],
   ];
+}
+
+/** The repository's settings with a Hyperdrive binding. They are in another directory, so `main` needs its full path. */
+function writeConfig(runDirectory: string, hyperdriveUrl: string): string {
+  const config = join(runDirectory, "wrangler.toml");
+  const text = readFileSync(wranglerToml, "utf8").replace(
+    /^main = "(.*)"$/m,
+    (_, main: string) => `main = ${JSON.stringify(join(checkout, main))}`,
+  );
+  const hyperdrive = [
+    "[[hyperdrive]]",
+    'binding = "HYPERDRIVE"',
+    `id = "${"0".repeat(32)}"`,
+    `localConnectionString = ${JSON.stringify(hyperdriveUrl)}`,
+  ];
+  writeFileSync(config, `${text}\n${hyperdrive.join("\n")}\n`);
+  return config;
 }
 
 /**

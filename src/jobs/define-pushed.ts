@@ -33,6 +33,7 @@ export function definePushedJob<Schema extends PayloadSchema, Env = unknown>(
     faultsOf: check.faultsOf,
     work: {
       kind: "single",
+      needsConnection: true,
       async run(job) {
         const data = check.parse(job.payload);
         const env = job.context.env as Env;

@@ -19,7 +19,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "dashboard", "edge"],
-    packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types", "cloudflare:"],
+    packages: ["zod", "hono", "@neondatabase/serverless", "pg", "@cloudflare/workers-types", "cloudflare:"],
   },
   cli: { folders: ["core", "cli"], packages: ["node:", "pg"] },
 };
@@ -135,6 +135,7 @@ const testedElsewhere: Record<string, string[]> = {
   blockers: ["test/sql/flows.test.ts", "test/sql/chains.test.ts"],
   breaker: ["test/queue/limits.test.ts"],
   "bring-back": ["test/sql/flows.test.ts"],
+  "cache-probe": ["test/database/query-cache.test.ts"],
   check: ["test/support/balance.ts"],
   choose: ["test/sql/claim.test.ts"],
   clock: ["test/sql/clock-step.test.ts", "test/sql/mend-stamps.test.ts"],

@@ -1,0 +1,139 @@
+// The dashboard's numbers, bars, charts and searches.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Minute } from "../../src/core/snapshot.ts";
+import { historyOf } from "../../src/dashboard/history.ts";
+import { Bar } from "../../src/dashboard/parts/bar.tsx";
+import { roundTop } from "../../src/dashboard/parts/chart.tsx";
+import { decodeFlash, encodeFlash } from "../../src/dashboard/parts/flash.tsx";
+import { count, counted, duration, wholeSeconds } from "../../src/dashboard/parts/numbers.ts";
+import { formatSearch, parseSearch } from "../../src/dashboard/search.ts";
+
+describe("numbers", () => {
+  test.each([
+    [0, "0 ms"],
+    [212, "212 ms"],
+    [1900, "1.9 s"],
+    [4000, "4 s"],
+    [12_400, "12 s"],
+    [113_000, "1 min 53 s"],
+    [720_000, "12 min"],
+    [5_220_000, "1 h 27 min"],
+    [273_600_000, "3 d 4 h"],
+  ])("%d ms is %s", (ms, text) => expect(duration(ms)).toBe(text));
+
+  test("have thousands separators, and one is not many", () => {
+    expect([count(48_219_407), counted(1, "job"), counted(2, "job")]).toEqual([
+      "48,219,407",
+      "1 job",
+      "2 jobs",
+    ]);
+  });
+
+  test("a time is never longer than what it says, and misses less than a tenth of it", () => {
+    const sizes: Record<string, number> = { d: 86_400, h: 3600, min: 60, s: 1 };
+    fc.assert(
+      fc.property(fc.nat(10_000_000), (seconds) => {
+        const parts = wholeSeconds(seconds).split(" ");
+        const said = parts.reduce(
+          (sum, part, index) => sum + (index % 2 ? 0 : Number(part) * (sizes[parts[index + 1] ?? ""] ?? 0)),
+          0,
+        );
+        return said <= seconds && seconds - said <= seconds / 10;
+      }),
+    );
+  });
+});
+
+test("the top of a chart is a round number above every value, at most 2.5 times as high", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 10_000_000 }), (value) => {
+      const top = roundTop(value);
+      return top >= value && top <= Math.max(2, value * 2.5) && top % 2 === 0;
+    }),
+  );
+});
+
+test("the segments of a bar fill it, and one job of a million is seen", async () => {
+  const segments = [
+    { shape: "pending", word: "due", value: 1_000_000 },
+    { shape: "dead", word: "dead", value: 1 },
+    { shape: "later", word: "later", value: 0 },
+  ] as const;
+  const text = String(await Bar({ name: "default", segments }));
+  const widths = [...text.matchAll(/width="([\d.]+)%"/g)].map(([, width]) => Number(width));
+  expect(widths).toEqual([98.4, 1.6]);
+  expect(text).toContain("default: 1,000,000 due, 1 dead, 0 later");
+});
+
+test("an empty bar has no segments", async () => {
+  const text = String(await Bar({ name: "x", segments: [{ shape: "dead", word: "dead", value: 0 }] }));
+  expect(text).not.toContain("<rect");
+  expect(text).not.toContain("NaN");
+});
+
+describe("history", () => {
+  const at = new Date("2026-11-16T14:32:07Z");
+  const group = { queue: "q", type: "t", pending: 5, scheduled: 1 };
+  const minute = (time: string, ready: number, completed: number): Minute => ({
+    ...{ minute: new Date(`2026-11-16T${time}:00Z`), queue: "q", type: "t" },
+    ...{ enqueued: 0, completed, failed: 0, expired: 0, ready },
+  });
+  const minutes = [minute("14:29", 10, 1), minute("14:31", -4, 3), minute("14:32", 2, 9)];
+  const history = historyOf({ at, groups: [group as never] }, minutes, { length: 3 });
+
+  test("has the minutes that have ended, oldest first", () => {
+    expect(history.times.map((time) => time.toISOString().slice(11, 16))).toEqual([
+      ...["14:29", "14:30", "14:31", "14:32"],
+    ]);
+    expect(history.completed).toEqual([1, 0, 3]);
+  });
+
+  test("counts what was due back from what is due now", () => {
+    expect(history.dueNow).toBe(4);
+    expect(history.due).toEqual([6, 6, 2]);
+  });
+
+  test("is of one queue alone if asked", () => {
+    expect(historyOf({ at, groups: [] }, minutes, { length: 3, queue: "other" }).completed).toEqual([
+      0, 0, 0,
+    ]);
+  });
+});
+
+describe("the search line", () => {
+  test("is written as it was read", () => {
+    const search = parseSearch(new URLSearchParams({ q: "status:dead type:a  tag:x:y queue:q" }));
+    expect(search.faults).toEqual([]);
+    expect(formatSearch(search)).toBe("type:a status:dead queue:q tag:x:y");
+  });
+
+  test("takes parameters too, and its own words count before them", () => {
+    const search = parseSearch(new URLSearchParams({ q: "type:b", type: "a", tag: "t" }));
+    expect(search.filter).toMatchObject({ types: ["b"], tag: "t" });
+  });
+
+  test.each(["nonsense", "colour:red", "status:late", "status:"])(
+    "says that it does not understand %s",
+    (q) => {
+      expect(parseSearch(new URLSearchParams({ q })).faults).toHaveLength(1);
+    },
+  );
+});
+
+describe("a message", () => {
+  test("fits into a cookie, whole or cut off", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary", maxLength: 3000 }), (text) => {
+        const value = encodeFlash({ kind: "done", text });
+        const shown = decodeFlash(value)?.text ?? "";
+        const isWhole = shown === text.toWellFormed();
+        return encodeURIComponent(value).length <= 3_500 && (isWhole || shown.length > 100);
+      }),
+    );
+  });
+
+  test.each([undefined, "", "x", "%", '["evil","x"]', '["done",1]', "null", "{}"])("is not %s", (value) => {
+    expect(decodeFlash(value)).toBeUndefined();
+  });
+});
