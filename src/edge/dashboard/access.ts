@@ -58,7 +58,7 @@ async function verify(
   const isCurrent = nowSeconds < exp + leewaySeconds && nowSeconds > nbf - leewaySeconds;
   if (iss !== teamUrl || ![aud].flat().includes(audience) || !isCurrent) return undefined;
   const key = await findKey(env, teamUrl, header.data.kid);
-  const signed = new TextEncoder().encode(`${head}.${body}`);
+  const signed = Uint8Array.from(new TextEncoder().encode(`${head}.${body}`));
   return key && (await isSigned(key, decodeBytes(signature), signed)) ? email.toLowerCase() : undefined;
 }
 

@@ -46,10 +46,15 @@ export function answerPage(context: Context<AppEnv>, answer: PageAnswer): Promis
     viewer: viewerOf(caller),
     section,
     refreshUrl: isRefreshed ? url.pathname + url.search : undefined,
-    flash: takeFlash(context),
+    flash: isRefresh(context) ? undefined : takeFlash(context),
     content,
   });
   return answerHtml(context, page, status);
+}
+
+/** The script sends it, for a page that is open already. */
+export function isRefresh(context: Context<AppEnv>): boolean {
+  return context.req.header("hx-request") === "true";
 }
 
 export function viewerOf({ name, role }: Caller): Viewer {

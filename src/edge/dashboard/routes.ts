@@ -11,7 +11,7 @@ import type { AppEnv } from "../http/app-env.ts";
 import type { Caller } from "../http/guards/caller.ts";
 import { allowOnly } from "../http/operation-routes.ts";
 import { accessHeader } from "./access.ts";
-import { answerError, answerHtml, answerPage, frameOf, keepTheme, viewerOf } from "./answer.ts";
+import { answerError, answerHtml, answerPage, frameOf, isRefresh, keepTheme, viewerOf } from "./answer.ts";
 import { findVisitor } from "./find-visitor.ts";
 import { readForm, safePath } from "./form.ts";
 import { runAction } from "./run-action.ts";
@@ -73,12 +73,9 @@ function askToSignIn(context: Context<AppEnv>): Response | Promise<Response> {
   const to = safePath(context, context.req.query("to"));
   const frame = frameOf(context);
   const isFromElsewhere = context.req.header("sec-fetch-site") === "cross-site";
-  return answerHtml(context, isFromElsewhere ? TryAgainPage({ frame, to }) : SignInPage({ frame, to }));
-}
-
-/** The script sends it, for a page that is open already. */
-function isRefresh(context: Context<AppEnv>): boolean {
-  return context.req.header("hx-request") === "true";
+  if (!isFromElsewhere) return answerHtml(context, SignInPage({ frame, to }));
+  context.header("refresh", `0;url=${to}`);
+  return answerHtml(context, TryAgainPage({ frame, to }));
 }
 
 function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
