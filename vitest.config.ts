@@ -3,6 +3,7 @@
 import { availableParallelism } from "node:os";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { bundledPg } from "./test/support/pg-bundle.ts";
 
 /** Postgres does half of the work, so a core less than there are, as is the default, would leave one idle. */
 const maxWorkers = Math.min(availableParallelism(), 4);
@@ -27,6 +28,7 @@ export default defineConfig({
       },
       {
         plugins: [
+          bundledPg,
           cloudflareTest(({ inject }) => ({
             wrangler: { configPath: "./wrangler.toml" },
             miniflare: {

@@ -64,6 +64,7 @@ async function start(flags: Flags): Promise<void> {
     ...reach,
     SLUICE_ADMIN_KEY: process.env.SLUICE_ADMIN_KEY ?? keptAdminKey(directory),
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
+    SLUICE_LOG_JOBS: "true",
     ...ownSettings(),
   };
   const hyperdrive = hyperdriveUrl && { HYPERDRIVE: { connectionString: hyperdriveUrl } };

@@ -14,12 +14,16 @@ export function howToUse(stack: {
     ? `for Neon's driver: neonConfig.fetchEndpoint = "${stack.neonEndpoint}"`
     : "the Worker reaches it through a local Hyperdrive binding";
   return `
-Sluice is ready at ${stack.url} after ${stack.seconds} s.
+Sluice is ready after ${stack.seconds} s. The dashboard is at ${stack.url}
 
 Dashboard: ${stack.url}/ (sign in with ${stack.adminKey})
 
 Enqueue a job:
   curl -sS ${stack.url}/v1/jobs -H ${authorization} -H 'content-type: application/json' -d ${body}
+
+Or by the command line:
+  npm run -s sluice -- enqueue echo '{"hello": "world"}'
+  npm run -s sluice -- status --watch
 
 Show the job. Replace JOB_ID by the job_id of the answer:
   curl -sS ${stack.url}/v1/jobs/JOB_ID -H ${authorization}

@@ -215,6 +215,7 @@ begin
     select minute, lane from tally
     where minute > '-infinity' and minute < now() - interval '25 hours'
     order by minute limit p_limit);
+  perform prune_history(p_limit);
   perform prune_workers(p_limit);
   perform prune_flows(p_limit, p_keep);
   v_keys := v_keys + prune_debounce(p_limit);

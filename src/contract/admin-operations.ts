@@ -15,11 +15,11 @@ import {
   partitionQuery,
   pausedQueueResponse,
   pausedTypeResponse,
+  queueDetailResponse,
   queuesResponse,
   replayManyRequest,
   replayManyResponse,
   replayRequest,
-  statsResponse,
 } from "./admin.ts";
 import {
   alarmsResponse,
@@ -29,8 +29,10 @@ import {
   testNoticeResponse,
 } from "./alarms.ts";
 import { bodyLimits } from "./body-limits.ts";
+import { deploymentResponse } from "./deployment.ts";
 import { jobResponse } from "./jobs.ts";
 import type { Operation } from "./operation.ts";
+import { roundPage, roundQuery, statsQuery, statsResponse } from "./stats.ts";
 
 const adminsOnly = [] as const;
 const viewers = ["viewer"] as const;
@@ -124,6 +126,14 @@ export const adminOperations = {
     answers: { 200: pausedQueueResponse },
     problems: [404],
   },
+  getQueue: {
+    method: "get",
+    path: "/v1/admin/queues/{queue}",
+    summary: "Get a queue by priority, with the keys that have the most waiting jobs",
+    roles: viewers,
+    answers: { 200: queueDetailResponse },
+    problems: [404],
+  },
   listPartitions: {
     method: "get",
     path: "/v1/admin/queues/{queue}/partitions",
@@ -188,12 +198,28 @@ export const adminOperations = {
     body: { schema: silenceRequest, maxBytes: bodyLimits.alarm },
     answers: { 200: silenceResponse },
   },
+  getDeployment: {
+    method: "get",
+    path: "/v1/admin/deployment",
+    summary: "Get the settings in effect, the bindings, and the state of the database",
+    roles: viewers,
+    answers: { 200: deploymentResponse },
+  },
   getStats: {
     method: "get",
     path: "/v1/stats",
-    summary: "Get counters, the last hour minute by minute, and the latest rounds",
+    summary: "Get counters, the last hour minute by minute, the latest rounds, and the history for charts",
     roles: viewers,
+    query: statsQuery,
     answers: { 200: statsResponse },
+  },
+  listRounds: {
+    method: "get",
+    path: "/v1/admin/rounds",
+    summary: "List rounds with what each did and why it ended, newest first",
+    roles: viewers,
+    query: roundQuery,
+    answers: { 200: roundPage },
   },
   getMetrics: {
     method: "get",

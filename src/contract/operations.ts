@@ -1,6 +1,7 @@
 // Every operation of the API by its id: who may call it, what it takes and what it answers. The OpenAPI document, the docs
 // page and the routes (edge/http/operation-routes.ts) are made from this table.
 import { adminOperations } from "./admin-operations.ts";
+import { alarmOperations } from "./alarm-operations.ts";
 import { bodyLimits } from "./body-limits.ts";
 import { flowOperations } from "./flow-operations.ts";
 import { resolveRequest } from "./flows.ts";
@@ -186,6 +187,7 @@ export const operations = {
     answers: { 200: removedWorkerResponse },
   },
   ...adminOperations,
+  ...alarmOperations,
   ...scheduleOperations,
   getHealth: {
     method: "get",

@@ -42,6 +42,11 @@ describe("a newcomer", () => {
       const id = await enqueue(stack, { hello: "world" });
       await until("the job is completed", async () => (await job(stack, id)).status === "completed");
       expect((await job(stack, id)).output).toEqual({ hello: "world" });
+      await until("a line tells of it", () =>
+        new RegExp(`^echo ${id} completed, \\d+ ms$`, "m").test(run.output()),
+      );
+      expect(run.output()).toContain(`The dashboard is at ${stack.url}`);
+      expect(run.output()).not.toMatch(/^sluice\.canary/m);
 
       const processes = run.descendants();
       for (const part of ["bin/postgres -D", "workerd serve"])

@@ -11,7 +11,7 @@ const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
 const list = async (filter: Partial<JobFilter> = {}) =>
-  (await db.run(listJobs({ limit: 100, ...filter }))).map((job) => job.id);
+  (await db.run(listJobs({ limit: 100, ...filter }))).jobs.map((job) => job.id);
 
 /** One job in each status, and a scheduled one. */
 async function oneOfEach(fields = {}): Promise<Record<JobStatus, string[]>> {

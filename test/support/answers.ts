@@ -9,7 +9,7 @@ import { missedRules, overlapRules } from "../../src/core/policy/slots.ts";
 import { roundKinds } from "../../src/core/snapshot.ts";
 import type * as statements from "../../src/core/sql/index.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
-import { workerKinds } from "../../src/core/sql/workers.ts";
+import { workerKinds } from "../../src/core/worker-kinds.ts";
 
 type Statements = typeof statements;
 type AnswerOf<Name extends keyof Statements> = Statements[Name] extends (
@@ -192,7 +192,9 @@ const alarms = z.strictObject({
       ...{ deliveredAt: time.nullable(), status: count.nullable(), error: text.nullable(), pending: count },
     }),
   ),
-  silences: z.array(z.strictObject({ alarm: text, until: time })),
+  silences: z.array(
+    z.strictObject({ alarm: text, until: time, actor: text.nullable(), reason: text.nullable() }),
+  ),
 });
 const round = z.strictObject({
   ...{ kind: z.enum(roundKinds), queue: text.nullable(), startedAt: time, endedAt: time },
@@ -255,6 +257,21 @@ const toPlan = z.strictObject({
   ...{ number: count, cron: text, timeZone: text, missed, from: text, fromMs: z.number(), nowMs: z.number() },
 });
 const due = { dueMs: z.number().nullable(), upkeepMs: z.number().nullable() };
+const percentiles = z.strictObject({ jobs: count, p50Seconds: seconds, p95Seconds: seconds });
+const series = z.array(z.int().nullable());
+const history = z.strictObject({
+  ...{ range: z.enum(["30m", "3h", "24h"]), minutes: count, starts: z.array(time), recordedSince: time },
+  queues: z.array(
+    z.strictObject({
+      ...{ queue: text, enqueued: series, completed: series, failed: series, retried: series },
+      ...{ died: series, due: series },
+    }),
+  ),
+  gaps: z.array(z.strictObject({ from: time, to: time })),
+  marks: z.array(
+    z.strictObject({ at: time, kind: z.enum(["pause", "resume", "firing", "resolved"]), about: text }),
+  ),
+});
 
 export const answers = {
   addKey: key,
@@ -326,6 +343,32 @@ export const answers = {
   foldLedger: count,
   inspect: z.strictObject({ looked: count, wrong: count }),
   knowsQueue: flag,
+  listAlarmEvents: z.array(
+    z.strictObject({
+      ...{ id: text, at: time, alarm: text, queue: text.nullable(), jobType: text.nullable() },
+      event: z.enum(["firing", "resolved", "silenced", "unsilenced"]),
+      ...{ severity: z.enum(severities).nullable(), value: z.number().nullable() },
+      ...{ threshold: z.number().nullable(), since: time.nullable(), summary: text.nullable() },
+      ...{ until: time.nullable(), actor: text.nullable(), reason: text.nullable() },
+    }),
+  ),
+  listDeliveries: z.array(
+    z.strictObject({
+      ...{ seq: text, id, target: text, alarm: text, queue: text.nullable(), jobType: text.nullable() },
+      ...{
+        noticeType: text,
+        createdAt: time,
+        state: z.enum(["pending", "delivered", "given_up"]),
+        tries: count,
+      },
+      ...{
+        nextTryAt: time.nullable(),
+        endedAt: time.nullable(),
+        status: count.nullable(),
+        error: text.nullable(),
+      },
+    }),
+  ),
   listAudit: z.array(
     z.strictObject({
       ...{ id: text, at: time, actor: text, action: text, target: text, before: z.json(), after: z.json() },
@@ -342,11 +385,14 @@ export const answers = {
   listDeadLetters: z.array(job),
   listFlowJobs: z.array(job),
   listFlows: z.array(flow),
-  listJobs: z.array(job),
+  listJobs: z.strictObject({ jobs: z.array(job), next: id.nullable() }),
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
   listSchedules: z.array(schedule),
-  listShownJobs: z.array(shownJob.extend({ payloadText: text })),
+  listShownJobs: z.strictObject({
+    jobs: z.array(shownJob.extend({ payloadText: text })),
+    next: id.nullable(),
+  }),
   liveWorkers: z.array(worker),
   mendStamps: count,
   openBreaker: flag,
@@ -362,6 +408,62 @@ export const answers = {
   prune: count,
   putSchedule: z.enum(["created", "changed", "in_code"]),
   pruneDeliveries: z.strictObject({ givenUp: count, pruned: count }),
+  listRounds: z.array(round.extend({ id: text })),
+  overview: z.strictObject({
+    history,
+    firing: z.array(
+      z.strictObject({
+        ...{ ...alarmKey, severity: z.enum(severities), since: time, summary: text },
+        silencedUntil: time.nullable(),
+      }),
+    ),
+    pauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
+    nextSlots: z.array(z.strictObject({ name: text, cron: text, timeZone: text, slot: time })),
+    waiting: percentiles.nullable(),
+    processing: percentiles.nullable(),
+  }),
+  queueNumbers: z.strictObject({
+    priorities: z.array(
+      z.strictObject({
+        ...{ priority: z.int(), pending: count, scheduled: count, leased: count, blocked: count },
+        ...{ completed: count, dead: count },
+      }),
+    ),
+    ...{ oldestDueSeconds: seconds.nullable(), pausedSince: time.nullable() },
+    keys: z.strictObject({
+      looked: count,
+      top: z.array(
+        z.strictObject({ kind: z.enum(["partition", "fair"]), key: text, waiting: count, running: count }),
+      ),
+    }),
+    blockedKeys: count,
+    policy: z
+      .strictObject({
+        onDead: z.enum(["block", "pass"]),
+        ...{ concurrency: count.nullable(), secondsApart: seconds.nullable() },
+      })
+      .nullable(),
+  }),
+  typeNumbers: z.array(
+    z.strictObject({
+      ...{
+        type: text,
+        since: time,
+        enqueued: count,
+        completed: count,
+        failed: count,
+        retried: count,
+        died: count,
+      },
+      ...{ waiting: percentiles.nullable(), processing: percentiles.nullable() },
+      inUse: z.strictObject({ running: count, started: count }).nullable(),
+      pausedSince: time.nullable(),
+      breaker: z
+        .strictObject({ openedAt: time, closedAt: time.nullable(), step: count.nullable() })
+        .nullable(),
+    }),
+  ),
+  readHistory: history,
   raiseCacheProbe: z.int(),
   readAlarms: alarms,
   reapExpired: count,

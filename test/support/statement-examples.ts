@@ -150,6 +150,14 @@ export const examples = {
   sweepBlocked: [statements.sweepBlocked({ limit: 1 })],
   foldLedger: [statements.foldLedger({ limit: 1 })],
   knowsQueue: [statements.knowsQueue("q")],
+  listAlarmEvents: [
+    statements.listAlarmEvents({ limit: 1 }),
+    statements.listAlarmEvents({ before: "7", limit: 1 }),
+  ],
+  listDeliveries: [
+    statements.listDeliveries({ limit: 1 }),
+    statements.listDeliveries({ before: "7", limit: 1 }),
+  ],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
   listBlockedKeys: [
     statements.listBlockedKeys("q", { limit: 1 }),
@@ -163,6 +171,16 @@ export const examples = {
   listJobs: [
     statements.listJobs({ limit: 1 }),
     statements.listJobs({ types: ["a"], status: "dead", queue: "q", tag: "t", before: id, limit: 1 }),
+    statements.listJobs({
+      ...{
+        partitionKey: "p",
+        fairKey: "f",
+        idempotencyKey: "k",
+        since: new Date(),
+        until: new Date(),
+        limit: 1,
+      },
+    }),
   ],
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
@@ -181,6 +199,17 @@ export const examples = {
   prune: [statements.prune({ limit: 1 })],
   putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
+  listRounds: [
+    statements.listRounds({ limit: 1 }),
+    statements.listRounds({ kind: "watch", before: "7", limit: 1 }),
+  ],
+  overview: [statements.overview({ range: "24h", queues: 2 })],
+  queueNumbers: [statements.queueNumbers("default", { keys: 3, looked: 10 })],
+  typeNumbers: [
+    statements.typeNumbers([]),
+    statements.typeNumbers([{ type: "echo", limits: { rate: { limit: 5, perSeconds: 60 } } }]),
+  ],
+  readHistory: [statements.readHistory({ range: "3h", queues: 2 })],
   raiseCacheProbe: [statements.raiseCacheProbe()],
   readAlarms: [statements.readAlarms()],
   durations: [statements.durations({ pairs: 1 })],
@@ -273,6 +302,9 @@ export const examples = {
       { delivery: null, ...answer, outcome: "gone" },
     ]),
   ],
-  silenceAlarm: [statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date() })],
+  silenceAlarm: [
+    statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date() }),
+    statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date(), reason: "planned" }),
+  ],
   snapshot: [statements.snapshot(), statements.snapshot({ windows: [5, 30] })],
 } satisfies Record<Name, Statement<unknown>[]>;

@@ -21,7 +21,11 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ["core", "queue", "jobs", "contract", "dashboard", "edge"],
     packages: ["zod", "hono", "@neondatabase/serverless", "pg", "@cloudflare/workers-types", "cloudflare:"],
   },
-  cli: { folders: ["core", "cli"], packages: ["node:", "pg"] },
+  // Only over-sql.ts imports from edge: a test below keeps that.
+  cli: {
+    folders: ["core", "queue", "jobs", "contract", "edge", "cli"],
+    packages: ["node:", "pg", "hono", "zod"],
+  },
 };
 const barrels = ["src/index.ts", "src/core/sql/index.ts"];
 const looseNames = /^(utils?|helpers?|common|shared|misc|manager)\b/;
@@ -82,12 +86,57 @@ test("the puller shares with the Worker only how an attempt ends", () => {
   ]);
 });
 
+test("the contract loads no SQL, so that the command line starts fast", () => {
+  const own = files.filter((file) => file.startsWith("src/contract/"));
+  const loading = own.filter((file) =>
+    importsOf(file).some((target) => inTree(file, target).startsWith("src/core/sql/")),
+  );
+  expect(loading).toEqual([]);
+});
+
 test("the client shares with the Worker only how a flow is described", () => {
   const shared = files
     .filter((file) => file.startsWith("src/client/"))
     .flatMap((file) => importsOf(file).map((target) => inTree(file, target)))
     .filter((target) => target.startsWith("src/core/"));
   expect([...new Set(shared)].toSorted()).toEqual(["src/core/flow.ts", "src/core/typed-job.ts"]);
+});
+
+describe("the command line", () => {
+  const own = files.filter((file) => file.startsWith("src/cli/"));
+
+  test("has no route of its own: the contract has them", () => {
+    const routes = own.filter((file) =>
+      /["'`]\/(v1|health|metrics)/.test(readFileSync(join(root, file), "utf8")),
+    );
+    expect(routes).toEqual([]);
+  });
+
+  test("reaches the API's code only over SQL", () => {
+    const reaching = own.filter((file) =>
+      importsOf(file).some((target) => inTree(file, target).startsWith("src/edge/")),
+    );
+    expect(reaching).toEqual(["src/cli/over-sql.ts"]);
+  });
+
+  test("loads nothing that Node cannot run: no page of the dashboard, no module of Cloudflare", () => {
+    const seen = new Set<string>();
+    const visit = (file: string) => {
+      if (seen.has(file)) return;
+      seen.add(file);
+      const loaded = [
+        ...readFileSync(join(root, file), "utf8").matchAll(
+          /^(?:import|export) (?!type )[^;]*?from "([^"]+)"|import\("([^"]+)"\)|^import "([^"]+)"/gm,
+        ),
+      ].map((match) => match[1] ?? match[2] ?? match[3] ?? "");
+      for (const target of loaded) {
+        expect([file, target]).not.toEqual([file, expect.stringMatching(/\.tsx$|^cloudflare:/)]);
+        if (target.startsWith(".")) visit(inTree(file, target));
+      }
+    };
+    visit("src/cli/main.ts");
+    expect(seen).toContain("src/edge/http/api.ts");
+  });
 });
 
 const forStatements = new Set(["./columns.ts", "./schema.ts", "./statement.ts"]);
@@ -167,6 +216,7 @@ const testedElsewhere: Record<string, string[]> = {
   "schema-version": ["test/sql/contract.test.ts"],
   "shown-pairs": ["test/sql/snapshot.test.ts", "test/sql/many-lanes.test.ts"],
   signal: ["test/sql/chains.test.ts"],
+  spans: ["test/sql/search.test.ts"],
   suspend: ["test/sql/chains.test.ts"],
   take: ["test/sql/claim.test.ts"],
   "take-alone": ["test/queue/limits.test.ts"],

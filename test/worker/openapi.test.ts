@@ -75,6 +75,7 @@ test("a worker test fails on an answer that the document does not describe", asy
 const adminBodies: Record<string, object> = {
   "post /v1/admin/dlq/replay": { type: "print" },
   "post /v1/admin/alarms/silences": { alarm: "dead_letters", until: "2026-01-01T00:00:00Z" },
+  "post /v1/admin/alarms/{alarm}/silence": { minutes: 1 },
   "post /v1/admin/keys": { name: "shop", role: "producer" },
 };
 
@@ -112,7 +113,8 @@ async function adminPath(path: string, method: string): Promise<string> {
     return path.replace("{id}", ((await made.json()) as { id: string }).id);
   }
   const query = path.endsWith("/partitions") ? "?blocked=true" : "";
-  return path.replace("{type}", "print").replace("{queue}", "default").replace("{worker_id}", "w") + query;
+  const names = { type: "print", queue: "default", worker_id: "w", alarm: "dead_letters" };
+  return path.replace(/\{(\w+)\}/, (_, name: keyof typeof names) => names[name]) + query;
 }
 
 describe("each operation answers as the document says", () => {

@@ -59,6 +59,7 @@ const settingsSchema = z.object({
     .min(0, "must be at least 0")
     .max(10_080, "must be at most 10080")
     .default(0),
+  SLUICE_LOG_JOBS: z.enum(["true", "false"], 'must be "true" or "false"').default("false"),
   SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'must be "true" or "false"').default("false"),
   SLUICE_ALARM_TARGETS: alarmTargets.prefault([]),
   SLUICE_ALARM_RULES: alarmRuleSetting.prefault({}),
@@ -106,6 +107,8 @@ export interface Settings {
   maxDrains: number;
   /** A queue with this many waiting jobs accepts no more over HTTP. */
   maxDepth: number;
+  /** Whether every job that ends is logged. */
+  logJobs: boolean;
   allowPrivateTargets: boolean;
   alarmTargets: readonly KeyedTarget[];
   alarmRules: readonly AlarmRule[];
@@ -162,6 +165,7 @@ export async function parseSettings(env: object): Promise<Settings> {
     plan: parsed.data.SLUICE_PLAN,
     maxDrains: parsed.data.SLUICE_MAX_DRAINS,
     maxDepth: parsed.data.SLUICE_MAX_DEPTH,
+    logJobs: parsed.data.SLUICE_LOG_JOBS === "true",
     allowPrivateTargets,
     alarmTargets: await keyTargets(parsed.data.SLUICE_ALARM_TARGETS),
     alarmRules: parsed.data.SLUICE_ALARM_RULES,
