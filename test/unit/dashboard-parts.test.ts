@@ -1,8 +1,8 @@
 // The dashboard's numbers, bars, charts and searches.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Minute } from "../../src/core/snapshot.ts";
-import { historyOf } from "../../src/dashboard/history.ts";
+import type { History } from "../../src/core/history.ts";
+import { latestRate, seriesOf, timesOf } from "../../src/dashboard/history.ts";
 import { Bar } from "../../src/dashboard/parts/bar.tsx";
 import { roundTop } from "../../src/dashboard/parts/chart.tsx";
 import { decodeFlash, encodeFlash } from "../../src/dashboard/parts/flash.tsx";
@@ -73,31 +73,27 @@ test("an empty bar has no segments", async () => {
 });
 
 describe("history", () => {
-  const at = new Date("2026-11-16T14:32:07Z");
-  const group = { queue: "q", type: "t", pending: 5, scheduled: 1 };
-  const minute = (time: string, ready: number, completed: number): Minute => ({
-    ...{ minute: new Date(`2026-11-16T${time}:00Z`), queue: "q", type: "t" },
-    ...{ enqueued: 0, completed, failed: 0, expired: 0, ready },
-  });
-  const minutes = [minute("14:29", 10, 1), minute("14:31", -4, 3), minute("14:32", 2, 9)];
-  const history = historyOf({ at, groups: [group as never] }, minutes, { length: 3 });
+  const starts = ["14:30", "14:31"].map((time) => new Date(`2026-11-16T${time}:00Z`));
+  const none = [null, null];
+  const empty = { enqueued: none, failed: none, retried: none, died: none, due: none };
+  const history: History = {
+    ...{ range: "30m", minutes: 1, starts, recordedSince: new Date(0), gaps: [], marks: [] },
+    queues: [
+      { queue: "a", ...empty, completed: [null, 2] },
+      { queue: "b", ...empty, completed: [3, 4] },
+      { queue: "sluice", ...empty, completed: [9, 9] },
+    ],
+  };
 
-  test("has the minutes that have ended, oldest first", () => {
-    expect(history.times.map((time) => time.toISOString().slice(11, 16))).toEqual([
-      ...["14:29", "14:30", "14:31", "14:32"],
-    ]);
-    expect(history.completed).toEqual([1, 0, 3]);
-  });
-
-  test("counts what was due back from what is due now", () => {
-    expect(history.dueNow).toBe(4);
-    expect(history.due).toEqual([6, 6, 2]);
+  test("adds up the users' queues, and shows nothing recorded as zero", () => {
+    expect(seriesOf(history).completed).toEqual([3, 6]);
+    expect(seriesOf(history).due).toEqual([0, 0]);
+    expect(seriesOf(history, "a").completed).toEqual([0, 2]);
   });
 
-  test("is of one queue alone if asked", () => {
-    expect(historyOf({ at, groups: [] }, minutes, { length: 3, queue: "other" }).completed).toEqual([
-      0, 0, 0,
-    ]);
+  test("ends with the end of the last bucket, and its rate is of the last one that has ended", () => {
+    expect(timesOf(history).at(-1)).toEqual(new Date("2026-11-16T14:32:00Z"));
+    expect(latestRate([6, 100], { ...history, minutes: 3 })).toBe(2);
   });
 });
 
