@@ -179,7 +179,7 @@ describe.skipIf(!browser)("in Chromium", () => {
     expect(faults).toEqual([]);
   });
 
-  test("axe finds no violation on any page, in light and in dark", async () => {
+  test("axe finds no violation on any page, in light and in dark", { timeout: 180_000 }, async () => {
     const page = await open();
     await page.goto(url);
     expect(await violations(page)).toEqual([]);
