@@ -16,6 +16,8 @@ export function howToUse(stack: {
   return `
 Sluice is ready after ${stack.seconds} s. The dashboard is at ${stack.url}
 
+Dashboard: ${stack.url}/ (sign in with ${stack.adminKey})
+
 Enqueue a job:
   curl -sS ${stack.url}/v1/jobs -H ${authorization} -H 'content-type: application/json' -d ${body}
 
