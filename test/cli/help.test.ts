@@ -70,8 +70,6 @@ test("every operation of people who run the place has a command", () => {
       "getChain",
     ],
     ...["enqueueJobs", "enqueueFlow", "nudge", "getMetrics"],
-    // These have no command yet.
-    ...["listDeadGroups", "startDeadRun", "listDeadRuns", "getDeadRun", "stopDeadRun"],
     ...[
       "claimJobs",
       "completeJob",
