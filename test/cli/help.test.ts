@@ -60,7 +60,7 @@ test("every operation of people who run the place has a command", () => {
   /** Called by commands with more than one operation, or by programs only. */
   const elsewhere = [
     ...["replayDeadLetter", "replayDeadLetters", "getStats", "getHealth", "getDeployment", "getChain"],
-    ...["enqueueJobs", "enqueueFlow", "nudge", "getMetrics"],
+    ...["enqueueJobs", "enqueueFlow", "nudge", "getMetrics", "silenceOneAlarm"],
     ...[
       "claimJobs",
       "completeJob",
