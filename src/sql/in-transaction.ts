@@ -2,8 +2,6 @@
 // work with a drizzle transaction, a `pg` client and a `postgres` transaction. With Neon's HTTP function, each call is a
 // transaction of its own.
 import type { NeonQueryFunction, NeonQueryPromise } from "@neondatabase/serverless";
-import type { SQL } from "drizzle-orm";
-import type * as z from "zod";
 import { SluiceError } from "../core/errors.ts";
 import { describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
 import type { Json, LeaseRef } from "../core/job.ts";
@@ -18,15 +16,17 @@ import {
   sendSignal,
 } from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
+import type { InputOf } from "../core/standard-schema.ts";
 import type { FlowIds, ItemOf, JobId, OptionsFor, Slots } from "../core/typed-job.ts";
-import type { JobDefinition, PayloadSchema } from "../jobs/define.ts";
+import type { PayloadSchema, TypeDefinition } from "../jobs/define-type.ts";
 import { checkPayload, type EnqueuableJob, newJob, withDefaults } from "../jobs/flow-context.ts";
 
+export { SluiceError } from "../core/errors.ts";
 export { type NudgeEnv, nudge } from "./nudge.ts";
 
 /** The one method of each driver that is needed. No driver is imported. */
 export type Transaction =
-  | { execute(query: SQL): PromiseLike<unknown> } // drizzle
+  | { execute(query: never): PromiseLike<unknown> } // drizzle: its types differ from version to version
   | { unsafe(text: string, values: string[]): PromiseLike<unknown> } // postgres
   | { query(text: string, values: unknown[]): PromiseLike<unknown> }; // pg, neon
 
@@ -59,16 +59,16 @@ export interface Enqueued<Job = unknown> {
 /** Enqueues a job that commits or rolls back with the transaction. Returns its id. */
 export function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
   transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  payload: z.input<Schema>,
-  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
-): Promise<JobId<JobDefinition<Schema, Output, After>>>;
+  job: TypeDefinition<Schema, Output, After>,
+  payload: InputOf<Schema>,
+  ...options: OptionsFor<TypeDefinition<Schema, Output, After>, InTransactionOptions>
+): Promise<JobId<TypeDefinition<Schema, Output, After>>>;
 export function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
   transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  item: ItemOf<z.input<Schema>>,
+  job: TypeDefinition<Schema, Output, After>,
+  item: ItemOf<InputOf<Schema>>,
   options: MergeOptions,
-): Promise<JobId<JobDefinition<Schema, Output, After>>>;
+): Promise<JobId<TypeDefinition<Schema, Output, After>>>;
 export async function enqueue(
   transaction: Transaction,
   job: EnqueuableJob,
@@ -82,16 +82,16 @@ export async function enqueue(
 /** The same, and tells what a debounce or a throttle has made of it. */
 export function enqueueWithOutcome<Schema extends PayloadSchema, Output, After extends Slots>(
   transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  payload: z.input<Schema>,
-  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
-): Promise<Enqueued<JobDefinition<Schema, Output, After>>>;
+  job: TypeDefinition<Schema, Output, After>,
+  payload: InputOf<Schema>,
+  ...options: OptionsFor<TypeDefinition<Schema, Output, After>, InTransactionOptions>
+): Promise<Enqueued<TypeDefinition<Schema, Output, After>>>;
 export function enqueueWithOutcome<Schema extends PayloadSchema, Output, After extends Slots>(
   transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  item: ItemOf<z.input<Schema>>,
+  job: TypeDefinition<Schema, Output, After>,
+  item: ItemOf<InputOf<Schema>>,
   options: MergeOptions,
-): Promise<Enqueued<JobDefinition<Schema, Output, After>>>;
+): Promise<Enqueued<TypeDefinition<Schema, Output, After>>>;
 export async function enqueueWithOutcome(
   transaction: Transaction,
   job: EnqueuableJob,
@@ -111,10 +111,10 @@ export async function enqueueWithOutcome(
 /** Enqueues a job for each payload, in one statement. Returns their ids in the same order. */
 export async function enqueueMany<Schema extends PayloadSchema, Output, After extends Slots>(
   transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  payloads: readonly z.input<Schema>[],
-  ...[options]: OptionsFor<JobDefinition<Schema, Output, After>, ManyOptions>
-): Promise<JobId<JobDefinition<Schema, Output, After>>[]> {
+  job: TypeDefinition<Schema, Output, After>,
+  payloads: readonly InputOf<Schema>[],
+  ...[options]: OptionsFor<TypeDefinition<Schema, Output, After>, ManyOptions>
+): Promise<JobId<TypeDefinition<Schema, Output, After>>[]> {
   const { schema, ...given } = withLists(options);
   const checked = payloads.map((payload, index) => checkPayload(job, payload, [String(index)]));
   return run(transaction, enqueueManyStatement(job.type, checked, withDefaults(job, given)), schema) as never;
@@ -174,9 +174,9 @@ export function enqueueQuery<
   After extends Slots,
 >(
   neon: NeonQueryFunction<ArrayMode, FullResults>,
-  job: JobDefinition<Schema, Output, After>,
-  payload: z.input<Schema>,
-  ...[options]: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
+  job: TypeDefinition<Schema, Output, After>,
+  payload: InputOf<Schema>,
+  ...[options]: OptionsFor<TypeDefinition<Schema, Output, After>, InTransactionOptions>
 ): NeonQueryPromise<ArrayMode, FullResults> {
   const { schema, ...given } = withLists(options);
   const { text, values } = compile(enqueueOne(newJob(job, payload, given)), schema);
@@ -194,7 +194,7 @@ function send(
   statement: Statement<unknown>,
   schema?: string,
 ): PromiseLike<unknown> {
-  if ("execute" in transaction) return transaction.execute(toSql(statement, schema));
+  if ("execute" in transaction) return transaction.execute(toSql(statement, schema) as never);
   const { text, values } = compile(statement, schema);
   if ("query" in transaction) return transaction.query(text, values);
   return transaction.unsafe(text, values as string[]);
