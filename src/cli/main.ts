@@ -1,10 +1,12 @@
 #!/usr/bin/env node
 // The command line: `sluice migrate`, or `npm run migrate` in this repository. It reads its settings from the environment.
+// `sluice dev` and `sluice init` read their own arguments.
 import { parseArgs } from "node:util";
 import { defaultSchema } from "../core/schema-name.ts";
 import { dryRun, migrate, printScript } from "./migrate.ts";
 
 const usage = `usage: sluice migrate [--dry-run | --print]
+       sluice init --help, sluice dev --help
 
 Brings the Sluice schema of the database at DATABASE_URL up to date. It is safe to run it twice, or two at once.
 
@@ -18,15 +20,23 @@ Brings the Sluice schema of the database at DATABASE_URL up to date. It is safe 
   SLUICE_SCHEMA   the schema that holds Sluice (default: sluice)`;
 
 const { DATABASE_URL: databaseUrl, SLUICE_SCHEMA: schema = defaultSchema } = process.env;
-const flags = parseFlags(process.argv.slice(2));
-if (typeof flags === "string") fail(`${flags}\n\n${usage}`, 2);
-else if (flags.help) console.log(usage);
-else if (!databaseUrl && !flags.print) {
-  fail(
-    "DATABASE_URL is not set. It must be a Postgres connection string: postgresql://user:password@host/database",
-    2,
-  );
-} else await run(databaseUrl ?? "", flags);
+const [command, ...rest] = process.argv.slice(2);
+// Loaded only when they are used, because their packages are large.
+if (command === "dev") (await import("./commands/dev.ts")).dev(rest);
+else if (command === "init") await (await import("./commands/init.ts")).init(rest);
+else await migrateCommand();
+
+async function migrateCommand(): Promise<void> {
+  const flags = parseFlags(process.argv.slice(2));
+  if (typeof flags === "string") fail(`${flags}\n\n${usage}`, 2);
+  else if (flags.help) console.log(usage);
+  else if (!databaseUrl && !flags.print) {
+    fail(
+      "DATABASE_URL is not set. It must be a Postgres connection string: postgresql://user:password@host/database",
+      2,
+    );
+  } else await run(databaseUrl ?? "", flags);
+}
 
 interface Flags {
   help: boolean;
@@ -41,7 +51,8 @@ function parseFlags(args: string[]): Flags | string {
     const options = { help: { ...boolean, short: "h" }, print: boolean, "dry-run": boolean } as const;
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
     const { help, print, "dry-run": dryRun } = values;
-    if (!help && positionals.join(" ") !== "migrate") return "the only command is: sluice migrate";
+    if (!help && positionals.join(" ") !== "migrate")
+      return "the commands are: sluice init, sluice dev, sluice migrate";
     if (print && dryRun) return "use either --print or --dry-run, not both";
     return { help, print, dryRun };
   } catch (error) {

@@ -3,10 +3,10 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Guarded, spawnGuarded } from "../../infra/local/guard.ts";
-import { freePort } from "../../infra/local/ports.ts";
-import { postgresOwner } from "../../infra/local/postgres-owner.ts";
 import { migrate } from "../../src/cli/migrate.ts";
+import { type Guarded, spawnGuarded } from "../../src/local/guard.ts";
+import { freePort } from "../../src/local/ports.ts";
+import { postgresOwner } from "../../src/local/postgres-owner.ts";
 import { connectTo, startAppBeside } from "../support/app-beside.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { DevJson } from "../../infra/local/dev-directory.ts";
-import { freePort } from "../../infra/local/ports.ts";
+import type { DevJson } from "../../src/local/dev-directory.ts";
+import { freePort } from "../../src/local/ports.ts";
 import { endAllRuns, type Process, startDev, stillRunning, until } from "./dev-run.ts";
 
 const stopWithinMs = 10_000;

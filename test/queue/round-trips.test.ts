@@ -2,7 +2,7 @@
 // at a proxy that speaks Neon's protocol to Neon's own driver.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
+import { type NeonProxy, startNeonProxy } from "../../src/local/neon-proxy.ts";
 import { claimResponse } from "../../src/contract/work.ts";
 import { claim } from "../../src/core/sql/index.ts";
 import { isolateStateFor } from "../../src/edge/isolate-state.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type PostgresServer, startPostgres } from "../../infra/local/postgres.ts";
+import { type PostgresServer, startPostgres } from "../../src/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
 import { advanceCursors, enqueue } from "../../src/core/sql/index.ts";
 import { runOn } from "../model/gate/gate-sql.ts";

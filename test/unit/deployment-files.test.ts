@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readCrons } from "../../infra/local/crons.ts";
 import { version } from "../../src/contract/version.ts";
 import { defaultCrons } from "../../src/edge/sluice.ts";
+import { readCrons } from "../../src/local/crons.ts";
 
 const read = (file: string) => readFileSync(join(import.meta.dirname, "../..", file), "utf8");
 

@@ -17,7 +17,8 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ["core", "queue", "jobs", "contract", "edge"],
     packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types", "cloudflare:"],
   },
-  cli: { folders: ["core", "cli"], packages: ["node:", "pg"] },
+  cli: { folders: ["core", "cli", "local"], packages: ["node:", "pg"] },
+  local: { folders: ["core", "edge", "local"], packages: ["node:", "croner", "pg", "ws"] },
 };
 const barrels = ["src/index.ts", "src/core/sql/index.ts"];
 const looseNames = /^(utils?|helpers?|common|shared|misc|manager)\b/;

@@ -1,24 +1,24 @@
-// `npm run dev`: everything Sluice needs, on this machine. It starts the parts in order and stops them in reverse order.
+// `sluice dev`: everything a Worker needs, on this machine. It starts the parts in order and stops them in reverse order.
 // When one part ends, it stops the others too.
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseSettings } from "../../src/edge/settings/env.ts";
-import { readCrons } from "./crons.ts";
-import { databaseName, migrateDatabase, openPostgres } from "./dev-database.ts";
+import { parseSettings } from "../edge/settings/env.ts";
+import { databaseName, makeDatabase, openPostgres } from "./dev-database.ts";
 import {
-  checkout,
   keptAdminKey,
   makeRunDirectories,
   openDevDirectory,
   removeOwnDevJson,
   writeDevJson,
 } from "./dev-directory.ts";
-import { type Flags, parseFlags, usage } from "./flags.ts";
+import type { Flags } from "./flags.ts";
 import { stopAllGuarded } from "./guard.ts";
 import { startNeonProxy } from "./neon-proxy.ts";
+import { runOwnMigrations } from "./own-migrations.ts";
 import { firstFreePort, isFree } from "./ports.ts";
+import type { PostgresServer } from "./postgres.ts";
+import { openProject } from "./project.ts";
 import { startTicker } from "./ticker.ts";
-import { howToUse } from "./welcome.ts";
+import { exampleType, howToUse } from "./welcome.ts";
 import { startWorker } from "./worker-process.ts";
 
 const defaultPort = 8787;
@@ -28,22 +28,21 @@ const closers: (() => unknown)[] = [];
 let removeOwnDirectories = () => {};
 let stopping = false;
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => void stop(0));
+/** Brings the schema of a database up to date. `directory` has its data. */
+export type Migrate = (databaseUrl: string, directory: string) => Promise<void>;
 
-const flags = parseFlags(process.argv.slice(2));
-if (typeof flags === "string") {
-  console.error(`${flags}\n\n${usage}`);
-  process.exitCode = 2;
-} else if (flags.help) {
-  console.log(usage);
-} else {
-  start(flags).catch((error: Error) => fail(error.message));
+/** Runs until a signal, or until a part has ended. Then it ends the process. */
+export function runStack(flags: Flags, migrate: Migrate): void {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => void stop(0));
+  start(flags, migrate).catch((error: Error) => fail(error.message));
 }
 
-async function start(flags: Flags): Promise<void> {
+async function start(flags: Flags, migrate: Migrate): Promise<void> {
   const begunAt = Date.now();
+  const project = openProject(process.cwd(), flags.config);
+  const { root, config, crons } = project;
   const port = await choosePort(flags.port);
-  const directory = openDevDirectory();
+  const directory = openDevDirectory(root);
   const own = makeRunDirectories(directory);
   removeOwnDirectories = own.remove;
 
@@ -53,35 +52,50 @@ async function start(flags: Flags): Promise<void> {
     fresh: own.data,
     ephemeral: flags.ephemeral,
   };
-  const postgres = await step("Postgres", () => openPostgres({ ...data, log }));
+  const postgres = await step("Postgres", () => openPostgres({ ...data, root, log }));
   watchPart("Postgres", postgres);
   const databaseUrl = postgres.url(databaseName);
-  await step("migrations", () => migrateDatabase(postgres));
+  await step("migrations", () => migrateAll(postgres, migrate));
 
   const proxy = await startNeonProxy({ postgresPort: postgres.port });
   closers.push(() => proxy.close());
 
   const bindings = {
-    DATABASE_URL: databaseUrl,
-    SLUICE_NEON_ENDPOINT: proxy.endpoint,
     SLUICE_ADMIN_KEY: process.env.SLUICE_ADMIN_KEY ?? keptAdminKey(directory),
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
+    ...project.variables,
     ...ownSettings(),
+    DATABASE_URL: databaseUrl,
+    SLUICE_NEON_ENDPOINT: proxy.endpoint,
   };
   await parseSettings(bindings); // so that invalid settings fail the start, and not the first request
+  const { migrate: command } = flags;
+  if (command) await step("your own", () => runOwnMigrations({ command, root, env: bindings, log }));
   const stateDirectory = join(postgres.directory === own.data ? own.run : directory, "worker-state");
+  const { wranglerArguments } = flags;
   const worker = await step("Worker", () =>
-    startWorker({ port, bindings, runDirectory: own.run, stateDirectory, log }),
+    startWorker({
+      root,
+      config,
+      port,
+      wranglerArguments,
+      bindings,
+      runDirectory: own.run,
+      stateDirectory,
+      log,
+    }),
   );
   watchPart("the Worker's process", worker);
 
-  const crons = readCrons(readFileSync(join(checkout, "wrangler.toml"), "utf8"));
   const ticker = startTicker({ url: worker.url, crons, tickSeconds: flags.tickSeconds, log });
   closers.push(ticker.stop);
 
   const adminKey = bindings.SLUICE_ADMIN_KEY;
   const neonEndpoint = proxy.endpoint;
-  log(howToUse({ url: worker.url, databaseUrl, neonEndpoint, adminKey, seconds: secondsSince(begunAt) }));
+  const type = await exampleType(worker.url, adminKey);
+  log(
+    howToUse({ url: worker.url, databaseUrl, neonEndpoint, adminKey, type, seconds: secondsSince(begunAt) }),
+  );
   closers.push(() => removeOwnDevJson(directory));
   writeDevJson(directory, {
     url: worker.url,
@@ -90,6 +104,11 @@ async function start(flags: Flags): Promise<void> {
     admin_key: adminKey,
     pid: process.pid,
   });
+}
+
+async function migrateAll(postgres: PostgresServer, migrate: Migrate): Promise<void> {
+  await makeDatabase(postgres);
+  await migrate(postgres.url(databaseName), postgres.directory);
 }
 
 async function choosePort(wanted: number | undefined): Promise<number> {

@@ -1,4 +1,4 @@
-// The flags of `npm run dev`.
+// The flags of `sluice dev`, which is `npm run dev` in this repository.
 import { parseArgs } from "node:util";
 
 export interface Flags {
@@ -6,28 +6,38 @@ export interface Flags {
   port: number | undefined;
   ephemeral: boolean;
   tickSeconds: number;
+  /** The user's own migrations: a command for the shell. */
+  migrate: string | undefined;
+  /** The file with wrangler's settings. Undefined means wrangler.json, .jsonc or .toml. */
+  config: string | undefined;
+  /** What stands behind `--`. */
+  wranglerArguments: string[];
   help: boolean;
 }
 
-export const usage = `usage: npm run dev -- [flags]
+export const usage = `usage: sluice dev [flags] [-- arguments of wrangler dev]
 
-Starts Postgres, migrates it, and starts a Neon-compatible proxy and the Worker. Fires the Worker's crons.
+Starts Postgres, migrates it, and starts a Neon-compatible proxy and the Worker of this folder. Fires the Worker's crons.
 
   --port N           the Worker's port (default 8787, or the next free one)
   --ephemeral        use a fresh database, and remove it at the end
   --tick-seconds N   seconds between two runs of the crons (default 60; 0: never)
+  --migrate COMMAND  your own migrations, run after Sluice's with DATABASE_URL set: --migrate "npm run db:migrate"
+  --config FILE      wrangler's settings (default: wrangler.json, wrangler.jsonc or wrangler.toml)
   --help             print this text
 
-The Worker gets every SLUICE_… variable of the environment.
+The Worker gets the variables of .dev.vars, and every SLUICE_… variable of the environment.
 DEV_DIRECTORY is the directory for data and state (default .sluice).`;
 
 const maxTickSeconds = 86_400;
 
 /** Returns the flags, or a text that says what is wrong with them. */
 export function parseFlags(args: string[]): Flags | string {
+  const end = args.indexOf("--");
+  const wranglerArguments = end === -1 ? [] : args.slice(end + 1);
   let values: ReturnType<typeof parse>;
   try {
-    values = parse(args);
+    values = parse(end === -1 ? args : args.slice(0, end));
   } catch (error) {
     return (error as Error).message;
   }
@@ -38,7 +48,8 @@ export function parseFlags(args: string[]): Flags | string {
   const tickSeconds = Number(tick);
   if (!/^\d+(\.\d+)?$/.test(tick) || tickSeconds > maxTickSeconds)
     return `--tick-seconds takes a number from 0 to ${maxTickSeconds}, not "${tick}"`;
-  return { port, tickSeconds, ephemeral: values.ephemeral, help: values.help };
+  const { ephemeral, help, migrate, config } = values;
+  return { port, tickSeconds, ephemeral, help, migrate, config, wranglerArguments };
 }
 
 function parse(args: string[]) {
@@ -48,6 +59,8 @@ function parse(args: string[]) {
       port: { type: "string" },
       ephemeral: { type: "boolean", default: false },
       "tick-seconds": { type: "string", default: "60" },
+      migrate: { type: "string" },
+      config: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   }).values;

@@ -1,12 +1,11 @@
-// Runs the Worker in workerd: `wrangler dev` with the repository's wrangler.toml and the stack's bindings.
+// Runs a Worker in workerd: `wrangler dev` of its folder, with its settings and the stack's bindings.
 import { writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
-import { checkout } from "./dev-directory.ts";
 import { spawnGuarded } from "./guard.ts";
+import { installed } from "./installed.ts";
 import { createOutputFilter } from "./worker-output.ts";
 
 export interface WorkerProcess {
@@ -28,7 +27,13 @@ const recoverWithinMs = 3_000;
 
 /** Returns when the Worker has answered its first request. */
 export async function startWorker(options: {
+  /** The folder of the Worker. */
+  root: string;
+  /** The file with wrangler's settings. */
+  config: string;
   port: number;
+  /** More arguments of `wrangler dev`. */
+  wranglerArguments: string[];
   bindings: Record<string, string>;
   runDirectory: string;
   /** Where the clock keeps its times. It lasts as long as the database. */
@@ -38,7 +43,7 @@ export async function startWorker(options: {
   const { port, bindings, runDirectory, log } = options;
   const url = `http://127.0.0.1:${port}`;
   const wrangler = spawnGuarded(process.execPath, wranglerArguments(options), {
-    cwd: checkout,
+    cwd: options.root,
     env: { ...wranglerEnvironment(runDirectory), ...bindings },
     stopSignals: ["TERM"],
   });
@@ -87,7 +92,10 @@ async function answers(url: string, withinMs: number): Promise<boolean> {
 }
 
 function wranglerArguments(options: {
+  root: string;
+  config: string;
   port: number;
+  wranglerArguments: string[];
   runDirectory: string;
   stateDirectory: string;
 }): string[] {
@@ -95,13 +103,14 @@ function wranglerArguments(options: {
   const envFile = join(runDirectory, "empty.env");
   writeFileSync(envFile, "");
   return [
-    ...["--no-warnings", createRequire(import.meta.url).resolve("wrangler"), "dev"],
-    ...["--config", join(checkout, "wrangler.toml"), "--ip", "127.0.0.1", "--port", String(port)],
+    ...["--no-warnings", installed("wrangler", options.root), "dev"],
+    ...["--config", options.config, "--ip", "127.0.0.1", "--port", String(port)],
     // Any free port, because another run may use the default 9229.
     ...["--inspector-port", "0", "--show-interactive-dev-session", "false"],
     ...["--persist-to", stateDirectory],
-    // Replaces .dev.vars and .env, which would override the bindings.
+    // Replaces .dev.vars and .env, which would override the bindings. What they say is among the bindings.
     ...["--env-file", envFile],
+    ...options.wranglerArguments,
   ];
 }
 

@@ -1,0 +1,1 @@
+export async function init(_: string[]): Promise<void> {}
