@@ -18,6 +18,10 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
     packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types", "cloudflare:"],
   },
   cli: { folders: ["core", "cli", "local"], packages: ["node:", "pg"] },
+  "test-kit": {
+    folders: ["core", "queue", "jobs", "edge", "cli", "local", "test-kit"],
+    packages: ["node:", "pg"],
+  },
   local: { folders: ["core", "edge", "local"], packages: ["node:", "croner", "pg", "ws"] },
 };
 const barrels = ["src/index.ts", "src/core/sql/index.ts"];
