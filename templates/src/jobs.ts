@@ -3,9 +3,9 @@ import { defineJob } from "sluice";
 import * as z from "zod";
 
 const hello = defineJob("hello", {
-  payload: z.object({ name: z.string() }),
+  payload: z.object({ hello: z.string() }),
   timeoutSeconds: 20,
-  run: ({ name }, { log }) => {
+  run: ({ hello: name }, { log }) => {
     log.info("hello", { name });
     return { greeting: `Hello, ${name}!` };
   },
