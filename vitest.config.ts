@@ -17,7 +17,9 @@ export default defineConfig({
       {
         test: {
           name: "postgres",
-          include: ["test/{sql,queue,model,faults,client,puller,cli,bench,simulate}/**/*.test.ts"],
+          include: [
+            "test/{docs,sql,database,queue,model,faults,client,puller,cli,bench,simulate}/**/*.test.ts",
+          ],
           exclude: ["**/*.long.test.ts", "**/node_modules/**"],
           isolate: false,
           testTimeout: 120_000,

@@ -1,4 +1,7 @@
 // The public face of the library. What is not exported here is not public.
+import { neonDatabase } from "./edge/neon/neon-transport.ts";
+import { createSluice, type SluiceOptions, type SluiceWorker } from "./edge/sluice.ts";
+
 export {
   CancelledError,
   type ErrorCode,
@@ -14,7 +17,7 @@ export { Next } from "./core/next.ts";
 export type { Backoff } from "./core/policy/backoff.ts";
 export type { StandardSchema } from "./core/standard-schema.ts";
 export type { Blocker, Blockers, JobId, OutputOf, Outputs, PayloadOf, Slots } from "./core/typed-job.ts";
-export { type Crons, type SluiceOptions, type SluiceWorker, sluice } from "./edge/sluice.ts";
+export type { Crons, SluiceOptions, SluiceWorker } from "./edge/sluice.ts";
 export {
   defineJob,
   definePulledJob,
@@ -34,3 +37,8 @@ export type { TypeOptions } from "./jobs/type-options.ts";
 export type { HandlerContext, WorkerEnv } from "./jobs/worker-env.ts";
 export type { Log } from "./queue/ports.ts";
 export type { ChildOutcome, Step, StepOptions } from "./queue/steps/step.ts";
+
+/** The Worker: `export default sluice({ jobs })`. */
+export function sluice({ database, ...options }: SluiceOptions): SluiceWorker {
+  return createSluice([...(database ? [database] : []), neonDatabase], options);
+}

@@ -1,4 +1,5 @@
 // The deployable Worker: the example jobs and queues, and nothing else. Put your own in their place.
+import { hyperdrive } from "./hyperdrive.ts";
 import { defineQueue, sluice } from "./index.ts";
 import { approval } from "./jobs/examples/approval.ts";
 import { echo } from "./jobs/examples/echo.ts";
@@ -13,6 +14,7 @@ export { SluiceClock, SluiceProducer } from "./clock.ts";
 
 export default sluice({
   jobs: [echo, sleep, flaky, fatal, sum, relay, approval, steps],
+  database: hyperdrive, // with the binding HYPERDRIVE any Postgres, without it Neon's HTTP
   queues: [
     defineQueue("ordered"),
     defineQueue("ordered_pass", { partitions: { onDead: "pass" } }),

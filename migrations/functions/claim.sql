@@ -250,7 +250,7 @@ language sql as $$
   with due as materialized (
     select ctid as tid
     from scheduled
-    where run_at >= coalesce(p_low, '-infinity') and run_at <= p_now
+    where run_at >= coalesce(p_low, '-infinity') and run_at <= p_now and (place is distinct from -1 or may_fire(id))
     order by run_at
     limit p_limit
     for update skip locked

@@ -4,6 +4,17 @@
 --
 -- It reads schedules and locks none that a change of the schedule may hold: whoever changes a schedule waits for slots.
 
+-- Whether a claim may take a slot. Two claims with slots of one schedule that skips overlaps: the second must see the job of the
+-- first, and does not wait for it. It leaves its slot where it is, and the next claim has it. Until then backlog() counts the slot.
+create or replace function may_fire(p_slot uuid) returns boolean
+language plpgsql as $$
+declare
+  v_number bigint := (select number from schedule where number = schedule_of_slot(p_slot) and overlap = 'skip');
+begin
+  return v_number is null
+    or pg_try_advisory_xact_lock(hashtextextended(format('sluice.schedule.%s.%s', current_schema(), v_number), 0));
+end $$;
+
 create or replace function is_late(slot timestamptz, at timestamptz) returns boolean
 language sql stable
 return slot < at - interval '90 seconds';
@@ -19,10 +30,6 @@ declare
   v_slots   timestamptz[] := array(select time_of_slot(id) from unnest(p_ids) as id order by id);
   v_due     due_slot[];
 begin
-  -- Two claims with slots of one schedule: the second waits for the first, and sees its job. All lock in the same order.
-  perform pg_advisory_xact_lock(hashtextextended(format('sluice.schedule.%s.%s', current_schema(), number), 0))
-  from (select number from schedule where number = any(v_numbers) and overlap = 'skip' order by number offset 0) as careful;
-
   v_due := array(
     select row(number, slot, is_late(slot, p_now))::due_slot
     from unnest(v_numbers, v_slots) as due(number, slot) join schedule using (number)

@@ -98,22 +98,15 @@ language sql volatile
 return coalesce(coalesce(backoff -> 'waits' -> (attempt - 1), backoff -> 'waits' -> -1)::float8
                 + random() * (backoff -> 'jitter')::float8, 0);
 
--- Jobs that may have expired: those of `expiry` whose time has come, and some of the oldest.
-create or replace function ids_to_expire(p_limit int, p_kept int[]) returns uuid[]
+-- Jobs that may have expired: those of `expiry` whose time has come, and some of the oldest. Locks the rows of `expiry`.
+create or replace function ids_to_expire(p_limit int, p_kept int[], out ids uuid[], out listed tid[])
 language plpgsql as $$
 declare
   v_oldest uuid := id_at(now() - interval '720 hours');
-  v_ids    uuid[];
 begin
-  with due as materialized (
-    select ctid as tid from expiry where expires_at <= now() order by expires_at limit p_limit for update skip locked
-  ),
-  removed as (
-    delete from expiry where ctid = any(array(select tid from due)) returning id
-  )
-  select array_agg(id) into v_ids from removed;
-
-  return v_ids
+  select array_agg(due.id), array_agg(due.tid) into ids, listed
+  from (select id, ctid as tid from expiry where expires_at <= now() order by expires_at limit p_limit for update skip locked) as due;
+  ids := ids
     || array(select old.id from (select id from ready where id < v_oldest and lane <> all(p_kept) order by id) as old
              cross join lateral (select from job where job.id = old.id and expires_at is null offset 0) as by_default
              limit p_limit)
@@ -129,6 +122,9 @@ end $$;
 -- days after their creation, which is in their id. A job that is being processed may finish. If it comes back, the
 -- next claim buries it. So does a job that waits behind others of its partition key, where dead jobs block: it has to block
 -- the key when its turn comes.
+--
+-- It waits for nobody: a job whose row another transaction has locked is left for the next round, and so is its row of `expiry`. A
+-- claim may hold it for a moment, and a caller's open transaction that has kept or merged a debounced job for long.
 create or replace function reap_expired(p_limit int) returns int
 language plpgsql
 security definer
@@ -138,28 +134,33 @@ set jit = off
 as $$
 declare
   v_kept   int[] := array(select -lane from lane where kind = 'ordered' and (key_policy_of(queue)).blocks); -- see above
-  v_ids    uuid[];
+  v_due    record := ids_to_expire(p_limit, v_kept);
   v_buried int;
   v_turns  held_turn[];
   v_pending uuid[];
   v_blocked uuid[];
   v_waits  bigint[];
 begin
-  v_ids := ids_to_expire(p_limit, v_kept);
+  if v_due.ids = '{}' then
+    return 0;
+  end if;
   with expired as materialized (
-    select id, -lane = any(v_kept) as blocks from job where id = any(v_ids) and expiry_of(id, expires_at) <= now()
+    select id, -lane = any(v_kept) as blocks from job where id = any(v_due.ids) and expiry_of(id, expires_at) <= now()
   ),
   from_ready as (
     delete from ready
-    where id = any(array(select expired.id from expired)) and lane <> all(v_kept)
+    where ctid = any(array(select ctid from ready where id = any(array(select expired.id from expired)) and lane <> all(v_kept)
+                           for update skip locked))
     returning id, lane, attempt, abandonments, key, place
   ),
   from_scheduled as (
-    delete from scheduled where id = any(array(select expired.id from expired))
+    delete from scheduled
+    where ctid = any(array(select ctid from scheduled where id = any(array(select expired.id from expired)) for update skip locked))
     returning id, lane, attempt, abandonments, key, place
   ),
   from_blocked as (
-    delete from blocked where id = any(array(select expired.id from expired))
+    delete from blocked
+    where ctid = any(array(select ctid from blocked where id = any(array(select expired.id from expired)) for update skip locked))
     returning id, lane, attempt, abandonments, key, place, wait
   ),
   gone as materialized (
@@ -188,5 +189,19 @@ begin
   perform note_moves(v_pending, 'pending', 'dead');
   perform note_moves(v_blocked, 'blocked', 'dead');
   perform forget_time_outs(v_waits);
+  perform forget_expiry(v_due.listed, v_kept);
   return v_buried;
+end $$;
+
+-- The rows of jobs that have expired and still wait are kept for the next round, unless a claim will bury them.
+create or replace function forget_expiry(p_listed tid[], p_kept int[]) returns void
+language plpgsql as $$
+begin
+  delete from expiry
+  where ctid = any(p_listed) and not exists (
+    select from job
+    where job.id = expiry.id and expiry_of(job.id, job.expires_at) <= now()
+      and (exists (select from ready where ready.id = job.id and lane <> all(p_kept))
+           or exists (select from scheduled where scheduled.id = job.id)
+           or exists (select from blocked where blocked.id = job.id)));
 end $$;

@@ -200,7 +200,8 @@ as $$
 $$;
 
 -- The transaction that keeps dead rows alive the longest. Columns of other roles' sessions may be hidden, and a slot has
--- no start. Then the watch rounds date the transaction id that it holds.
+-- no start. Then the watch rounds date the transaction id that it holds: it is older than the first round after it. The round
+-- before may have been hours earlier, if the database was asleep.
 create or replace function oldest_transaction() returns json
 language sql stable
 set search_path from current
@@ -220,8 +221,7 @@ as $$
   )
   select json_build_object('seconds', seconds, 'source', source)
   from (
-    select extract(epoch from now() - coalesce(
-             since, time_of_age(age, ages, times), times[cardinality(times)], now())) as seconds,
+    select extract(epoch from now() - coalesce(since, times[width_bucket(age, ages)], now())) as seconds,
            source
     from holders cross join dated_ids()
     where since is not null or age is not null

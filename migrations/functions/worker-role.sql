@@ -35,7 +35,7 @@ begin
     execute format('revoke all on all functions in schema %I from %I', v_schema, v_role);
     execute format('revoke all on all tables in schema %I from %I', v_schema, v_role);
     execute format('grant usage on schema %I to %I', v_schema, v_role);
-    execute format('grant select on audit, books, breaker, migration, pause, round to %I', v_role);
+    execute format('grant select on audit, books, breaker, cache_probe, migration, pause, round to %I', v_role);
     -- All columns but the hash.
     execute format('grant select (id, name, role, job_types, rate_limit_per_second, created_at, revoked_at, last_used_at) '
                    'on api_key to %I', v_role);

@@ -15,8 +15,7 @@ export const scheduleRequest = z.strictObject({
     .enum(missedRules)
     .default("last")
     .describe(
-      "What happens to slots that nobody fired within 90 seconds: none of them makes a job, the last one does, or all do " +
-        "(at most the last 100).",
+      "What happens to slots that nobody fired within 90 seconds: none of them makes a job, the last one does, or all do.",
     ),
   overlap: z
     .enum(overlapRules)

@@ -9,7 +9,8 @@ interface Meaning {
 
 /** The first match counts. An error without a SQLSTATE means that there was no answer. */
 const meanings: readonly (readonly [sqlstate: RegExp, meaning: Meaning])[] = [
-  [/^$|^08|^57P0|^53300/, unavailable("the database is out of reach")],
+  // 58000 is what Hyperdrive says when it cannot reach the database.
+  [/^$|^08|^57P0|^53300|^58000/, unavailable("the database is out of reach")],
   [/^28|^3D/, unavailable("the database does not let the Worker in: check DATABASE_URL")],
   [/^42501/, unavailable("the role of DATABASE_URL lacks a right in Sluice's schema: grant it")],
   [/^25006/, { code: "database_read_only", message: readOnlyText() }],

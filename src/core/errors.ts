@@ -25,6 +25,7 @@ export type ErrorCode =
 export type DatabaseErrorCode =
   | "database_unavailable"
   | "database_not_neon"
+  | "database_cached"
   | "database_read_only"
   | "database_full"
   | "database_failing"

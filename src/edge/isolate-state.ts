@@ -32,6 +32,8 @@ export interface IsolateState {
   needsReadCommitted: boolean;
   /** True if the schema is new enough for this Worker. It only becomes newer, so one check is enough. */
   fitsSchema: boolean;
+  /** True if no cache answered instead of the database when the isolate looked. */
+  isUncached: boolean;
 }
 
 /** A deployment has one database. Tests have several in one isolate. The parameters of a URL choose no other database. */
@@ -39,9 +41,10 @@ const byDatabase = new Map<string, IsolateState>();
 
 export function isolateStateFor({
   databaseUrl,
+  hyperdriveUrl,
   schema,
-}: Pick<Settings, "databaseUrl" | "schema">): IsolateState {
-  const database = `${databaseUrl.replace(/\?.*$/, "")} ${schema}`;
+}: Pick<Settings, "databaseUrl" | "hyperdriveUrl" | "schema">): IsolateState {
+  const database = [databaseUrl, hyperdriveUrl, schema].map((part) => part?.replace(/\?.*$/, "")).join(" ");
   const state = byDatabase.get(database) ?? emptyState();
   byDatabase.set(database, state);
   return state;
@@ -60,5 +63,6 @@ function emptyState(): IsolateState {
     clock: { awakeUntilMs: 0, lookAtMs: 0, telling: null },
     needsReadCommitted: false,
     fitsSchema: false,
+    isUncached: false,
   };
 }

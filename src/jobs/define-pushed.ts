@@ -39,6 +39,7 @@ export function definePushedJob(
     ...declared,
     work: {
       kind: "single",
+      needsConnection: true,
       async run(job) {
         const data = declared.parse(job.payload);
         const env = job.context.env as never;

@@ -10,7 +10,8 @@ export interface DevJson {
   url: string;
   database_url: string;
   /** The URL where Neon's driver reaches that database (`neonConfig.fetchEndpoint`). */
-  neon_endpoint: string;
+  /** Only with `--transport neon`. */
+  neon_endpoint?: string;
   admin_key: string;
   pid: number;
 }

@@ -10,6 +10,11 @@ export interface Flags {
   migrate: string | undefined;
   /** The file with wrangler's settings. Undefined means wrangler.json, .jsonc or .toml. */
   config: string | undefined;
+  /**
+   * How the Worker reaches Postgres: over Neon's HTTP, or with `pg` through a local Hyperdrive binding. Undefined: by the
+   * binding if wrangler's settings have it.
+   */
+  transport: "neon" | "pg" | undefined;
   /** What stands behind `--`. */
   wranglerArguments: string[];
   help: boolean;
@@ -18,12 +23,14 @@ export interface Flags {
 export const usage = `usage: sluice dev [flags] [-- arguments of wrangler dev]
 
 Starts Postgres, migrates it, and starts a Neon-compatible proxy and the Worker of this folder. Fires the Worker's crons.
+With --transport pg the Worker has a Hyperdrive binding, and there is no proxy.
 
   --port N           the Worker's port (default 8787, or the next free one)
   --ephemeral        use a fresh database, and remove it at the end
   --tick-seconds N   seconds between two runs of the crons (default 60; 0: never)
   --migrate COMMAND  your own migrations, run after Sluice's with DATABASE_URL set: --migrate "npm run db:migrate"
   --config FILE      wrangler's settings (default: wrangler.json, wrangler.jsonc or wrangler.toml)
+  --transport T      neon or pg: how the Worker reaches Postgres (default: pg if the settings have the binding HYPERDRIVE)
   --help             print this text
 
 The Worker gets the variables of .dev.vars, and every SLUICE_… variable of the environment.
@@ -48,8 +55,10 @@ export function parseFlags(args: string[]): Flags | string {
   const tickSeconds = Number(tick);
   if (!/^\d+(\.\d+)?$/.test(tick) || tickSeconds > maxTickSeconds)
     return `--tick-seconds takes a number from 0 to ${maxTickSeconds}, not "${tick}"`;
-  const { ephemeral, help, migrate, config } = values;
-  return { port, tickSeconds, ephemeral, help, migrate, config, wranglerArguments };
+  const { transport, ephemeral, help, migrate, config } = values;
+  if (transport !== undefined && transport !== "neon" && transport !== "pg")
+    return `--transport takes neon or pg, not "${transport}"`;
+  return { port, tickSeconds, transport, ephemeral, help, migrate, config, wranglerArguments };
 }
 
 function parse(args: string[]) {
@@ -61,6 +70,7 @@ function parse(args: string[]) {
       "tick-seconds": { type: "string", default: "60" },
       migrate: { type: "string" },
       config: { type: "string" },
+      transport: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   }).values;

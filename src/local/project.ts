@@ -11,6 +11,7 @@ export interface Project {
   crons: string[];
   /** The variables of .dev.vars, or of .env if there is none: as wrangler does it. */
   variables: Record<string, string>;
+  transport: "neon" | "pg";
 }
 
 /** wrangler takes the first of these. */
@@ -23,7 +24,14 @@ export function openProject(root: string, wanted: string | undefined): Project {
       `there is no ${configNames.join(", ")} in ${root}. \`npx sluice init\` writes one; \`--config FILE\` names another`,
     );
   if (!existsSync(config)) throw new Error(`there is no file ${config}`);
-  return { root, config, crons: readCrons(readFileSync(config, "utf8")), variables: readVariables(root) };
+  const settings = readFileSync(config, "utf8");
+  const transport = hasHyperdrive(settings) ? "pg" : "neon";
+  return { root, config, crons: readCrons(settings), variables: readVariables(root), transport };
+}
+
+/** Comments of both formats are left out. */
+export function hasHyperdrive(settings: string): boolean {
+  return /^(?!\s*(#|\/\/)).*binding"?\s*[=:]\s*"HYPERDRIVE"/m.test(settings);
 }
 
 export function findConfig(root: string): string | undefined {

@@ -57,32 +57,25 @@ async function start(flags: Flags, migrate: Migrate): Promise<void> {
   const databaseUrl = postgres.url(databaseName);
   await step("migrations", () => migrateAll(postgres, migrate));
 
-  const proxy = await startNeonProxy({ postgresPort: postgres.port });
-  closers.push(() => proxy.close());
-
+  const { hyperdriveUrl, ...reach } = await openWay(flags.transport ?? project.transport, postgres);
   const bindings = {
     SLUICE_ADMIN_KEY: process.env.SLUICE_ADMIN_KEY ?? keptAdminKey(directory),
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
-    ...project.variables,
+    ...withoutDatabase(project.variables),
     ...ownSettings(),
-    DATABASE_URL: databaseUrl,
-    SLUICE_NEON_ENDPOINT: proxy.endpoint,
+    ...reach,
   };
-  await parseSettings(bindings); // so that invalid settings fail the start, and not the first request
+  const hyperdrive = hyperdriveUrl && { HYPERDRIVE: { connectionString: hyperdriveUrl } };
+  await parseSettings({ ...bindings, ...hyperdrive }); // so that invalid settings fail the start, and not the first request
   const { migrate: command } = flags;
-  if (command) await step("your own", () => runOwnMigrations({ command, root, env: bindings, log }));
+  const env = { ...bindings, DATABASE_URL: databaseUrl };
+  if (command) await step("your own", () => runOwnMigrations({ command, root, env, log }));
   const stateDirectory = join(postgres.directory === own.data ? own.run : directory, "worker-state");
   const { wranglerArguments } = flags;
   const worker = await step("Worker", () =>
     startWorker({
-      root,
-      config,
-      port,
-      wranglerArguments,
-      bindings,
-      runDirectory: own.run,
-      stateDirectory,
-      log,
+      ...{ root, config, port, wranglerArguments, bindings, hyperdriveUrl },
+      ...{ runDirectory: own.run, stateDirectory, log },
     }),
   );
   watchPart("the Worker's process", worker);
@@ -91,16 +84,15 @@ async function start(flags: Flags, migrate: Migrate): Promise<void> {
   closers.push(ticker.stop);
 
   const adminKey = bindings.SLUICE_ADMIN_KEY;
-  const neonEndpoint = proxy.endpoint;
+  const neonEndpoint = reach.SLUICE_NEON_ENDPOINT;
   const type = await exampleType(worker.url, adminKey);
-  log(
-    howToUse({ url: worker.url, databaseUrl, neonEndpoint, adminKey, type, seconds: secondsSince(begunAt) }),
-  );
+  const seconds = secondsSince(begunAt);
+  log(howToUse({ url: worker.url, databaseUrl, neonEndpoint, adminKey, type, seconds }));
   closers.push(() => removeOwnDevJson(directory));
   writeDevJson(directory, {
     url: worker.url,
     database_url: databaseUrl,
-    neon_endpoint: neonEndpoint,
+    ...(neonEndpoint && { neon_endpoint: neonEndpoint }),
     admin_key: adminKey,
     pid: process.pid,
   });
@@ -111,6 +103,22 @@ async function migrateAll(postgres: PostgresServer, migrate: Migrate): Promise<v
   await migrate(postgres.url(databaseName), postgres.directory);
 }
 
+interface Way {
+  /** The Worker's variables. */
+  DATABASE_URL?: string;
+  SLUICE_NEON_ENDPOINT?: string;
+  hyperdriveUrl: string | undefined;
+}
+
+/** What the Worker needs to reach Postgres. */
+async function openWay(transport: "neon" | "pg", postgres: PostgresServer): Promise<Way> {
+  const databaseUrl = postgres.url(databaseName);
+  if (transport === "pg") return { hyperdriveUrl: databaseUrl };
+  const proxy = await startNeonProxy({ postgresPort: postgres.port });
+  closers.push(() => proxy.close());
+  return { DATABASE_URL: databaseUrl, SLUICE_NEON_ENDPOINT: proxy.endpoint, hyperdriveUrl: undefined };
+}
+
 async function choosePort(wanted: number | undefined): Promise<number> {
   if (wanted === undefined) {
     const port = await firstFreePort(defaultPort);
@@ -119,6 +127,11 @@ async function choosePort(wanted: number | undefined): Promise<number> {
   }
   if (!(await isFree(wanted))) throw new Error(`port ${wanted} is in use; choose another with --port`);
   return wanted;
+}
+
+/** The Worker must not reach the database that the user has there. */
+function withoutDatabase({ DATABASE_URL: _, ...variables }: Record<string, string>): Record<string, string> {
+  return variables;
 }
 
 /** Every SLUICE_… variable of the environment goes to the Worker. */

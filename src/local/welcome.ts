@@ -5,13 +5,17 @@ const exampleWithinMs = 5_000;
 export function howToUse(stack: {
   url: string;
   databaseUrl: string;
-  neonEndpoint: string;
+  /** Undefined if the Worker reaches Postgres another way. */
+  neonEndpoint: string | undefined;
   adminKey: string;
   type: string;
   seconds: string;
 }): string {
   const authorization = quote(`authorization: Bearer ${stack.adminKey}`);
   const body = quote(JSON.stringify({ type: stack.type, payload: { hello: "world" } }));
+  const transport = stack.neonEndpoint
+    ? `for Neon's driver: neonConfig.fetchEndpoint = "${stack.neonEndpoint}"`
+    : "the Worker reaches it through a local Hyperdrive binding";
   return `
 Sluice is ready at ${stack.url} after ${stack.seconds} s.
 
@@ -24,7 +28,7 @@ Show the job. Replace JOB_ID by the job_id of the answer:
 Dashboard: ${stack.url}/   API: ${stack.url}/docs
   admin key: ${stack.adminKey}
 Database: ${stack.databaseUrl}
-  for Neon's driver: neonConfig.fetchEndpoint = "${stack.neonEndpoint}"
+  ${transport}
 Ctrl-C stops everything.
 `;
 }

@@ -1,11 +1,13 @@
 // Runs a Worker in workerd: `wrangler dev` of its folder, with its settings and the stack's bindings.
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import { spawnGuarded } from "./guard.ts";
 import { installed } from "./installed.ts";
+import { hasHyperdrive } from "./project.ts";
+import { add } from "./settings-text.ts";
 import { createOutputFilter } from "./worker-output.ts";
 
 export interface WorkerProcess {
@@ -38,13 +40,19 @@ export async function startWorker(options: {
   runDirectory: string;
   /** Where the clock keeps its times. It lasts as long as the database. */
   stateDirectory: string;
+  /** Where the binding HYPERDRIVE leads to. Undefined: there is none. */
+  hyperdriveUrl: string | undefined;
   log: (line: string) => void;
 }): Promise<WorkerProcess> {
   const { port, bindings, runDirectory, log } = options;
   const url = `http://127.0.0.1:${port}`;
   const wrangler = spawnGuarded(process.execPath, wranglerArguments(options), {
     cwd: options.root,
-    env: { ...wranglerEnvironment(runDirectory), ...bindings },
+    env: {
+      ...wranglerEnvironment(runDirectory),
+      ...hyperdriveEnvironment(options.hyperdriveUrl),
+      ...bindings,
+    },
     stopSignals: ["TERM"],
   });
   const last: string[] = [];
@@ -98,13 +106,15 @@ function wranglerArguments(options: {
   wranglerArguments: string[];
   runDirectory: string;
   stateDirectory: string;
+  hyperdriveUrl: string | undefined;
 }): string[] {
-  const { port, runDirectory, stateDirectory } = options;
+  const { port, runDirectory, stateDirectory, hyperdriveUrl } = options;
   const envFile = join(runDirectory, "empty.env");
   writeFileSync(envFile, "");
   return [
     ...["--no-warnings", installed("wrangler", options.root), "dev"],
-    ...["--config", options.config, "--ip", "127.0.0.1", "--port", String(port)],
+    ...["--config", hyperdriveUrl ? withHyperdrive(options, hyperdriveUrl) : options.config],
+    ...["--ip", "127.0.0.1", "--port", String(port)],
     // Any free port, because another run may use the default 9229.
     ...["--inspector-port", "0", "--show-interactive-dev-session", "false"],
     ...["--persist-to", stateDirectory],
@@ -112,6 +122,30 @@ function wranglerArguments(options: {
     ...["--env-file", envFile],
     ...options.wranglerArguments,
   ];
+}
+
+/**
+ * The settings with a Hyperdrive binding. If they have one, the environment says where it leads to. Otherwise a copy gets
+ * one. It is in another directory, so `main` needs its full path.
+ */
+function withHyperdrive(
+  { root, config, runDirectory }: { root: string; config: string; runDirectory: string },
+  hyperdriveUrl: string,
+): string {
+  const text = readFileSync(config, "utf8");
+  if (hasHyperdrive(text)) return config;
+  const copy = join(runDirectory, basename(config));
+  const withMain = text.replace(
+    /^(\s*"?main"?\s*[=:]\s*)"(.*)"/m,
+    (_, start: string, main: string) => `${start}${JSON.stringify(resolve(root, main))}`,
+  );
+  const binding = { binding: "HYPERDRIVE", id: "0".repeat(32), localConnectionString: hyperdriveUrl };
+  writeFileSync(copy, add(withMain, { hyperdrive: [binding] }, config.endsWith(".toml") ? "toml" : "json"));
+  return copy;
+}
+
+function hyperdriveEnvironment(url: string | undefined): Record<string, string> {
+  return url ? { WRANGLER_HYPERDRIVE_LOCAL_CONNECTION_STRING_HYPERDRIVE: url } : {};
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Next } from "../core/next.ts";
 import type { Backoff } from "../core/policy/backoff.ts";
 import type { NewSchedule } from "../core/schedule.ts";
 import type { Statement } from "../core/sql/statement.ts";
+import type { Connections } from "./outgoing/connections.ts";
 import type { Step } from "./steps/step.ts";
 
 /**
@@ -96,9 +97,12 @@ export interface RunningJob {
   readonly ports: Pick<Ports, "clock" | "sender">;
 }
 
-/** How a type's jobs are run: one by one, as a whole batch, or by pullers. */
+/**
+ * How a type's jobs are run: one by one, as a whole batch, or by pullers. A job that needs a connection starts when the
+ * invocation has one to spare.
+ */
 export type Work =
-  | { kind: "single"; run(job: RunningJob): Promise<Json | Next> }
+  | { kind: "single"; needsConnection?: true; run(job: RunningJob): Promise<Json | Next> }
   | { kind: "batch"; run(jobs: readonly RunningJob[]): Promise<readonly Outcome[]> }
   | { kind: "pulled" };
 
@@ -140,6 +144,7 @@ export interface Ports {
   readonly random: Random;
   readonly log: Log;
   readonly sender: Sender;
+  readonly connections: Connections;
   readonly registry: Registry;
   readonly env: unknown;
   /** Has somebody look for due jobs after that time. It may do nothing: a cron comes at some time. */

@@ -35,11 +35,12 @@ export function reap(ports: Ports): Promise<{ steps: StepReports }> {
   return runSteps(ports, "reap", listSteps(ports));
 }
 
-/** The part that has a time: leases that ran out, and expired jobs. */
+/** The part that has a time: leases that ran out, expired jobs, and slots that must be planned. */
 export async function reapDue(ports: Ports): Promise<void> {
-  const { leases, expired } = listSteps(ports);
+  const { leases, expired, schedules } = listSteps(ports);
   await leases?.([]);
   await expired?.([]);
+  await schedules?.([]);
 }
 
 /** The order is: jobs first, then upkeep of the tables, then checks that only read. */

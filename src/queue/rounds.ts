@@ -50,7 +50,7 @@ export async function lookForWork(
   const { plan, fanOut, upkeep, isFannedOut } = options;
   const types = ports.registry.all().filter((type) => type.work.kind !== "pulled");
   const cap = fanOut.jobsPerDrain * fanOut.maxDrains;
-  const { waiting, ...due } = await ports.db.run(look({ types: types.map(({ type }) => type), cap, upkeep }));
+  const { waiting, ...due } = await ports.db.run(look({ types, cap, upkeep }));
   const shuffled = waiting
     .map((backlog) => ({ ...backlog, place: ports.random() }))
     .sort((a, b) => a.place - b.place);
@@ -79,7 +79,8 @@ export async function drainAndRecord(
   // Several drains may start in one millisecond, and each is a worker of its own.
   const worker = `${kind}-${ports.clock.nowMs()}-${Math.floor(ports.random() * 1e9)}`;
   const isRecorded = ({ claimed }: DrainReport) => kind === "drain" || claimed > 0;
-  const mayHavePutOff = (report: DrainReport) => asksDue === true || !hasOnlyCompleted(report);
+  const hasRates = ports.registry.all().some(({ limits }) => limits.rate !== undefined);
+  const mayHavePutOff = (report: DrainReport) => asksDue === true || hasRates || !hasOnlyCompleted(report);
   const round = { kind, queue: options.queue, isRecorded, asksDue: mayHavePutOff };
   const startedMs = ports.clock.nowMs();
   const report = await runAndRecord(ports, round, () => drainQueue(ports, { ...options, worker }));
@@ -130,9 +131,10 @@ export async function runAndRecord<Report extends object>(
     if (isRecorded(report)) await ports.db.run(recordRound(toRecord(report)));
     return report;
   }
+  const types = ports.registry.all();
   const { dueMs } = isRecorded(report)
-    ? await ports.db.run(recordRoundAndLook(toRecord(report)))
-    : await ports.db.run(nextDue());
+    ? await ports.db.run(recordRoundAndLook(toRecord(report), types))
+    : await ports.db.run(nextDue(types));
   if (dueMs !== null) ports.wakeIn(dueMs);
   return report;
 }

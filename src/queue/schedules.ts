@@ -9,6 +9,8 @@ import type { Ports } from "./ports.ts";
 
 /** Computing ten slots takes about a millisecond. */
 const schedulesPerCall = 100;
+/** Missed slots in one call, shared by its schedules: about a second of computing. */
+const missedPerCall = 10_000;
 const maxCalls = 10;
 const maxMs = 5_000;
 
@@ -23,26 +25,37 @@ export async function keepSchedules(ports: Ports, did: unknown[]): Promise<void>
       did.push(await ports.db.run(applyCodeSchedules(checksum, schedules)));
       continue;
     }
-    if (toPlan.schedules.length > 0) did.push(await plan(ports, toPlan.schedules));
-    if (toPlan.schedules.length < schedulesPerCall) return;
+    const { planned, isComplete } = await plan(ports, toPlan.schedules);
+    if (planned > 0) did.push(planned);
+    if (isComplete && toPlan.schedules.length < schedulesPerCall) return;
   }
 }
 
 /** After a change of a schedule: it is among the first that need slots. If this fails, the next round does it. */
 export async function planChanged(ports: Ports): Promise<void> {
   const { schedules } = await ports.db.run(schedulesToPlan({ limit: schedulesPerCall }));
-  if (schedules.length > 0) await plan(ports, schedules);
+  await plan(ports, schedules);
 }
 
-function plan(ports: Ports, schedules: readonly ScheduleToPlan[]): Promise<number> {
-  const plans = schedules.map((schedule) => ({ ...schedule, ...computePlan(ports, schedule) }));
-  return ports.db.run(planSlots(plans));
+/** It is not complete if a schedule has missed more slots than fit into one plan. */
+async function plan(
+  ports: Ports,
+  schedules: readonly ScheduleToPlan[],
+): Promise<{ planned: number; isComplete: boolean }> {
+  if (schedules.length === 0) return { planned: 0, isComplete: true };
+  const maxMissed = Math.floor(missedPerCall / schedules.length);
+  const plans = schedules.map((schedule) => ({
+    ...schedule,
+    ...computePlan(ports, schedule, { maxMissed }),
+  }));
+  const isComplete = plans.every(({ refillMs, nowMs }) => refillMs > nowMs);
+  return { planned: await ports.db.run(planSlots(plans)), isComplete };
 }
 
 /** A zone that was known once may be unknown to another version of the platform. The others are planned all the same. */
-function computePlan(ports: Ports, schedule: ScheduleToPlan): SlotPlan {
+function computePlan(ports: Ports, schedule: ScheduleToPlan, options: { maxMissed: number }): SlotPlan {
   try {
-    return computeSlots(schedule);
+    return computeSlots(schedule, options);
   } catch (error) {
     const { cron, timeZone: time_zone } = schedule;
     ports.log.error("slots not computed", { cron, time_zone, ...describeError(error) });

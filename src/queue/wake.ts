@@ -1,5 +1,5 @@
 // What the clock asks for when something is due: look at the database, and say which queues need drains and when to come
-// back. A visit first does the part of the reaper that has a time: leases that ran out, expired jobs, notices.
+// back. A visit first does the part of the reaper that has a time: leases that ran out, expired jobs, slots to plan, notices.
 import { describeError } from "../core/database-errors.ts";
 import type { NextDue } from "../core/sql/next-due.ts";
 import { type DeliverOptions, deliver } from "./alarms/deliver.ts";

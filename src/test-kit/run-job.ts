@@ -11,6 +11,7 @@ import { createRegistry } from "../jobs/registry.ts";
 import type { WorkerEnv } from "../jobs/worker-env.ts";
 import { callHandler } from "../queue/drain/run-job.ts";
 import type { StepStore } from "../queue/drain/step-store.ts";
+import { createConnections } from "../queue/outgoing/connections.ts";
 import type { Log, Ports } from "../queue/ports.ts";
 
 export interface RunJobOptions<Job = unknown> {
@@ -131,6 +132,7 @@ function createPorts(job: JobDefinition, { env, log }: { env: object; log: Log }
     random: () => 0,
     log,
     sender: createSender({ allowPrivate: true }),
+    connections: createConnections(),
     registry: createRegistry([job]),
     env,
     wakeIn: () => {},

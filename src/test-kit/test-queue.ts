@@ -18,6 +18,7 @@ import { startPostgres } from "../local/postgres.ts";
 import { embeddedPostgres, postgresBinaries } from "../local/postgres-binaries.ts";
 import { postgresOwner } from "../local/postgres-owner.ts";
 import { drainQueue } from "../queue/drain/drain.ts";
+import { createConnections } from "../queue/outgoing/connections.ts";
 import type { Log, Ports } from "../queue/ports.ts";
 import { reapDue } from "../queue/reap.ts";
 import { lookForWork } from "../queue/rounds.ts";
@@ -87,6 +88,7 @@ export async function createTestQueue(options: TestQueueOptions): Promise<TestQu
     random: () => 0, // no jitter
     log,
     sender: createSender({ allowPrivate: true }),
+    connections: createConnections(),
     registry,
     env,
     wakeIn: () => {},

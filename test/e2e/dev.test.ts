@@ -28,28 +28,32 @@ afterEach(async () => {
 });
 
 describe("a newcomer", () => {
-  it("enqueues a job, sees it completed, and stops everything with one SIGTERM", async () => {
-    // As in /root, the Postgres user cannot read this directory. The run must copy what Postgres needs, and remove the copy.
-    chmodSync(directory, 0o700);
-    const port = await freePort();
-    const run = startDev(["--port", String(port), ...ephemeral], { directory });
-    const stack = await run.ready();
-    expect(stack.url).toBe(`http://127.0.0.1:${port}`);
+  it.each(["neon", "pg"])(
+    "enqueues a job, sees it completed, and stops all with one SIGTERM: %s",
+    async (by) => {
+      // As in /root, the Postgres user cannot read this directory. The run must copy what Postgres needs, and remove the copy.
+      chmodSync(directory, 0o700);
+      const port = await freePort();
+      const run = startDev(["--port", String(port), "--transport", by, ...ephemeral], { directory });
+      const stack = await run.ready();
+      expect(stack.url).toBe(`http://127.0.0.1:${port}`);
+      expect("neon_endpoint" in stack).toBe(by === "neon");
 
-    const id = await enqueue(stack, { hello: "world" });
-    await until("the job is completed", async () => (await job(stack, id)).status === "completed");
-    expect((await job(stack, id)).output).toEqual({ hello: "world" });
+      const id = await enqueue(stack, { hello: "world" });
+      await until("the job is completed", async () => (await job(stack, id)).status === "completed");
+      expect((await job(stack, id)).output).toEqual({ hello: "world" });
 
-    const processes = run.descendants();
-    for (const part of ["bin/postgres -D", "workerd serve"])
-      expect(processes.some(({ command }) => command.includes(part))).toBe(true);
-    const askedAt = Date.now();
-    run.kill("SIGTERM");
-    expect(await run.exitCode).toBe(0);
-    expect(Date.now() - askedAt).toBeLessThan(stopWithinMs);
-    await untilGone(processes);
-    expect(readdirSync(directory)).toEqual(["admin-key"]);
-  });
+      const processes = run.descendants();
+      for (const part of ["bin/postgres -D", "workerd serve"])
+        expect(processes.some(({ command }) => command.includes(part))).toBe(true);
+      const askedAt = Date.now();
+      run.kill("SIGTERM");
+      expect(await run.exitCode).toBe(0);
+      expect(Date.now() - askedAt).toBeLessThan(stopWithinMs);
+      await untilGone(processes);
+      expect(readdirSync(directory)).toEqual(["admin-key"]);
+    },
+  );
 
   it("can paste the printed curl lines, whatever is in the admin key", async () => {
     const key = `sk_it's_"$HOME"_#1_\`date\`_{}`;
@@ -153,6 +157,9 @@ describe("a start that cannot succeed", () => {
     const unknown = startDev(["--prot", "1"], { directory });
     expect(await unknown.exitCode).toBe(2);
     expect(unknown.output()).toContain("'--prot'");
+    const odd = startDev(["--transport", "http"], { directory });
+    expect(await odd.exitCode).toBe(2);
+    expect(odd.output()).toContain('--transport takes neon or pg, not "http"');
     const bad = startDev(["--tick-seconds", "soon"], { directory });
     expect(await bad.exitCode).toBe(2);
     expect(bad.output()).toContain('--tick-seconds takes a number from 0 to 86400, not "soon"');

@@ -22,6 +22,7 @@ test(`${jobs} jobs that wait for each other: nobody is stuck, none starts early 
     "resolves",
     "cancels",
     "cancels rolled back",
+    "prunes",
   ])
     expect(report.counts[what], what).toBeGreaterThan(0);
 });

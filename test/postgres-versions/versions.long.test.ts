@@ -1,6 +1,7 @@
-// Runs the SQL tests on each supported version before the newest. The system's packages are used where they are installed,
-// because they are built with LLVM (Debian 12: `apt-get install postgresql-15`). Otherwise npm's packages are used, which
-// have no LLVM. The test installs them into this folder (180 MB), which is too much for everybody's `npm ci`.
+// Runs the SQL tests and the contract of the Database port on each supported version before the newest. The system's
+// packages are used where they are installed, because they are built with LLVM (Debian 12: `apt-get install postgresql-15`).
+// Otherwise npm's packages are used, which have no LLVM. The test installs them into this folder (180 MB), which is too
+// much for everybody's `npm ci`.
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -36,7 +37,7 @@ describe.each([15, 16, 17])("PostgreSQL %i", (major) => {
 
   test("passes the SQL tests", async () => {
     const vitest = join(root, "node_modules/vitest/vitest.mjs");
-    const args = [vitest, "run", "--project", "postgres", "test/sql"];
+    const args = [vitest, "run", "--project", "postgres", "test/sql", "test/database"];
     const env = {
       PATH: process.env.PATH ?? "",
       HOME: process.env.HOME ?? "",

@@ -18,7 +18,11 @@ let isolates = 0;
 /** As many as a test needs: each has a memory of its own. */
 const newIsolate = () => ({
   ports,
-  isolate: isolateStateFor({ databaseUrl: `${db.url}_${isolates++}`, schema: "sluice" }),
+  isolate: isolateStateFor({
+    databaseUrl: `${db.url}_${isolates++}`,
+    hyperdriveUrl: undefined,
+    schema: "sluice",
+  }),
 });
 
 let isolate = newIsolate();

@@ -4,8 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import * as z from "zod";
 import { claimResponse } from "../../src/contract/work.ts";
 import { claim } from "../../src/core/sql/index.ts";
+import { createDatabase } from "../../src/edge/database/create-database.ts";
 import { isolateStateFor } from "../../src/edge/isolate-state.ts";
-import { createNeonDatabase } from "../../src/edge/neon/neon-database.ts";
+import { createNeonTransport } from "../../src/edge/neon/neon-transport.ts";
 import { parseSettings } from "../../src/edge/settings/env.ts";
 import { definePulledJob, sluice } from "../../src/index.ts";
 import { echo } from "../../src/jobs/examples/echo.ts";
@@ -27,7 +28,10 @@ beforeAll(async () => {
   env = { DATABASE_URL: db.url, SLUICE_NEON_ENDPOINT: proxy.endpoint, SLUICE_ADMIN_KEY: adminKey };
   const settings = await parseSettings(env);
   const isolate = isolateStateFor(settings);
-  ports = createTestPorts(createNeonDatabase(settings, { timeoutMs: 30_000, isolate }), [echo]);
+  ports = createTestPorts(
+    createDatabase(createNeonTransport(settings), { schema: settings.schema, timeoutMs: 30_000, isolate }),
+    [echo],
+  );
 });
 afterAll(() => proxy.close());
 

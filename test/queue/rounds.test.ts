@@ -5,9 +5,9 @@ import { claim, openBreaker, pause, resume } from "../../src/core/sql/index.ts";
 import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
 import { reap } from "../../src/queue/reap.ts";
-import { runAndRecord, runDrainRound } from "../../src/queue/rounds.ts";
+import { drainAndRecord, runAndRecord, runDrainRound } from "../../src/queue/rounds.ts";
 import { newJob } from "../support/jobs.ts";
-import { createTestPorts, lookAt } from "../support/ports.ts";
+import { createTestPorts, lookAt, roomyBudget } from "../support/ports.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
@@ -106,6 +106,31 @@ describe("a drain round", () => {
     await expect(runDrainRound(ports, { ...options, drainElsewhere })).rejects.toThrow(
       "1 of 1 drains failed",
     );
+  });
+});
+
+describe("a drain that leaves jobs because of a rate", () => {
+  const woken: number[] = [];
+  const rated = defineJob("rated", { payload: z.object({}), rate: { limit: 3, per: 60 }, run: () => {} });
+  const ratedPorts = { ...createTestPorts(db, [rated]), wakeIn: (ms: number) => void woken.push(ms) };
+  const drainOnce = (kind: "drain" | "nudge") =>
+    drainAndRecord(ratedPorts, { kind, queue: "default", budget: roomyBudget });
+
+  test("says when the next one may start, and so does one that finds none that may", async () => {
+    for (let n = 0; n < 5; n++) await enqueue(ratedPorts, newJob({ type: "rated" }));
+    for (const kind of ["drain", "drain", "nudge"] as const) {
+      woken.length = 0;
+      await drainOnce(kind);
+      expect(woken).toEqual([expect.closeTo(60_000, -4)]);
+    }
+    expect((await rounds()).map(({ claimed }) => claimed)).toEqual([3, 0]);
+  });
+
+  test("says nothing if none is left", async () => {
+    for (let n = 0; n < 3; n++) await enqueue(ratedPorts, newJob({ type: "rated" }));
+    woken.length = 0;
+    await drainOnce("drain");
+    expect(woken).toEqual([]);
   });
 });
 

@@ -1,8 +1,9 @@
 // Firing slots: each makes one job, whatever claims, crashes and repeats there are, and late ones follow the schedule's rule.
 import { beforeEach, describe, expect, test } from "vitest";
-import { planSlots, schedulesToPlan } from "../../src/core/sql/index.ts";
+import { look, planSlots, schedulesToPlan } from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
 import { scheduleVerbsOf } from "../support/schedules.ts";
+import { inSession } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, times, verbsOf } from "../support/verbs.ts";
 
@@ -175,18 +176,28 @@ describe("overlap: skip", () => {
     expect(await verbs.claim()).toHaveLength(1);
   });
 
-  test("holds when claims fire two slots at once", async () => {
+  test("holds when claims fire two slots at once, and neither waits for the other", async () => {
     await schedules.put({ overlap: "skip" });
     await schedules.plan(-2, -1);
-    const client = await db.pool.connect();
-    await client.query("begin");
-    await client.query("select sluice.promote_due(1, null)"); // a claim that has fired the first slot and is not committed yet
-    const second = verbs.claim();
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    await client.query("commit");
-    client.release();
-    await second;
-    await verbs.claim();
+    await inSession(db.pool, async (first) => {
+      await first.query("begin");
+      await first.query("select sluice.promote_due(1, null)"); // a claim that has fired a slot and is not committed yet
+      expect(await verbs.claim()).toEqual([]);
+      const { waiting } = await db.run(look({ types: [{ type: "echo" }], cap: 10, upkeep: false }));
+      expect(waiting).toEqual([{ queue: "default", due: 2 }]); // so somebody comes back for what was left
+      await first.query("commit");
+    });
+    expect(await verbs.claim()).toHaveLength(1);
+    expect(await verbs.count("job")).toBe(1);
+    expect(await verbs.count("scheduled")).toBe(0);
+  });
+
+  test("makes one job of many slots when many claims run at once", async () => {
+    await schedules.put({ overlap: "skip" });
+    await schedules.plan(...times(30, (n) => n - 30));
+    const claimed = (await Promise.all(times(16, () => verbs.claim({ limit: 1 })))).flat();
+    claimed.push(...(await verbs.claim()));
+    expect(claimed).toHaveLength(1);
     expect(await verbs.count("job")).toBe(1);
     expect(await verbs.count("scheduled")).toBe(0);
   });

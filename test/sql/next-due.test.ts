@@ -1,20 +1,20 @@
 // next due: each kind of thing that becomes due is announced, and nothing that is due falls between two answers.
 import { beforeEach, describe, expect, test } from "vitest";
-import { look, nextDue, openBreaker, pause, recordRoundAndLook } from "../../src/core/sql/index.ts";
+import { claim, look, nextDue, openBreaker, pause, recordRoundAndLook } from "../../src/core/sql/index.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
-import { verbsOf } from "../support/verbs.ts";
+import { times, verbsOf } from "../support/verbs.ts";
 
 const db = useTestDatabase();
 const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
-const ask = (upkeep = true) => db.run(look({ types: ["echo"], cap: 10, upkeep }));
+const ask = (upkeep = true) => db.run(look({ types: [{ type: "echo" }], cap: 10, upkeep }));
 const near = (seconds: number) => expect.closeTo(seconds * 1000, -3);
 
 describe("in an empty queue", () => {
   test("nothing is due", async () => {
     expect(await ask()).toEqual({ waiting: [], dueMs: null, upkeepMs: null });
-    expect(await db.run(nextDue())).toEqual({ dueMs: null, upkeepMs: null });
+    expect(await db.run(nextDue([]))).toEqual({ dueMs: null, upkeepMs: null });
   });
 });
 
@@ -22,7 +22,7 @@ describe("is announced:", () => {
   test("the earliest scheduled job, by the record of a round too", async () => {
     await queue.enqueue({ delaySeconds: 500 }, { delaySeconds: 70 }, { delaySeconds: 90 });
     expect(await ask()).toMatchObject({ waiting: [], dueMs: near(70) });
-    const record = recordRoundAndLook({ kind: "nudge", ms: 1, report: {} });
+    const record = recordRoundAndLook({ kind: "nudge", ms: 1, report: {} }, []);
     expect((await db.run(record)).dueMs).toEqual(near(70));
   });
 
@@ -62,6 +62,36 @@ describe("is announced:", () => {
     expect(await ask()).toMatchObject({ dueMs: near(40) });
     await db.pool.query("update sluice.breaker set probed_at = now() - interval '61 s'");
     expect(await ask()).toMatchObject({ dueMs: null });
+  });
+});
+
+describe("of a type whose rate is used up", () => {
+  const rated = [{ type: "echo", limits: { rate: { limit: 4, perSeconds: 60 } } }];
+  const start = (limit: number, secondsAgo: number) =>
+    db.run(claim({ queue: "default", types: rated, limit, leaseSeconds: 300 })).then(({ jobs }) =>
+      queue
+        .query(
+          `update sluice.limit_state set started_at = started_at[: cardinality(started_at) - 1]
+           || array[now() - make_interval(secs => ${secondsAgo})]`,
+        )
+        .then(() => jobs.length),
+    );
+
+  test("the next start is due when the window has moved on", async () => {
+    await queue.enqueue(...times(9, () => ({})));
+    expect(await start(1, 50)).toBe(1);
+    expect(await db.run(nextDue(rated))).toMatchObject({ dueMs: null }); // more may start now
+    expect(await start(2, 30)).toBe(2);
+    expect(await start(10, 20)).toBe(1);
+    expect(await db.run(nextDue(rated))).toMatchObject({ dueMs: near(10) });
+    expect(await db.run(look({ types: rated, cap: 10, upkeep: false }))).toMatchObject({ dueMs: near(10) });
+    expect(await db.run(nextDue([]))).toMatchObject({ dueMs: null });
+  });
+
+  test("nothing is due if no job of the type waits", async () => {
+    await queue.enqueue(...times(4, () => ({})));
+    expect(await start(10, 20)).toBe(4);
+    expect(await db.run(nextDue(rated))).toMatchObject({ dueMs: null });
   });
 });
 

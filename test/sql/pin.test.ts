@@ -88,6 +88,23 @@ test("why a job waits, and since when the oldest one does, is found without read
   expect(after.buffers - before.buffers).toBeLessThanOrEqual(80);
 }, 180_000);
 
+test("when something is next due is found without reading thousands of dead rows", async () => {
+  const ask = "select * from sluice.next_due()";
+  const askRated = `select * from sluice.next_due(p_limits => '{"mail": {"rate": 1, "seconds": 60}}')`;
+  await churn(db.url, { jobs: 1_000, retries: 0.2 });
+  await client.query(
+    "insert into sluice.limit_state (type, lease_keys, started_at, started) values ('mail', '{}', array[now()], '{1}')",
+  );
+  const before = await measureOften(5, () => measure(client, ask));
+  const beforeRated = await measureOften(5, () => measure(client, askRated));
+  await churn(db.url, { jobs: 20_000, retries: 0.2 });
+  expect(await bytesAfterVacuum("scheduled")).toBeGreaterThan(4_000 * 50);
+  const after = await measureOften(5, () => measure(client, ask));
+  const afterRated = await measureOften(5, () => measure(client, askRated));
+  expect(after.buffers - before.buffers).toBeLessThanOrEqual(5);
+  expect(afterRated.buffers - beforeRated.buffers).toBeLessThanOrEqual(5);
+}, 180_000);
+
 /** The size of a table after a vacuum. It shows that the old snapshot keeps the dead rows. */
 async function bytesAfterVacuum(table: string): Promise<number> {
   await client.query(`vacuum sluice.${table}`);

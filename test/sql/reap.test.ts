@@ -189,6 +189,32 @@ describe("an expired job", () => {
     expect(buried).toEqual([10, 10, 5, 0]);
   });
 
+  test("is left alone while an open transaction holds it, and buried after that", async () => {
+    const debounce = { key: "k", mode: "first" as const, seconds: 60 };
+    const id = await queue.enqueueOne({ debounce, expiresAt: inSeconds(120) });
+    const other = await queue.enqueueOne({ expiresAt: inSeconds(60) });
+    await queue.query("update sluice.job set expires_at = now()");
+    await queue.query("update sluice.expiry set expires_at = now()");
+    await inSession(db.pool, async (caller) => {
+      await caller.query("begin");
+      await caller.query("select sluice.enqueue('echo', '{}', debounce => $1)", [debounce]); // keeps the job, and its row locked
+      expect(await db.run(reapExpired({ limit: 10 }))).toBe(1);
+      expect(await queue.find(other)).toMatchObject({ deadReason: "expired" });
+      expect(await queue.find(id)).toMatchObject({ status: "pending" });
+    });
+    expect(await db.run(reapExpired({ limit: 10 }))).toBe(1);
+    expect(await queue.find(id)).toMatchObject({ deadReason: "expired" });
+    expect(await queue.count("expiry")).toBe(0);
+  });
+
+  test("that a replay has renewed leaves no row behind", async () => {
+    const id = await queue.enqueueOne({ expiresAt: inSeconds(-1) });
+    await queue.query("update sluice.job set expires_at = now() + interval '1 day'"); // as a replay does
+    expect(await db.run(reapExpired({ limit: 10 }))).toBe(0);
+    expect(await queue.find(id)).toMatchObject({ status: "pending" });
+    expect(await queue.count("expiry")).toBe(0);
+  });
+
   test("is buried once by many concurrent reapers and claimers", async () => {
     await queue.enqueue(...times(100, () => ({ expiresAt: inSeconds(-1) })));
     const [claims] = await Promise.all([

@@ -31,7 +31,15 @@ const unbalanced = `
   from booked full join counted using (queue, type, priority, entry)
   where booked.jobs is distinct from coalesce(counted.jobs, 0) or difference <> 0`;
 
-/** Returns every count that differs from its rows. There is none when the books balance. */
-export function differences(queue: Verbs): Promise<object[]> {
-  return queue.query(unbalanced);
+const ended = ["enqueued", "completed", "dead", "discarded", "cancelled"];
+
+/** Returns every count that differs from its rows. There is none when the books balance. Pruned jobs are in the books alone. */
+export async function differences(queue: Pick<Verbs, "query">, { isPruned = false } = {}): Promise<object[]> {
+  const found = await queue.query<{ entry: string; booked: number; counted: number; difference: number }>(
+    unbalanced,
+  );
+  return found.filter(
+    ({ entry, booked, counted, difference }) =>
+      !isPruned || difference !== 0 || booked < counted || !ended.includes(entry),
+  );
 }

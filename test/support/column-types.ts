@@ -111,6 +111,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   prune: "count integer",
   putSchedule: "answer text",
   pruneDeliveries: "given_up integer, pruned integer",
+  raiseCacheProbe: "number bigint",
   readAlarms: "alarms jsonb, targets jsonb, silences jsonb",
   reapExpired: "count integer",
   reapLeases: "returned integer, buried integer",
@@ -119,6 +120,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "minute double precision, queue text, type text, enqueued bigint, completed bigint, " +
     "failed bigint, expired bigint, ready bigint",
   recordEnqueueErrors: "record_enqueue_errors void",
+  readCacheProbe: "number bigint",
   recordRound: "id bigint",
   recordRoundAndLook: "id bigint, due_ms double precision",
   nextDue: "due_ms double precision, upkeep_ms double precision",

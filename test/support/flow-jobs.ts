@@ -124,14 +124,17 @@ export function flowJobsOf(pool: pg.Pool | pg.ClientBase) {
       value<Record<string, unknown>>("select sluice.waiting_for($1)", [id]),
     find: async (flowId: string) => value<Flow>("select sluice.find_flow($1)", [flowId]),
     cancel: async (id: string | undefined) =>
-      (await value<{ applied: boolean }>("select sluice.cancel($1)", [id])).applied,
+      (await value<{ applied: boolean } | null>("select sluice.cancel($1)", [id]))?.applied ?? false,
     replay: async (id: string | undefined) =>
-      (await value<{ applied: boolean }>("select sluice.replay('ann', $1)", [id])).applied,
+      (await value<{ applied: boolean } | null>("select sluice.replay('ann', $1)", [id]))?.applied ?? false,
     discard: async (id: string | undefined) =>
-      (await value<{ applied: boolean }>("select sluice.discard('ann', $1)", [id])).applied,
+      (await value<{ applied: boolean } | null>("select sluice.discard('ann', $1)", [id]))?.applied ?? false,
     resolve: async (id: string | undefined, output: unknown = null) =>
-      (await value<{ applied: boolean }>("select sluice.resolve($1, $2)", [id, JSON.stringify(output)]))
-        .applied,
+      (
+        await value<{ applied: boolean } | null>("select sluice.resolve($1, $2)", [
+          ...[id, JSON.stringify(output)],
+        ])
+      )?.applied ?? false,
     signal: async (name: string, key: string, payload: unknown = null) =>
       value<boolean>("select sluice.signal($1, $2, $3)", [name, key, JSON.stringify(payload)]),
     /** What is scheduled becomes due now. */

@@ -5,6 +5,7 @@ import { systemClock } from "../../src/edge/system-clock.ts";
 import type { JobDefinition } from "../../src/jobs/define.ts";
 import type { QueueDefinition } from "../../src/jobs/define-queue.ts";
 import { createRegistry } from "../../src/jobs/registry.ts";
+import { createConnections } from "../../src/queue/outgoing/connections.ts";
 import type { Database, Ports } from "../../src/queue/ports.ts";
 
 export interface LoggedEvent {
@@ -42,6 +43,7 @@ export function createTestPorts(
     random: () => 0.5,
     log: { info: logAt("info"), warn: logAt("warn"), error: logAt("error") },
     sender: { send: () => Promise.reject(new Error("this test sends nothing")) },
+    connections: createConnections(),
     registry: createRegistry(jobs, queues),
     env: {},
     wakeIn: () => {},

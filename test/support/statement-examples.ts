@@ -8,6 +8,8 @@ import { newSchedule } from "./schedules.ts";
 
 const id = "01900000-0000-7000-8000-000000000000";
 const held = { id, leaseKey: noLease };
+const rated = { type: "b", limits: { rate: { limit: 1, perSeconds: 60 } } };
+
 export const fullJob: NewJob = {
   type: "echo",
   payload: { a: 1 },
@@ -177,21 +179,26 @@ export const examples = {
   prune: [statements.prune({ limit: 1 })],
   putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
+  raiseCacheProbe: [statements.raiseCacheProbe()],
   readAlarms: [statements.readAlarms()],
   durations: [statements.durations({ pairs: 1 })],
   recentMinutes: [statements.recentMinutes({ pairs: 1 })],
   recentAttempts: [statements.recentAttempts("a")],
   recordEnqueueErrors: [statements.recordEnqueueErrors(1)],
+  readCacheProbe: [statements.readCacheProbe()],
   recordRound: [
     statements.recordRound({ kind: "drain", queue: "q", ms: 1.5, report: { claimed: 1, end: "empty" } }),
     statements.recordRound({ kind: "reap", ms: 0, report: {} }),
   ],
-  recordRoundAndLook: [statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} })],
+  recordRoundAndLook: [
+    statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} }, []),
+    statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} }, [rated]),
+  ],
   look: [
-    statements.look({ types: ["a"], cap: 10, upkeep: true }),
+    statements.look({ types: [{ type: "a" }, rated], cap: 10, upkeep: true }),
     statements.look({ types: [], cap: 1, upkeep: false }),
   ],
-  nextDue: [statements.nextDue()],
+  nextDue: [statements.nextDue([]), statements.nextDue([rated])],
   reapExpired: [statements.reapExpired({ limit: 1 })],
   reapLeases: [
     statements.reapLeases({ limit: 1 }),

@@ -48,9 +48,15 @@ const wrongFlows = `
   from booked full join counted using (flow, status)
   where booked.jobs is distinct from coalesce(counted.jobs, 0)`;
 
-export async function wrongLinks(pool: pg.Pool): Promise<object[]> {
+/** A flow goes on counting its jobs that were pruned. */
+const isEnd = (status: string) => ["completed", "dead", "discarded", "cancelled"].includes(status);
+
+export async function wrongLinks(pool: pg.Pool, { isPruned = false } = {}): Promise<object[]> {
   const { rows } = await pool.query(`
     select (select coalesce(json_agg(wrong), '[]') from (${wrongWaits}) as wrong) as waits,
            (select coalesce(json_agg(wrong), '[]') from (${wrongFlows}) as wrong) as flows`);
-  return [...rows[0].waits, ...rows[0].flows];
+  const flows: { status: string; booked: number; counted: number }[] = rows[0].flows;
+  const isAllowed = ({ status, booked, counted }: (typeof flows)[number]) =>
+    isPruned && isEnd(status) && booked > counted;
+  return [...rows[0].waits, ...flows.filter((flow) => !isAllowed(flow))];
 }

@@ -1,7 +1,8 @@
 // A real workerd with a deployment, which a test can kill as Cloudflare might. Miniflare restarts it by itself.
 import { readFileSync } from "node:fs";
+import { builtinModules } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
-import { build } from "esbuild";
+import { build, type Plugin } from "esbuild";
 import { convertV4MiniflareOptions, kCurrentWorker, Log, LogLevel, Miniflare } from "miniflare";
 import { childrenOf, cpuSecondsOf } from "./process-cpu.ts";
 
@@ -28,6 +29,8 @@ export async function startWorkerd(options: {
   /** The file whose default export is the Worker. */
   worker: string;
   bindings: Record<string, string>;
+  /** Where the binding HYPERDRIVE leads to. Without it there is none. */
+  hyperdriveUrl?: string;
 }): Promise<Workerd> {
   const worker = await bundle(options.worker);
   const notOurs = new Set(workerdsOf(process.pid));
@@ -40,6 +43,7 @@ export async function startWorkerd(options: {
           script: worker,
           compatibilityDate,
           bindings: options.bindings,
+          ...(options.hyperdriveUrl && { hyperdrives: { HYPERDRIVE: options.hyperdriveUrl } }),
           serviceBindings: { SELF: kCurrentWorker },
           cf: false,
           log: new Log(LogLevel.NONE),
@@ -105,11 +109,24 @@ async function bundle(entry: string): Promise<string> {
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     external: ["node:*", "cloudflare:*"],
+    plugins: [nodeModules],
     write: false,
     logLevel: "error",
   });
   return outputFiles[0]?.text ?? "";
 }
+
+/** `pg` is CommonJS. workerd has Node's modules, but no `require` for them. */
+const nodeModules: Plugin = {
+  name: "node modules",
+  setup({ onResolve, onLoad }) {
+    const names = new RegExp(`^(${builtinModules.filter((name) => !name.startsWith("_")).join("|")})$`);
+    onResolve({ filter: names }, ({ path }) => ({ path, namespace: "node-module" }));
+    onLoad({ filter: /.*/, namespace: "node-module" }, ({ path }) => ({
+      contents: `import all from "node:${path}"; module.exports = all;`,
+    }));
+  },
+};
 
 /** The live workerds that this process started. Others are never touched. */
 function workerdsOf(pid: number): number[] {

@@ -16,7 +16,7 @@ test.each([
   ["53100", "database_full"],
   ["53200", "database_failing"],
   ["53400", "database_failing"],
-  ["58000", "database_failing"],
+  ["58000", "database_unavailable"],
   ["58030", "database_failing"],
   ["40001", "database_busy"],
   ["40P01", "database_busy"],

@@ -5,7 +5,7 @@ import { createClient, type OutputOf } from "../../src/client/client.ts";
 import { FatalError } from "../../src/core/errors.ts";
 import { Next } from "../../src/core/next.ts";
 import type { StandardSchema } from "../../src/core/standard-schema.ts";
-import { sluice } from "../../src/edge/sluice.ts";
+import { sluice } from "../../src/index.ts";
 import { defineJob, definePulledJob } from "../../src/jobs/define.ts";
 import { defineBatchJob } from "../../src/jobs/define-batch.ts";
 import { definePushedJob } from "../../src/jobs/define-pushed.ts";

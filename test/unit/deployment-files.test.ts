@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parseJsonc, textOf, topLevelOf } from "../../src/cli/init/settings-text.ts";
 import { version } from "../../src/contract/version.ts";
 import { defaultCrons } from "../../src/edge/sluice.ts";
 import { readCrons } from "../../src/local/crons.ts";
+import { parseJsonc, textOf, topLevelOf } from "../../src/local/settings-text.ts";
 
 const read = (file: string) => readFileSync(join(import.meta.dirname, "../..", file), "utf8");
 

@@ -19,6 +19,8 @@ async function messageOf(env: object): Promise<string> {
 test("the two required settings are enough", async () => {
   expect(await parseSettings(good)).toEqual({
     databaseUrl: good.DATABASE_URL,
+    hyperdriveUrl: undefined,
+    databaseAddress: { host: "db.example.com", hostname: "db.example.com", pathname: "/app" },
     adminKeys: [good.SLUICE_ADMIN_KEY],
     schema: "sluice",
     neonEndpoint: undefined,
@@ -44,6 +46,20 @@ test("the deployment's name is its environment, else its public host, else its d
   expect(await nameOf(publicUrl)).toBe("jobs.example:8443");
   expect(await nameOf({ DATABASE_URL: "postgresql://u:secret@db.example/app" })).toBe(
     "db.example/app/sluice",
+  );
+});
+
+test("with a Hyperdrive binding no DATABASE_URL is needed, and its changing host is in no name", async () => {
+  const { DATABASE_URL: _, ...rest } = good;
+  const HYPERDRIVE = { connectionString: "postgresql://u:p@1f2e.hyperdrive.local:5432/app?sslmode=disable" };
+  expect(await parseSettings({ ...rest, HYPERDRIVE })).toMatchObject({
+    databaseUrl: undefined,
+    hyperdriveUrl: HYPERDRIVE.connectionString,
+    databaseAddress: { host: "hyperdrive", pathname: "/app" },
+    deployment: { name: "hyperdrive/app/sluice" },
+  });
+  expect(await messageOf({ ...rest, HYPERDRIVE: "postgresql://…" })).toContain(
+    "HYPERDRIVE must be a Hyperdrive binding",
   );
 });
 

@@ -1,6 +1,6 @@
 // The times of schedules: expressions, zones, daylight saving time, and what is planned.
 import { describe, expect, test } from "vitest";
-import { faultOfTimes, nextSlots, planSlots } from "../../src/core/policy/slots.ts";
+import { faultOfTimes, type MissedRule, nextSlots, planSlots } from "../../src/core/policy/slots.ts";
 
 const utc = (text: string) => Date.parse(`${text}Z`);
 const next = (cron: string, timeZone: string, after: string, count: number) =>
@@ -79,8 +79,12 @@ describe("a plan", () => {
   const nowMs = utc("2026-11-17T12:00:30");
   const plan = (
     cron: string,
-    { missed = "last", fromMs = nowMs }: { missed?: "skip" | "last" | "all"; fromMs?: number } = {},
-  ) => planSlots({ cron, timeZone: "UTC", missed, fromMs, nowMs });
+    {
+      missed = "last",
+      fromMs = nowMs,
+      maxMissed = 100,
+    }: { missed?: MissedRule; fromMs?: number; maxMissed?: number } = {},
+  ) => planSlots({ cron, timeZone: "UTC", missed, fromMs, nowMs }, { maxMissed });
   const minute = 60_000;
 
   test("has ten slots, and is made again when half of them have passed", () => {
@@ -102,12 +106,36 @@ describe("a plan", () => {
 
   test("after an outage has the missed slots that the rule wants, and all that are not late", () => {
     const fromMs = nowMs - 86_400_000;
-    const late = (missed: "skip" | "last" | "all") =>
+    const late = (missed: MissedRule) =>
       plan("* * * * *", { missed, fromMs }).slotsMs.filter((ms) => ms <= nowMs);
     expect(late("skip")).toEqual([utc("2026-11-17T12:00")]);
     expect(late("last")).toEqual([utc("2026-11-17T11:59"), utc("2026-11-17T12:00")]);
-    expect(late("all")).toHaveLength(101);
-    expect(late("all")[0]).toBe(utc("2026-11-17T12:00") - 100 * minute);
+  });
+
+  test("by `all` leaves out none of the missed slots: plans of a bounded size follow each other", () => {
+    const slots: number[] = [];
+    let fromMs = nowMs - 86_400_000;
+    for (;;) {
+      const { slotsMs, refillMs } = plan("* * * * *", { missed: "all", fromMs });
+      expect(slotsMs.length).toBeLessThanOrEqual(111);
+      slots.push(...slotsMs);
+      fromMs = slotsMs.at(-1) ?? 0;
+      if (refillMs > nowMs) break;
+    }
+    expect(slots.filter((ms) => ms <= nowMs)).toEqual(
+      Array.from({ length: 1440 }, (_, n) => utc("2026-11-16T12:01") + n * minute),
+    );
+  });
+
+  test("ends after the missed slots if these are exactly as many as it may have", () => {
+    const options = { missed: "all", fromMs: nowMs - 5.5 * minute } as const; // 11:56 to 11:59 are late
+    const { slotsMs, refillMs } = plan("* * * * *", { ...options, maxMissed: 4 });
+    expect(slotsMs).toHaveLength(4);
+    expect(plan("* * * * *", { ...options, maxMissed: 4, fromMs: slotsMs.at(-1) ?? 0 }).slotsMs[0]).toBe(
+      utc("2026-11-17T12:00"),
+    );
+    expect(refillMs).toBe(nowMs);
+    expect(plan("* * * * *", { ...options, maxMissed: 5 }).refillMs).toBeGreaterThan(nowMs);
   });
 
   test("does not bring back what was planned before", () => {

@@ -15,7 +15,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "edge"],
-    packages: ["zod", "hono", "@neondatabase/serverless", "@cloudflare/workers-types", "cloudflare:"],
+    packages: ["zod", "hono", "@neondatabase/serverless", "pg", "@cloudflare/workers-types", "cloudflare:"],
   },
   cli: { folders: ["core", "cli", "local"], packages: ["node:", "pg"] },
   "test-kit": {
@@ -136,6 +136,7 @@ const testedElsewhere: Record<string, string[]> = {
   blockers: ["test/sql/flows.test.ts", "test/sql/chains.test.ts"],
   breaker: ["test/queue/limits.test.ts"],
   "bring-back": ["test/sql/flows.test.ts"],
+  "cache-probe": ["test/database/query-cache.test.ts"],
   check: ["test/support/balance.ts"],
   choose: ["test/sql/claim.test.ts"],
   clock: ["test/sql/clock-step.test.ts", "test/sql/mend-stamps.test.ts"],

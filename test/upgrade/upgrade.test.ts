@@ -8,8 +8,9 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { migrate } from "../../src/cli/migrate.ts";
 import { schemaVersion } from "../../src/core/schema-version.ts";
 import { one, type Statement } from "../../src/core/sql/statement.ts";
+import { createDatabase } from "../../src/edge/database/create-database.ts";
 import { isolateStateFor } from "../../src/edge/isolate-state.ts";
-import { createNeonDatabase } from "../../src/edge/neon/neon-database.ts";
+import { createNeonTransport } from "../../src/edge/neon/neon-transport.ts";
 import { parseSettings } from "../../src/edge/settings/env.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { differences } from "../support/balance.ts";
@@ -124,7 +125,11 @@ async function neonDatabase(databaseUrl: string): Promise<Database> {
   });
   const isolate = isolateStateFor(settings);
   isolate.fitsSchema = true; // the Worker of the old release fits the old schema
-  return createNeonDatabase(settings, { timeoutMs: 30_000, isolate });
+  return createDatabase(createNeonTransport(settings), {
+    schema: settings.schema,
+    timeoutMs: 30_000,
+    isolate,
+  });
 }
 
 /** What the Worker of that release sends. */

@@ -12,6 +12,7 @@ import { env, exports } from "cloudflare:workers";
 import { neon, neonConfig } from "@neondatabase/serverless";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
+import { claimResponse } from "../../src/contract/work.ts";
 import { type ClockState, nextLookMs } from "../../src/core/policy/clock.ts";
 import deployed from "../../src/worker.ts";
 import { emptyQueue } from "../support/empty-queue.ts";
@@ -54,6 +55,29 @@ describe("without any cron", () => {
     expect(lateMs).toBeLessThan(1000);
   });
 
+  test("a debounced job starts within a second of the end of its quiet time", async () => {
+    const debounce = { key: "k", mode: "last", seconds: 2 };
+    await enqueue({ type: "echo", debounce });
+    const job = await completed(await enqueue({ type: "echo", debounce }));
+    const lateMs = msBetween(job.created_at, job.started_at) - 2000;
+    expect(lateMs).toBeGreaterThanOrEqual(-20);
+    expect(lateMs).toBeLessThan(1000);
+  });
+
+  test("each slot of a schedule with seconds starts within a second of its time", async () => {
+    const body = JSON.stringify({ cron: "*/2 * * * * *", type: "echo" });
+    const put = await worker.fetch("https://sluice.example/v1/schedules/often", {
+      ...{ method: "PUT", headers, body },
+    });
+    expect(put.status).toBe(201);
+    const slots = () =>
+      query(`select extract(epoch from started_at - (schedule ->> 'slot')::timestamptz)::float8 as late
+             from sluice.jobs where schedule is not null and started_at is not null`);
+    await expect.poll(async () => (await slots()).length, { timeout: 10_000 }).toBeGreaterThanOrEqual(3);
+    for (const { late } of await slots()) expect(late).toBeLessThan(1);
+    await worker.fetch("https://sluice.example/v1/schedules/often", { method: "DELETE", headers });
+  });
+
   test("each retry starts within a second of its time", async () => {
     const job = await completed(await enqueue({ type: "flaky", payload: { fail_times: 2 } }));
     expect(job.attempts).toBe(3);
@@ -74,6 +98,32 @@ describe("without any cron", () => {
     expect(msBetween(job.created_at, job.started_at)).toBeLessThan(3000);
   });
 
+  test("a job that was enqueued by SQL starts at once after a nudge through a binding", async () => {
+    const [row] = await query("select sluice.enqueue('echo', '{}') as id");
+    const { SluiceProducer } = exports as unknown as { SluiceProducer: { nudge(): Promise<void> } };
+    await SluiceProducer.nudge();
+    const job = await completed(String(row?.id));
+    expect(msBetween(job.created_at, job.started_at)).toBeLessThan(1000);
+  });
+
+  test("a drain runs on time what a puller has put off, and at once what it has given back", async () => {
+    await query("select sluice.enqueue('echo', '{}'), sluice.enqueue('echo', '{}')");
+    const claimed = claimResponse.parse(
+      await (await post("/v1/claims", { worker_id: "w", types: ["echo"], limit: 2 })).json(),
+    );
+    const [late, back] = claimed.jobs;
+    if (!late || !back) throw new Error("the claim has found no jobs");
+    const settle = (job: typeof late, verb: string, body: object) =>
+      post(`/v1/jobs/${job.job_id}/${verb}`, { lease: job.lease, ...body });
+    expect((await settle(late, "fail", { error: "no", retry_in_seconds: 2 })).status).toBe(200);
+    const retried = await completed(late.job_id);
+    const lateMs = msBetween(retried.errors.at(-1)?.at ?? null, retried.started_at) - 2000;
+    expect(lateMs).toBeGreaterThanOrEqual(-20);
+    expect(lateMs).toBeLessThan(1000);
+    expect((await settle(back, "release", {})).status).toBe(200);
+    await completed(back.job_id);
+  });
+
   test("a clock that was evicted keeps its time", async () => {
     const id = await enqueue({ type: "echo", delay_seconds: 2 });
     await expect.poll(async () => (await stored()).dueAtMs).not.toBeNull();
@@ -91,6 +141,49 @@ describe("without any cron", () => {
     );
     const errors = async () => (await look(String(row?.id))).errors.map(({ message }) => message);
     await expect.poll(errors, { timeout: 6000 }).toEqual(["the lease ran out"]);
+  });
+});
+
+describe.each([
+  ["answers nothing", () => new Promise<never>(() => {})],
+  ["fails at once", () => Promise.reject(new Error("the Durable Object was reset"))],
+])("with a clock that %s, everything works by cron:", (_, broken) => {
+  const methods = ["tell", "noteLook", "tick", "read", "keepMetrics"];
+  const calls = Object.fromEntries(methods.map((method) => [method, broken]));
+  const settings = { ...env, CLOCK: { getByName: () => calls }, SLUICE_MAX_SLEEP_MINUTES: "240" };
+  const run = async <T>(work: (context: ExecutionContext) => Promise<T>): Promise<T> => {
+    const context = createExecutionContext();
+    const result = await work(context);
+    await waitOnExecutionContext(context);
+    return result;
+  };
+  const call = (path: string, init: RequestInit = {}) =>
+    run(async (context) => {
+      const request = new Request(`https://sluice.example${path}`, { headers, ...init });
+      return (await deployed.fetch(request as never, settings, context as never)) as Response;
+    });
+  const fire = (cron: string) =>
+    run((context) =>
+      deployed.scheduled(createScheduledController({ cron }) as never, settings, context as never),
+    );
+
+  test("a job runs at once, a delayed one with the next drain round, and /health is 200", async () => {
+    const add = async (job: object) => {
+      const response = await call("/v1/jobs", { method: "POST", body: JSON.stringify(job) });
+      expect(response.status).toBe(201);
+      return enqueueResponse.parse(await response.json()).job_id;
+    };
+    expect((await look(await add({ type: "echo" }))).status).toBe("completed");
+    const id = await add({ type: "echo", delay_seconds: 1 });
+    await query("select pg_sleep(1.1)");
+    expect((await look(id)).status).toBe("pending");
+    for (const cron of Object.values(crons)) await fire(cron);
+    expect((await look(id)).status).toBe("completed");
+    const health = await call("/health");
+    expect([health.status, await health.json()]).toMatchObject([
+      200,
+      { checks: { clock: { status: "unreachable" }, database: "ok" } },
+    ]);
   });
 });
 

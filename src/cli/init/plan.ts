@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { findConfig } from "../../local/project.ts";
+import { textOf } from "../../local/settings-text.ts";
 import { planManifest } from "./package-json.ts";
-import { textOf } from "./settings-text.ts";
 import { readTemplate } from "./templates.ts";
 import { newSettings, planSettings } from "./wrangler-settings.ts";
 

@@ -7,7 +7,7 @@ import {
   textOf,
   topLevelOf,
   withoutComments,
-} from "./settings-text.ts";
+} from "../../local/settings-text.ts";
 import { readTemplate } from "./templates.ts";
 
 /** How each setting looks when it is there, in both formats. */

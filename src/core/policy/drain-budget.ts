@@ -16,7 +16,7 @@ export interface DrainBudget {
 }
 
 /** A plan's number of subrequests, minus what the round itself needs at its start and end. */
-export const planSubrequests = { free: 50 - 6, paid: 1000 - 6 } as const;
+export const planSubrequests = { free: 50 - 6, paid: 10_000 - 6 } as const;
 export type Plan = keyof typeof planSubrequests;
 
 const common = { inFlight: 200, payloadBytes: 4 * 1024 * 1024, maxBatch: 100 };

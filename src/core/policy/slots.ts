@@ -26,7 +26,7 @@ export interface PlanFrom extends CronTimes {
 export interface SlotPlan {
   /** In order. Some may have passed. */
   slotsMs: number[];
-  /** When the next ones have to be planned. */
+  /** When the next ones have to be planned. Now: some that were missed did not fit into this plan. */
   refillMs: number;
 }
 
@@ -35,7 +35,6 @@ const lateMs = 90_000;
 /** Rounds plan every two minutes. */
 const aheadMs = 6 * 60_000;
 const slotsAhead = 10;
-const maxMissed = 100;
 const dayMs = 86_400_000;
 /** Any day of any year comes within some years after it. */
 const someMs = Date.UTC(2026, 0, 1);
@@ -82,14 +81,17 @@ export function nextSlots(
   return slots;
 }
 
-/** Ten slots, or as many as come in the next minutes. Before them those that were missed, as far as the rule wants them. */
-export function planSlots({ missed, fromMs, nowMs, ...times }: PlanFrom): SlotPlan {
+/**
+ * Ten slots, or as many as come in the next minutes. Before them those that were missed, as far as the rule wants them. If these
+ * are as many as one plan may have, nothing follows them: the next plan goes on there, so none is left out.
+ */
+export function planSlots(
+  { missed, fromMs, nowMs, ...times }: PlanFrom,
+  { maxMissed }: { maxMissed: number },
+): SlotPlan {
   const lastLateMs = nowMs - lateMs;
-  const late = missedSlots(times, {
-    afterMs: fromMs,
-    untilMs: lastLateMs,
-    count: { skip: 0, last: 1, all: maxMissed }[missed],
-  });
+  const late = missedSlots(times, { missed, afterMs: fromMs, untilMs: lastLateMs, maxMissed });
+  if (late.length === maxMissed) return { slotsMs: late, refillMs: nowMs };
   const slotsMs: number[] = [];
   for (const ms of slotsOf(times, Math.max(fromMs, lastLateMs))) {
     if (slotsMs.length >= slotsAhead && ms > nowMs + aheadMs) break;
@@ -99,21 +101,39 @@ export function planSlots({ missed, fromMs, nowMs, ...times }: PlanFrom): SlotPl
   return { slotsMs: [...late, ...slotsMs], refillMs: middle ?? nowMs + dayMs };
 }
 
-/** The last ones in a time. It looks back over growing distances, because the whole time may have very many. */
-function missedSlots(
-  times: CronTimes,
-  { afterMs, untilMs, count }: { afterMs: number; untilMs: number; count: number },
-): number[] {
-  if (count === 0 || untilMs <= afterMs) return [];
+interface MissedTime {
+  missed: MissedRule;
+  afterMs: number;
+  untilMs: number;
+  maxMissed: number;
+}
+
+function missedSlots(times: CronTimes, { missed, afterMs, untilMs, maxMissed }: MissedTime): number[] {
+  if (missed === "skip" || untilMs <= afterMs) return [];
+  return missed === "all"
+    ? slotsUntil(times, { afterMs, untilMs, count: maxMissed })
+    : lastSlot(times, { afterMs, untilMs });
+}
+
+/** It looks back over growing distances, because the whole time may have very many. */
+function lastSlot(times: CronTimes, { afterMs, untilMs }: { afterMs: number; untilMs: number }): number[] {
   for (let distance = 60_000; ; distance *= 4) {
     const startMs = Math.max(afterMs, untilMs - distance);
-    const slots: number[] = [];
-    for (const ms of slotsOf(times, startMs)) {
-      if (ms > untilMs) break;
-      slots.push(ms);
-    }
-    if (slots.length >= count || startMs === afterMs) return slots.slice(-count);
+    const slots = slotsUntil(times, { afterMs: startMs, untilMs });
+    if (slots.length > 0 || startMs === afterMs) return slots.slice(-1);
   }
+}
+
+function slotsUntil(
+  times: CronTimes,
+  { afterMs, untilMs, count }: { afterMs: number; untilMs: number; count?: number },
+): number[] {
+  const slots: number[] = [];
+  for (const ms of slotsOf(times, afterMs)) {
+    if (ms > untilMs || slots.length === count) break;
+    slots.push(ms);
+  }
+  return slots;
 }
 
 function* slotsOf({ cron, timeZone }: CronTimes, afterMs: number): Generator<number> {

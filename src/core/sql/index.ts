@@ -5,6 +5,7 @@ export { listBlockedKeys } from "./blocked-keys.ts";
 export { findBlockers, findChain, findOutcomes } from "./blockers.ts";
 export { books, depths } from "./books.ts";
 export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "./breaker.ts";
+export { raiseCacheProbe, readCacheProbe } from "./cache-probe.ts";
 export { cancel, findCancelRequests } from "./cancel.ts";
 export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";

@@ -1,5 +1,6 @@
 // next due, look. See migrations/functions/next-due.sql.
 import { sql } from "drizzle-orm";
+import { type LimitedType, packLimits } from "../type-limits.ts";
 import { one, type Row, type Statement } from "./statement.ts";
 
 export interface NextDue {
@@ -14,26 +15,32 @@ export interface Look extends NextDue {
   waiting: { queue: string; due: number }[];
 }
 
-export function nextDue(): Statement<NextDue> {
+/** `types` are those of the deployment. Of a type whose rate is used up, the next start is due. */
+export function nextDue(types: readonly LimitedType[]): Statement<NextDue> {
   return {
     name: "next due",
     isRepeatable: true,
-    build: (schema) => sql`select due_ms, upkeep_ms from ${schema}.next_due()`,
+    build: (schema) => sql`
+      select due_ms, upkeep_ms from ${schema}.next_due(p_limits => ${packLimits(types)}::jsonb)`,
     decode: one(toNextDue),
   };
 }
 
 /** What is due now, and when more is. Both are of one snapshot, so a job that becomes due is not missed between them. */
-export function look(options: { types: readonly string[]; cap: number; upkeep: boolean }): Statement<Look> {
+export function look(options: {
+  types: readonly LimitedType[];
+  cap: number;
+  upkeep: boolean;
+}): Statement<Look> {
   const { types, cap, upkeep } = options;
   return {
     name: "look",
     isRepeatable: true,
     build: (schema) => sql`
       select (select json_agg(json_build_object('queue', queue, 'due', due))
-              from ${schema}.backlog(${sql.param(types)}::text[], ${cap}::int)) as waiting,
+              from ${schema}.backlog(${sql.param(types.map(({ type }) => type))}::text[], ${cap}::int)) as waiting,
              due_ms, upkeep_ms
-      from ${schema}.next_due(${upkeep}::boolean)`,
+      from ${schema}.next_due(${upkeep}::boolean, ${packLimits(types)}::jsonb)`,
     decode: one((row) => ({ waiting: (row.waiting ?? []) as Look["waiting"], ...toNextDue(row) })),
   };
 }

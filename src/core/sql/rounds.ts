@@ -1,6 +1,7 @@
 // record round, backlog. See migrations/functions/rounds.sql.
 import { type SQL, sql } from "drizzle-orm";
 import type { RoundKind } from "../snapshot.ts";
+import { type LimitedType, packLimits } from "../type-limits.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 export interface RoundRecord {
@@ -21,11 +22,16 @@ export function recordRound(record: RoundRecord): Statement<string> {
 }
 
 /** Also answers in how many milliseconds the next job is due, or null: migrations/functions/next-due.sql. */
-export function recordRoundAndLook(record: RoundRecord): Statement<{ id: string; dueMs: number | null }> {
+export function recordRoundAndLook(
+  record: RoundRecord,
+  types: readonly LimitedType[],
+): Statement<{ id: string; dueMs: number | null }> {
   return {
     name: "record round and look",
     isRepeatable: true,
-    build: (schema) => sql`select ${callOf(schema, record)} as id, due_ms from ${schema}.next_due()`,
+    build: (schema) => sql`
+      select ${callOf(schema, record)} as id, due_ms
+      from ${schema}.next_due(p_limits => ${packLimits(types)}::jsonb)`,
     decode: one(({ id, due_ms }) => ({ id: String(id), dueMs: due_ms === null ? null : Number(due_ms) })),
   };
 }

@@ -10,7 +10,10 @@ export interface Statement<T> {
   readonly name: string;
   /** True if a second run does no harm after the first was committed and its answer was lost. */
   readonly isRepeatable: boolean;
+  /** A select. */
   readonly build: (schema: SQL) => SQL;
+  /** True if a cache before the database may answer. Only the statement that looks for such a cache may say so. */
+  readonly mayBeCached?: true;
   /** The values of placeholders, if `build` is the same for every call. Then its text is compiled only once. */
   readonly values?: Record<string, unknown>;
   readonly decode: (rows: readonly Row[]) => T;
@@ -41,8 +44,15 @@ export function many<T>(decode: (row: Row) => T): Statement<T[]>["decode"] {
 
 const dialect = new PgDialect();
 
+/**
+ * Hyperdrive answers a select from its cache unless its text calls a built-in that Postgres calls stable or volatile. It
+ * does not know that `select sluice.claim(…)` writes. Postgres drops a CTE that nobody reads, so this costs nothing.
+ */
+const uncached = "with uncached as (select now())";
+
 export function toSql(statement: Statement<unknown>, schema = defaultSchema): SQL {
-  return statement.build(sql`${sql.identifier(schema)}`);
+  const select = statement.build(sql`${sql.identifier(schema)}`);
+  return statement.mayBeCached ? select : sql`${sql.raw(uncached)} ${select}`;
 }
 
 export function compile(statement: Statement<unknown>, schema = defaultSchema): CompiledStatement {

@@ -39,7 +39,7 @@ export interface ClockBinding {
   getByName(name: string): ClockCalls;
 }
 
-export function clockOf({ clock, databaseUrl, schema }: Settings): ClockCalls | undefined {
-  const { host, pathname } = new URL(databaseUrl);
+export function clockOf({ clock, databaseAddress, schema }: Settings): ClockCalls | undefined {
+  const { host, pathname } = databaseAddress;
   return clock?.getByName(`${host}${pathname}/${schema}`);
 }

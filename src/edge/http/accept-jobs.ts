@@ -23,14 +23,18 @@ export async function accept<const Jobs extends readonly NewJob[]>(
   newJobs: Jobs,
 ): Promise<Enqueued<Jobs>> {
   checkQueues(context, newJobs);
-  const enqueued = await enqueueAll(context.env.ports, newJobs);
-  const nowMs = context.env.ports.clock.nowMs();
+  const { ports } = context.env;
+  const enqueued = await enqueueAll(ports, newJobs);
+  const nowMs = ports.clock.nowMs();
   // A debounce decides when its job is due: a full list is due at once.
-  const isDebounced = (index: number) => (enqueued[index]?.scheduledAt.getTime() ?? 0) > nowMs + dueWithinMs;
+  const waitMs = (index: number) => (enqueued[index]?.scheduledAt.getTime() ?? 0) - nowMs;
+  const isDebounced = (index: number) => newJobs[index]?.debounce && waitMs(index) > dueWithinMs;
   startDrains(
     context,
-    newJobs.filter(({ debounce }, index) => !(debounce && isDebounced(index))),
+    newJobs.filter((_, index) => !isDebounced(index)),
   );
+  const debounced = [...newJobs.keys()].filter(isDebounced).map(waitMs);
+  if (debounced.length > 0) ports.wakeIn(Math.min(...debounced));
   return enqueued;
 }
 

@@ -1,11 +1,13 @@
 // Decides by a failed call whether the database is unreachable now, or whether its host is no Neon database at all.
 import { NeonDbError } from "@neondatabase/serverless";
-import type { Settings } from "../settings/env.ts";
 
 /** Neon's own error statuses, except 400 for errors of SQL, which have a code. */
 const neonErrorStatus = /^Server error \(HTTP status (429|5\d\d)\)/;
 
-export function isNeonMissing(error: unknown, { neonEndpoint, databaseUrl }: Settings): boolean {
+export function isNeonMissing(
+  error: unknown,
+  { neonEndpoint, databaseUrl }: { neonEndpoint: string | undefined; databaseUrl: string },
+): boolean {
   if (!(error instanceof NeonDbError)) return isOddAnswer(error);
   if (error.code || isTimeout(error)) return false;
   if (error.message.startsWith("Server error")) return !neonErrorStatus.test(error.message);

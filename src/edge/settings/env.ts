@@ -18,6 +18,11 @@ export interface SelfBinding {
   fetch(url: string, init: RequestInit): Promise<Response>;
 }
 
+/** https://developers.cloudflare.com/hyperdrive/ */
+interface HyperdriveBinding {
+  connectionString: string;
+}
+
 /** https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/ */
 export interface RateLimiter {
   limit(options: { key: string }): Promise<{ success: boolean }>;
@@ -68,7 +73,13 @@ const settingsSchema = z.object({
   SELF: binding<SelfBinding>("fetch", "must be a service binding"),
   RATE_LIMITER: binding<RateLimiter>("limit", "must be a rate limit binding"),
   CLOCK: binding<ClockBinding>("getByName", "must be a Durable Object binding"),
+  HYPERDRIVE: z.custom<HyperdriveBinding>(isHyperdrive, "must be a Hyperdrive binding").optional(),
 });
+const settingsOfHyperdrive = settingsSchema.partial({ DATABASE_URL: true });
+
+function isHyperdrive(value: unknown): boolean {
+  return typeof (value as HyperdriveBinding | null)?.connectionString === "string";
+}
 
 function binding<Binding extends object>(method: keyof Binding, error: string) {
   return z
@@ -77,7 +88,12 @@ function binding<Binding extends object>(method: keyof Binding, error: string) {
 }
 
 export interface Settings {
-  databaseUrl: string;
+  /** Without it there is Hyperdrive. */
+  databaseUrl: string | undefined;
+  /** Its host is another one in each isolate. */
+  hyperdriveUrl: string | undefined;
+  /** Where the database is: always the same for one database, and without secrets. */
+  databaseAddress: Pick<URL, "host" | "hostname" | "pathname">;
   /** The current key first. While it is rotated, the previous key follows. */
   adminKeys: readonly string[];
   schema: string;
@@ -114,7 +130,8 @@ export async function settingsFor(env: object): Promise<Settings> {
 }
 
 export async function parseSettings(env: object): Promise<Settings> {
-  const parsed = settingsSchema.safeParse(env);
+  const hasHyperdrive = (env as { HYPERDRIVE?: unknown }).HYPERDRIVE !== undefined;
+  const parsed = (hasHyperdrive ? settingsOfHyperdrive : settingsSchema).safeParse(env);
   if (!parsed.success) throw settingsError(parsed.error, env);
   const allowPrivateTargets = parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true";
   const refusals = listOutgoingUrls(parsed.data).flatMap(({ path, url }) => {
@@ -122,8 +139,11 @@ export async function parseSettings(env: object): Promise<Settings> {
     return message ? [{ path, message }] : [];
   });
   if (refusals.length > 0) throw invalidSettings(refusals);
+  const databaseAddress = addressOf(parsed.data);
   return {
     databaseUrl: parsed.data.DATABASE_URL,
+    hyperdriveUrl: parsed.data.HYPERDRIVE?.connectionString,
+    databaseAddress,
     adminKeys: [parsed.data.SLUICE_ADMIN_KEY, parsed.data.SLUICE_ADMIN_KEY_PREVIOUS].filter(
       (key) => key !== undefined,
     ),
@@ -137,7 +157,7 @@ export async function parseSettings(env: object): Promise<Settings> {
     alarmRules: parsed.data.SLUICE_ALARM_RULES,
     heartbeatUrls: parsed.data.SLUICE_HEARTBEAT_URL,
     deployment: {
-      name: deploymentName(parsed.data),
+      name: deploymentName(parsed.data, databaseAddress),
       publicUrl: parsed.data.SLUICE_PUBLIC_URL,
       runbookUrl: parsed.data.SLUICE_RUNBOOK_URL,
     },
@@ -148,16 +168,25 @@ export async function parseSettings(env: object): Promise<Settings> {
   };
 }
 
+type Parsed = z.output<typeof settingsOfHyperdrive>;
+
+/** Hyperdrive's binding has another host in each isolate. */
+function addressOf({ DATABASE_URL, HYPERDRIVE }: Parsed): Settings["databaseAddress"] {
+  const { host, hostname, pathname } = new URL(DATABASE_URL ?? HYPERDRIVE?.connectionString ?? "");
+  return DATABASE_URL === undefined
+    ? { host: "hyperdrive", hostname: "hyperdrive", pathname }
+    : { host, hostname, pathname };
+}
+
 /** The fallback differs between deployments, because two never share a schema of one database. */
-function deploymentName(parsed: z.output<typeof settingsSchema>): string {
+function deploymentName(parsed: Parsed, { hostname, pathname }: Settings["databaseAddress"]): string {
   if (parsed.SLUICE_ENVIRONMENT !== undefined) return parsed.SLUICE_ENVIRONMENT;
   if (parsed.SLUICE_PUBLIC_URL !== undefined) return new URL(parsed.SLUICE_PUBLIC_URL).host;
-  const { hostname, pathname } = new URL(parsed.DATABASE_URL);
   return `${hostname}${pathname}/${parsed.SLUICE_SCHEMA}`;
 }
 
 /** All URLs in the settings that the Worker sends requests to. */
-function listOutgoingUrls(parsed: z.output<typeof settingsSchema>): { path: string; url: string }[] {
+function listOutgoingUrls(parsed: Parsed): { path: string; url: string }[] {
   const targets = parsed.SLUICE_ALARM_TARGETS.map(({ url }, index) => ({
     path: `SLUICE_ALARM_TARGETS.${index}.url`,
     url,

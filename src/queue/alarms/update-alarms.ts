@@ -72,12 +72,16 @@ function findChanges({ snapshot, storedAlarms, rules, targets, sleptMsAgo }: Ala
   });
 }
 
-/** Nothing happens while the database sleeps. An alarm about that stays as it is until its time is over after the sleep. */
+/**
+ * Nothing happens while the database sleeps. An alarm about that stays as it is until its time is over after the sleep. A job that
+ * came back by a retry counts as waiting since the watch round before, which may have been before the sleep.
+ */
 function isSilenceOnPurpose(observation: Observation | undefined, sleptMsAgo: number | null): boolean {
   if (!observation || sleptMsAgo === null) return false;
-  const { alarm, threshold, windowMinutes } = observation.rule;
-  if (alarm === "completion_rate_low") return sleptMsAgo < windowMinutes * 60_000;
-  return alarm === "round_overdue" && sleptMsAgo < 2 * threshold * 1000;
+  const { alarm, rule, threshold } = observation;
+  if (alarm === "completion_rate_low") return sleptMsAgo < rule.windowMinutes * 60_000;
+  if (alarm === "oldest_pending_high") return sleptMsAgo < threshold * 1000;
+  return alarm === "round_overdue" && sleptMsAgo < 2 * rule.threshold * 1000;
 }
 
 /** The end of the rule's own silence or of the one that an admin has set, whichever is later. */

@@ -52,17 +52,30 @@ async function workThrough(running: RunningJobs, type: JobType, runs: readonly J
   const { ports } = running;
   const series: CallSeries = { type, runs, call: null };
   running.series.add(series);
-  for (;;) {
+  while (series.runs.length > 0) {
+    const giveBack = needsConnection(type) ? await ports.connections.take() : undefined;
+    // A job may have waited long for a connection. Its time-out starts with its handler.
     series.runs = series.runs.flatMap((run) => endStopped(running, run));
-    if (series.runs.length === 0 || !running.canStart(type)) break;
-    const jobs = series.runs.map(({ first }) => first);
-    series.call = callHandler(ports, type, jobs, running);
-    const outcomes = await series.call.outcomes;
-    series.runs = series.runs.flatMap((run, index) => endFirst(running, run, outcomes[index]));
-    running.wake();
+    const canStart = series.runs.length > 0 && running.canStart(type);
+    if (canStart) await callOnce(running, series);
+    giveBack?.();
+    if (!canStart) break;
   }
   running.series.delete(series);
   running.ended.push(...series.runs.map(releaseRun));
+  running.wake();
+}
+
+async function callOnce(running: RunningJobs, series: CallSeries): Promise<void> {
+  const jobs = series.runs.map(({ first }) => first);
+  series.call = callHandler(running.ports, series.type, jobs, running);
+  const outcomes = await series.call.outcomes;
+  series.runs = series.runs.flatMap((run, index) => endFirst(running, run, outcomes[index]));
+  running.wake();
+}
+
+function needsConnection({ work }: JobType): boolean {
+  return work.kind === "single" && work.needsConnection === true;
 }
 
 /** Answers with the run, unless its first job was stopped before its turn came. */

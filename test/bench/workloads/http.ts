@@ -1,11 +1,13 @@
-// http: the whole path, for Sluice alone: a Worker in workerd, Neon's protocol through the local proxy, Postgres. One
-// drain at batch 100 of echo jobs, which return their payload; then jobs that are started by the nudge of their enqueue.
+// http: the whole path, for Sluice alone: a Worker in workerd, Postgres, and between them Neon's protocol through the local
+// proxy, or `pg` through a Hyperdrive binding. One drain at batch 100 of echo jobs, which return their payload; then jobs that
+// are started by the nudge of their enqueue.
 import { setTimeout as sleep } from "node:timers/promises";
 import { startNeonProxy } from "../../../src/local/neon-proxy.ts";
 import { startWorkerd, type Workerd } from "../../support/workerd.ts";
 import { connect } from "../systems/connections.ts";
 import type { Bench, Workload } from "./workload.ts";
 
+const worker = new URL("../../../src/worker.ts", import.meta.url).pathname;
 const adminKey = "sk_the_key_of_the_bench";
 const drainCron = "* * * * *";
 const batch = 100;
@@ -19,26 +21,26 @@ const doneWithinMs = 60_000;
 
 export const http: Workload = {
   name: "http",
-  about: "Worker in workerd, proxy, Postgres: one drain of echo jobs, and the nudge",
+  about: "Worker in workerd, proxy or Hyperdrive, Postgres: one drain of echo jobs, and the nudge",
   async run(bench) {
     const system = bench.systems.find(({ name }) => name === "sluice");
     if (!system) return;
     await bench.stage.withDatabase(system, async (url) => {
       const proxy = await startNeonProxy({ postgresPort: Number(new URL(url).port) });
-      const workerd = await startWorkerd({
-        worker: new URL("../../../src/worker.ts", import.meta.url).pathname,
-        bindings: {
-          DATABASE_URL: url,
-          SLUICE_NEON_ENDPOINT: proxy.endpoint,
-          SLUICE_ADMIN_KEY: adminKey,
-          SLUICE_MAX_DRAINS: "1",
-        },
-      });
+      const bindings = { SLUICE_ADMIN_KEY: adminKey, SLUICE_MAX_DRAINS: "1" };
+      const neon = { DATABASE_URL: url, SLUICE_NEON_ENDPOINT: proxy.endpoint };
+      const byNeon = await startWorkerd({ worker, bindings: { ...bindings, ...neon } });
+      const byPg = await startWorkerd({ worker, bindings, hyperdriveUrl: url });
+      const { serverCpuSeconds } = bench.stage;
+      const path = { url, requests: proxy.requests, serverCpuSeconds };
       try {
-        const { serverCpuSeconds } = bench.stage;
-        await measure(bench, { url, workerd, requests: proxy.requests, serverCpuSeconds });
+        await measure(bench, [
+          { ...path, name: "http", workerd: byNeon },
+          { ...path, name: "pg", workerd: byPg },
+        ]);
       } finally {
-        await workerd.stop();
+        await byNeon.stop();
+        await byPg.stop();
         await proxy.close();
       }
     });
@@ -46,35 +48,47 @@ export const http: Workload = {
 };
 
 interface Path {
+  /** How the Worker reaches Postgres. */
+  name: "http" | "pg";
   url: string;
   workerd: Workerd;
   requests(): number;
   serverCpuSeconds(): number;
 }
 
-async function measure(bench: Bench, path: Path): Promise<void> {
+/** The ways take turns, so that both are measured on the same machine. */
+async function measure(bench: Bench, paths: readonly Path[]): Promise<void> {
   const { rounds, jobs, nudges } = sizes[bench.size];
-  await drainOnce(path, batch); // warm
-  for (let round = 0; round < rounds; round++) {
-    const drained = await drainOnce(path, jobs);
-    record(bench, "http: one drain of echo jobs", "jobs/s", "more", jobs / drained.seconds);
-    for (const [part, seconds] of Object.entries(drained.cpuSeconds))
-      record(bench, `http: CPU of ${part} for a job`, "µs", "less", (seconds * 1e6) / jobs);
-    record(
-      bench,
-      "http: round trips for a batch of 100",
-      "requests",
-      "less",
-      (drained.requests / jobs) * batch,
-    );
-    bench.progress(
-      `http ${round + 1}/${rounds}  ${(jobs / drained.seconds).toFixed(0)}/s, ${drained.requests} round trips`,
-    );
+  for (const path of paths) await drainOnce(path, batch); // warm
+  for (let round = 0; round < rounds; round++)
+    for (const path of paths) {
+      const drained = await drainOnce(path, jobs);
+      recordDrain(bench, path.name, jobs, drained);
+      const { seconds, requests } = drained;
+      bench.progress(
+        `${path.name} ${round + 1}/${rounds}  ${(jobs / seconds).toFixed(0)}/s, ${requests} round trips by HTTP`,
+      );
+    }
+  for (const path of paths) {
+    const { name } = path;
+    const waits = await nudged(path, nudges);
+    record(bench, `${name}: enqueue to start by nudge, p50`, "ms", "less", waits.p50);
+    record(bench, `${name}: enqueue to start by nudge, p99`, "ms", "less", waits.p99);
+    bench.progress(`${name}  nudge: start p50 ${waits.p50.toFixed(1)} ms, p99 ${waits.p99.toFixed(1)} ms`);
   }
-  const waits = await nudged(path, nudges);
-  record(bench, "http: enqueue to start by nudge, p50", "ms", "less", waits.p50);
-  record(bench, "http: enqueue to start by nudge, p99", "ms", "less", waits.p99);
-  bench.progress(`http  nudge: start p50 ${waits.p50.toFixed(1)} ms, p99 ${waits.p99.toFixed(1)} ms`);
+}
+
+function recordDrain(
+  bench: Bench,
+  name: Path["name"],
+  jobs: number,
+  { seconds, cpuSeconds, requests }: Awaited<ReturnType<typeof drainOnce>>,
+): void {
+  record(bench, `${name}: one drain of echo jobs`, "jobs/s", "more", jobs / seconds);
+  for (const [part, cpu] of Object.entries(cpuSeconds))
+    record(bench, `${name}: CPU of ${part} for a job`, "µs", "less", (cpu * 1e6) / jobs);
+  if (name === "http")
+    record(bench, "http: round trips for a batch of 100", "requests", "less", (requests / jobs) * batch);
 }
 
 function record(bench: Bench, what: string, unit: string, better: "more" | "less", value: number): void {

@@ -148,11 +148,30 @@ const reaper: Actor = async (gate, random) => {
   return random.int(20, 100);
 };
 
+/** Removes what ended longer ago than any transaction has been open. */
+const retention: Actor = async (gate, random) => {
+  const seconds = (4 * gate.load.openMs) / 1000;
+  const keep = `make_interval(secs => ${seconds})`;
+  const { rows } = await gate.pool.query(`select sluice.prune(100, ${keep}, 2 * ${keep}) as pruned`);
+  if (rows[0].pruned > 0) count(gate, "prunes");
+  return random.int(50, 200);
+};
+
+/** Jobs of a day that has a partition are dropped with it, and all others are pruned. So there is no day for the gate's jobs. */
+export async function dropToday(pool: pg.Pool): Promise<void> {
+  const { rows } = await pool.query<{ name: string }>(
+    `select inhrelid::regclass::text as name from pg_inherits
+     where inhparent in ('sluice.job'::regclass, 'sluice.done'::regclass)
+       and inhrelid::regclass::text ~ to_char(now() at time zone 'utc', 'YYYYMMDD')`,
+  );
+  for (const { name } of rows) await pool.query(`drop table ${name}`);
+}
+
 export async function check(gate: FlowsGate): Promise<void> {
   const query = async (text: string) => (await gate.pool.query(text)).rows;
   const wrong = [
-    ...(await wrongLinks(gate.pool)),
-    ...(await differences({ query } as unknown as Verbs)),
+    ...(await wrongLinks(gate.pool, { isPruned: true })),
+    ...(await differences({ query } as unknown as Verbs, { isPruned: true })),
     ...(await wrongKeys(gate.pool)),
   ];
   gate.checks.made++;
@@ -164,4 +183,6 @@ const checker: Actor = async (gate) => {
   return 150;
 };
 
-export const actors = { flowProducer, plainProducer, canceller, resolver, sender, operator, reaper, checker };
+export const actors = {
+  ...{ flowProducer, plainProducer, canceller, resolver, sender, operator, reaper, retention, checker },
+};

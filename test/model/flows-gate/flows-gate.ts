@@ -3,7 +3,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type pg from "pg";
 import { createRandom, type SeededRandom } from "../../support/seeded-random.ts";
-import { type Actor, actors } from "./actors.ts";
+import { type Actor, actors, dropToday } from "./actors.ts";
 import { endAll } from "./end.ts";
 import { judge, type Verdict } from "./verdict.ts";
 import { createWorker } from "./worker.ts";
@@ -56,6 +56,7 @@ const actorCounts: Record<keyof typeof actors, number> = {
   sender: 1,
   operator: 1,
   reaper: 1,
+  retention: 1,
   checker: 1,
 };
 
@@ -71,6 +72,7 @@ export async function runFlowsGate(pool: pg.Pool, load: FlowsLoad): Promise<Flow
     },
   };
   pool.on("error", () => {}); // the database may be dropped before the pool's last connection has closed
+  await dropToday(pool);
   let seed = load.seed;
   const running = Object.entries(actors).flatMap(([name, act]) =>
     Array.from({ length: actorCounts[name as keyof typeof actors] }, () =>

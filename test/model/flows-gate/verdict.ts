@@ -34,7 +34,7 @@ const ends = `
      where waited.status = 'completed' and dies and ended.status <> 'completed') as survived,
     (select coalesce(json_agg(closed.id), '[]') from sluice.closed left join ended on ended.id = closed.culprit
      where closed.status = 'dead' and reason = 'blocker' and ended.status = 'completed') as wrongly_dead,
-    (select count(*)::int from sluice.dependency) as waited`;
+    (select last_value::int from sluice.wait_number) as waited -- also those that were pruned`;
 
 export async function judge({ pool, resolved, completed }: FlowsGate): Promise<Verdict> {
   const { rows } = await pool.query(ends);

@@ -33,6 +33,7 @@ const problems: Record<ErrorCode, ProblemKind> = {
     title: "Database does not speak Neon's protocol",
     retryAfterSeconds: 30,
   },
+  database_cached: { status: 503, title: "A cache answers for the database", retryAfterSeconds: 30 },
   database_read_only: { status: 503, title: "Database is read-only", retryAfterSeconds: 5 },
   database_full: { status: 503, title: "Database disk is full", retryAfterSeconds: 30 },
   database_failing: { status: 503, title: "Database server failure", retryAfterSeconds: 10 },

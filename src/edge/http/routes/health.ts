@@ -9,7 +9,7 @@ import type { Alarms } from "../../../core/sql/alarms.ts";
 import { ping, readAlarms } from "../../../core/sql/index.ts";
 import { targetStates } from "../../../queue/alarms/targets.ts";
 import type { ClockReading } from "../../clock/clock-binding.ts";
-import { latestRefusal } from "../../neon/refused-writes.ts";
+import { latestRefusal } from "../../database/refused-writes.ts";
 import type { Settings } from "../../settings/env.ts";
 import type { AppEnv } from "../app-env.ts";
 import { causeText } from "../codec/problem.ts";

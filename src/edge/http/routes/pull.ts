@@ -8,10 +8,11 @@ import type {
   StepsResponse,
 } from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
+import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { NewJob, Outcome } from "../../../core/job.ts";
 import type { Claim } from "../../../core/sql/claim.ts";
-import { checkpointOne, extend, extendOne } from "../../../core/sql/index.ts";
+import { checkpointOne, extend, extendOne, nextDue } from "../../../core/sql/index.ts";
 import { blockersOf } from "../../../queue/blockers.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
 import { startDrains, toNewJob } from "../accept-jobs.ts";
@@ -133,6 +134,7 @@ async function settleInPath(context: Context<AppEnv>, settlement: OneSettlement)
   const { applied, job } = await changeJobInPath(context, (id) => settleAttempt(ports, toEnded(id)));
   if (!applied) throw wasSettledByLease(job, settlement, lease) ? alreadySettled(job.id) : leaseLost(job.id);
   if (isContinued(outcome)) startDrains(context, [outcome.next]);
+  tellPutOff(context, [toEnded(job.id)]);
   context.executionCtx.waitUntil(judgeBreakers(ports, [toEnded(job.id)])); // the puller need not wait for this
   return context.json(toJobResponse(job));
 }
@@ -147,12 +149,32 @@ async function settleRequests(
     toEndedAttempt(settlement.job_id, toOutcome(context, settlement, ["settlements", String(index)]), lease),
   );
   const settled = await settleAttempts(ports, ended);
-  const applied = ended.map(({ outcome }) => outcome).filter((_, index) => settled[index]?.applied);
+  const applied = ended.filter((_, index) => settled[index]?.applied);
   startDrains(
     context,
-    applied.filter(isContinued).map(({ next }) => next),
+    applied.map(({ outcome }) => outcome).flatMap((outcome) => (isContinued(outcome) ? [outcome.next] : [])),
   );
+  tellPutOff(context, applied);
   return addCurrentStatus(ports, settled, leased);
+}
+
+/** A drain may run what a puller has put off or given back. So the clock is told when, as drains tell it of their own jobs. */
+function tellPutOff(
+  { env: { ports }, executionCtx }: Context<AppEnv>,
+  applied: readonly EndedAttempt[],
+): void {
+  const isDrained = ({ job }: EndedAttempt) =>
+    (ports.registry.find(job.type)?.work.kind ?? "pulled") !== "pulled";
+  const kinds = new Set(applied.filter(isDrained).map(({ outcome }) => outcome.kind));
+  if (kinds.has("release")) ports.wakeIn(0);
+  if (!kinds.has("retry") && !kinds.has("suspend")) return;
+  const ask = async () => {
+    const { dueMs } = await ports.db.run(nextDue(ports.registry.all()));
+    if (dueMs !== null) ports.wakeIn(dueMs);
+  };
+  executionCtx.waitUntil(
+    ask().catch((error) => ports.log.warn("clock not told of a retry", describeError(error))),
+  );
 }
 
 function toEndedAttempt(id: string, outcome: Outcome, { key, ...lease }: Lease): EndedAttempt {

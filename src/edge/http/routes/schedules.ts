@@ -75,10 +75,11 @@ export const runSchedule: Handlers["runSchedule"] = async (context) => {
   return context.json({ name, job_id: jobId }, 201, { location: `/v1/jobs/${jobId}` });
 };
 
-/** The change is committed: if the slots cannot be planned now, the next reap round plans them. */
+/** The change is committed: if the slots cannot be planned now, the next reap round plans them. The clock looks for the first. */
 async function planSoon(context: Context<AppEnv>): Promise<void> {
   const { ports } = context.env;
   await planChanged(ports).catch((error) => ports.log.error("slots not planned", describeError(error)));
+  ports.wakeIn(0);
 }
 
 async function change(
