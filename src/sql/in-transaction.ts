@@ -16,9 +16,7 @@ import {
   sendSignal,
 } from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
-import type { InputOf } from "../core/standard-schema.ts";
-import type { FlowIds, ItemOf, JobId, OptionsFor, Slots } from "../core/typed-job.ts";
-import type { PayloadSchema, TypeDefinition } from "../jobs/define-type.ts";
+import type { FlowIds, ItemOf, JobId, OptionsFor, PayloadOf } from "../core/typed-job.ts";
 import { checkPayload, type EnqueuableJob, newJob, withDefaults } from "../jobs/flow-context.ts";
 
 export { SluiceError } from "../core/errors.ts";
@@ -57,18 +55,18 @@ export interface Enqueued<Job = unknown> {
 }
 
 /** Enqueues a job that commits or rolls back with the transaction. Returns its id. */
-export function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
+export function enqueue<Job extends EnqueuableJob>(
   transaction: Transaction,
-  job: TypeDefinition<Schema, Output, After>,
-  payload: InputOf<Schema>,
-  ...options: OptionsFor<TypeDefinition<Schema, Output, After>, InTransactionOptions>
-): Promise<JobId<TypeDefinition<Schema, Output, After>>>;
-export function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
+  job: Job,
+  payload: PayloadOf<Job>,
+  ...options: OptionsFor<Job, InTransactionOptions>
+): Promise<JobId<Job>>;
+export function enqueue<Job extends EnqueuableJob>(
   transaction: Transaction,
-  job: TypeDefinition<Schema, Output, After>,
-  item: ItemOf<InputOf<Schema>>,
+  job: Job,
+  item: ItemOf<PayloadOf<Job>>,
   options: MergeOptions,
-): Promise<JobId<TypeDefinition<Schema, Output, After>>>;
+): Promise<JobId<Job>>;
 export async function enqueue(
   transaction: Transaction,
   job: EnqueuableJob,
@@ -80,18 +78,18 @@ export async function enqueue(
 }
 
 /** The same, and tells what a debounce or a throttle has made of it. */
-export function enqueueWithOutcome<Schema extends PayloadSchema, Output, After extends Slots>(
+export function enqueueWithOutcome<Job extends EnqueuableJob>(
   transaction: Transaction,
-  job: TypeDefinition<Schema, Output, After>,
-  payload: InputOf<Schema>,
-  ...options: OptionsFor<TypeDefinition<Schema, Output, After>, InTransactionOptions>
-): Promise<Enqueued<TypeDefinition<Schema, Output, After>>>;
-export function enqueueWithOutcome<Schema extends PayloadSchema, Output, After extends Slots>(
+  job: Job,
+  payload: PayloadOf<Job>,
+  ...options: OptionsFor<Job, InTransactionOptions>
+): Promise<Enqueued<Job>>;
+export function enqueueWithOutcome<Job extends EnqueuableJob>(
   transaction: Transaction,
-  job: TypeDefinition<Schema, Output, After>,
-  item: ItemOf<InputOf<Schema>>,
+  job: Job,
+  item: ItemOf<PayloadOf<Job>>,
   options: MergeOptions,
-): Promise<Enqueued<TypeDefinition<Schema, Output, After>>>;
+): Promise<Enqueued<Job>>;
 export async function enqueueWithOutcome(
   transaction: Transaction,
   job: EnqueuableJob,
@@ -109,12 +107,12 @@ export async function enqueueWithOutcome(
 }
 
 /** Enqueues a job for each payload, in one statement. Returns their ids in the same order. */
-export async function enqueueMany<Schema extends PayloadSchema, Output, After extends Slots>(
+export async function enqueueMany<Job extends EnqueuableJob>(
   transaction: Transaction,
-  job: TypeDefinition<Schema, Output, After>,
-  payloads: readonly InputOf<Schema>[],
-  ...[options]: OptionsFor<TypeDefinition<Schema, Output, After>, ManyOptions>
-): Promise<JobId<TypeDefinition<Schema, Output, After>>[]> {
+  job: Job,
+  payloads: readonly PayloadOf<Job>[],
+  ...[options]: OptionsFor<Job, ManyOptions>
+): Promise<JobId<Job>[]> {
   const { schema, ...given } = withLists(options);
   const checked = payloads.map((payload, index) => checkPayload(job, payload, [String(index)]));
   return run(transaction, enqueueManyStatement(job.type, checked, withDefaults(job, given)), schema) as never;
@@ -169,14 +167,12 @@ export async function complete(
 export function enqueueQuery<
   ArrayMode extends boolean,
   FullResults extends boolean,
-  Schema extends PayloadSchema,
-  Output,
-  After extends Slots,
+  Job extends EnqueuableJob,
 >(
   neon: NeonQueryFunction<ArrayMode, FullResults>,
-  job: TypeDefinition<Schema, Output, After>,
-  payload: InputOf<Schema>,
-  ...[options]: OptionsFor<TypeDefinition<Schema, Output, After>, InTransactionOptions>
+  job: Job,
+  payload: PayloadOf<Job>,
+  ...[options]: OptionsFor<Job, InTransactionOptions>
 ): NeonQueryPromise<ArrayMode, FullResults> {
   const { schema, ...given } = withLists(options);
   const { text, values } = compile(enqueueOne(newJob(job, payload, given)), schema);

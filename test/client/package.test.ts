@@ -70,6 +70,8 @@ test("the package contains the library, migrations, templates and documentation,
   ]);
   expect(files.filter((file) => /(?<!\.d)\.ts$/.test(file) && !file.includes("/templates/"))).toEqual([]);
   expect(files).toContain("package/migrations/functions/enqueue.sql");
+  const exported = JSON.stringify(manifestOf(installed).exports).match(/\.\/dist[^"]+/g) ?? [];
+  expect(exported.filter((file) => !files.includes(join("package", file)))).toEqual([]);
 });
 
 /** They read these in the repository. */

@@ -11,6 +11,7 @@ interface Manifest {
   name: string;
   version: string;
   bin: { sluice: string };
+  exports: Record<string, unknown>;
   dependencies: Record<string, string>;
   peerDependencies: Record<string, string>;
   peerDependenciesMeta: Record<string, { optional?: boolean }>;
