@@ -144,8 +144,10 @@ function withHyperdrive(
   return copy;
 }
 
+/** The second name is that of older versions of wrangler. */
 function hyperdriveEnvironment(url: string | undefined): Record<string, string> {
-  return url ? { WRANGLER_HYPERDRIVE_LOCAL_CONNECTION_STRING_HYPERDRIVE: url } : {};
+  const name = "HYPERDRIVE_LOCAL_CONNECTION_STRING_HYPERDRIVE";
+  return url ? { [`CLOUDFLARE_${name}`]: url, [`WRANGLER_${name}`]: url } : {};
 }
 
 /**
