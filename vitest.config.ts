@@ -1,8 +1,9 @@
-// One Postgres for the whole run (test/support/global-setup.ts), and five kinds of test: pure, on Postgres, in workerd, the
-// local stack as a user starts it, and upgrades. Files that keep no state between them share their modules.
+// One Postgres for the whole run (test/support/global-setup.ts), and six kinds of test: pure, on Postgres, in workerd, in a
+// browser, the local stack as a user starts it, and upgrades. Files that keep no state between them share their modules.
 import { availableParallelism } from "node:os";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { bundledPg } from "./test/support/pg-bundle.ts";
 
 /** Postgres does half of the work, so a core less than there are, as is the default, would leave one idle. */
 const maxWorkers = Math.min(availableParallelism(), 4);
@@ -27,6 +28,7 @@ export default defineConfig({
       },
       {
         plugins: [
+          bundledPg,
           cloudflareTest(({ inject }) => ({
             wrangler: { configPath: "./wrangler.toml" },
             miniflare: {
@@ -43,7 +45,7 @@ export default defineConfig({
             },
           })),
         ],
-        test: { name: "worker", include: ["test/worker/**/*.test.ts"], testTimeout: 30_000 },
+        test: { name: "worker", include: ["test/{worker,dashboard}/**/*.test.ts"], testTimeout: 30_000 },
       },
       {
         test: {
@@ -51,6 +53,14 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: "browser",
+          include: ["test/browser/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {

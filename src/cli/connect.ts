@@ -1,6 +1,7 @@
 // Connects to the database at DATABASE_URL. Its errors say in one line what is wrong and what to do, and repeat only
 // parts of the URL that are not secret.
 import pg from "pg";
+import { CommandError, exitCodes, usageError } from "./exit.ts";
 
 const example = "postgresql://user:password@host/database";
 const connectWithinMs = 15_000;
@@ -21,21 +22,22 @@ export async function connect(databaseUrl: string, log: (line: string) => void):
     return client;
   } catch (error) {
     await client.end().catch(() => {});
-    throw new Error(wordsOf(error as ConnectError, target), { cause: error });
+    const words = explainConnectError(error as ConnectError, target);
+    throw new CommandError(words, exitCodes.outOfReach, { cause: error });
   }
 }
 
 type ConnectError = Error & { code?: string };
 
 /** An unescaped # / ? @ in the password moves a part of it into the host or the path, so these are checked first. */
-function parseTarget(databaseUrl: string): URL {
+export function parseTarget(databaseUrl: string): URL {
   if (!URL.canParse(databaseUrl))
-    throw new Error(`DATABASE_URL is not a connection string; its form is ${example}${encodeHint}`);
+    throw usageError(`DATABASE_URL is not a connection string; its form is ${example}${encodeHint}`);
   const target = new URL(databaseUrl);
   if (!/^postgres(ql)?:$/.test(target.protocol))
-    throw new Error(`DATABASE_URL is not a Postgres connection string; its form is ${example}`);
+    throw usageError(`DATABASE_URL is not a Postgres connection string; its form is ${example}`);
   if (target.hash !== "" || !/^\/[^/@]+$/.test(target.pathname))
-    throw new Error(`DATABASE_URL names no database; its form is ${example}${encodeHint}`);
+    throw usageError(`DATABASE_URL names no database; its form is ${example}${encodeHint}`);
   return target;
 }
 
@@ -46,7 +48,7 @@ function isPooled({ hostname, port }: URL): boolean {
   return /-pooler\./.test(hostname) || port === "6543";
 }
 
-function wordsOf({ code = "", message }: ConnectError, target: URL): string {
+export function explainConnectError({ code = "", message }: ConnectError, target: URL): string {
   const host = target.hostname || "localhost";
   const database = decodeURIComponent(target.pathname.slice(1));
   const user = decodeURIComponent(target.username);

@@ -29,6 +29,7 @@ import {
   testNoticeResponse,
 } from "./alarms.ts";
 import { bodyLimits } from "./body-limits.ts";
+import { deploymentResponse } from "./deployment.ts";
 import { jobResponse } from "./jobs.ts";
 import type { Operation } from "./operation.ts";
 
@@ -187,6 +188,13 @@ export const adminOperations = {
     roles: adminsOnly,
     body: { schema: silenceRequest, maxBytes: bodyLimits.alarm },
     answers: { 200: silenceResponse },
+  },
+  getDeployment: {
+    method: "get",
+    path: "/v1/admin/deployment",
+    summary: "Get the settings in effect, the bindings, and the state of the database",
+    roles: viewers,
+    answers: { 200: deploymentResponse },
   },
   getStats: {
     method: "get",

@@ -1,8 +1,8 @@
 // The shapes of the admin API: dead letters, job types, queues, API keys, the audit log and statistics.
 import * as z from "zod";
+import { booked } from "../core/booked.ts";
 import { deadReasons } from "../core/job.ts";
 import { defaultRateLimitPerSecond, roles } from "../core/key.ts";
-import { booked } from "../core/sql/books.ts";
 import { jobResponse, name, time } from "./jobs.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
 

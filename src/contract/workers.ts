@@ -1,6 +1,6 @@
 // The shapes of the workers API: a puller's heartbeat, the list of live workers, and leaving.
 import * as z from "zod";
-import { workerKinds } from "../core/sql/workers.ts";
+import { workerKinds } from "../core/worker-kinds.ts";
 import { name, time } from "./jobs.ts";
 import { limitedList } from "./json.ts";
 

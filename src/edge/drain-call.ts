@@ -6,6 +6,7 @@
 // its admin keys, and the receiver checks with each of its own.
 import type { DrainReport } from "../queue/drain/drain.ts";
 import type { WakeReport } from "../queue/wake.ts";
+import { isSignedBy, signWith } from "./own-signature.ts";
 import type { SelfBinding } from "./settings/env.ts";
 
 const scheme = "Drain";
@@ -13,19 +14,14 @@ const scheme = "Drain";
 export const wakeName = "(wake)";
 /** The clocks of two machines differ. Within this time a call can be repeated, which only starts one more drain. */
 const maxAgeMs = 60_000;
-const text = new TextEncoder();
 
 export async function signDrain(
   adminKeys: readonly string[],
   call: { queue: string; nowMs: number },
 ): Promise<string> {
   const at = String(call.nowMs);
-  const signatures = await Promise.all(
-    adminKeys.map(async (key) => {
-      const signature = await crypto.subtle.sign("HMAC", await hmacKey(key), toMessage(call.queue, at));
-      return btoa(String.fromCharCode(...new Uint8Array(signature)));
-    }),
-  );
+  const message = toMessage(call.queue, at);
+  const signatures = await Promise.all(adminKeys.map((key) => signWith(key, message)));
   return [scheme, at, ...signatures].join(" ");
 }
 
@@ -67,28 +63,11 @@ export async function isSignedDrain(
   const [callScheme, at = "", ...signatures] = call.authorization.split(" ");
   if (callScheme !== scheme || !(Math.abs(call.nowMs - Number(at)) <= maxAgeMs)) return false;
   const message = toMessage(call.queue, at);
-  for (const key of adminKeys) {
-    const hmac = await hmacKey(key);
-    for (const signature of signatures.slice(0, 2))
-      if (await crypto.subtle.verify("HMAC", hmac, decodeBase64(signature), message)) return true;
-  }
+  for (const signature of signatures.slice(0, 2))
+    if (await isSignedBy(adminKeys, { message, signature })) return true;
   return false;
 }
 
-function hmacKey(adminKey: string) {
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  return crypto.subtle.importKey("raw", text.encode(adminKey), algorithm, false, ["sign", "verify"]);
-}
-
-function toMessage(queue: string, at: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(text.encode(`sluice drain\n${queue}\n${at}`));
-}
-
-/** Text that is not base64 becomes an empty signature, which never fits. */
-function decodeBase64(base64: string): Uint8Array<ArrayBuffer> {
-  try {
-    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  } catch {
-    return new Uint8Array();
-  }
+function toMessage(queue: string, at: string): string {
+  return `sluice drain\n${queue}\n${at}`;
 }

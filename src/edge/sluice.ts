@@ -12,7 +12,7 @@ import { reap } from "../queue/reap.ts";
 import { runAndRecord, runDrainRound } from "../queue/rounds.ts";
 import { watch } from "../queue/watch.ts";
 import { createAlarmClock } from "./clock/alarm-clock.ts";
-import { consoleLog } from "./console-log.ts";
+import { createConsoleLog } from "./console-log.ts";
 import { createDatabase } from "./database/create-database.ts";
 import type { DatabaseKind, Transport } from "./database/transport.ts";
 import { callDrain } from "./drain-call.ts";
@@ -80,7 +80,8 @@ export function createSluice(
     const settings = await settingsFor(env);
     const isolate = isolateStateFor(settings);
     const sender = createSender({ allowPrivate: settings.allowPrivateTargets });
-    const basics = { clock: systemClock, log: consoleLog };
+    const log = createConsoleLog({ isDetailed: settings.logJobs });
+    const basics = { clock: systemClock, log };
     const alarmClock = createAlarmClock({ settings, isolate, ports: basics, waitUntil });
     const transport = openTransport(databases, settings);
     const ports = {
@@ -158,7 +159,7 @@ interface Bound {
   transport: Transport;
 }
 
-type Invocation = Omit<AppEnv["Bindings"], "nudge">;
+type Invocation = Omit<AppEnv["Bindings"], "nudge" | "caller">;
 
 interface BindOptions extends ExecutionContext {
   timeoutMs: number;

@@ -10,13 +10,13 @@ import {
   removeOwnDevJson,
   writeDevJson,
 } from "./dev-directory.ts";
-import type { Flags } from "./flags.ts";
 import { stopAllGuarded } from "./guard.ts";
 import { startNeonProxy } from "./neon-proxy.ts";
 import { runOwnMigrations } from "./own-migrations.ts";
 import { firstFreePort, isFree } from "./ports.ts";
 import type { PostgresServer } from "./postgres.ts";
 import { openProject } from "./project.ts";
+import type { StackOptions } from "./stack-options.ts";
 import { startTicker } from "./ticker.ts";
 import { exampleType, howToUse } from "./welcome.ts";
 import { startWorker } from "./worker-process.ts";
@@ -32,16 +32,16 @@ let stopping = false;
 export type Migrate = (databaseUrl: string, directory: string) => Promise<void>;
 
 /** Runs until a signal, or until a part has ended. Then it ends the process. */
-export function runStack(flags: Flags, migrate: Migrate): void {
+export function runStack(options: StackOptions, migrate: Migrate): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => void stop(0));
-  start(flags, migrate).catch((error: Error) => fail(error.message));
+  start(options, migrate).catch((error: Error) => fail(error.message));
 }
 
-async function start(flags: Flags, migrate: Migrate): Promise<void> {
+async function start(options: StackOptions, migrate: Migrate): Promise<void> {
   const begunAt = Date.now();
-  const project = openProject(process.cwd(), flags.config);
+  const project = openProject(process.cwd(), options.config);
   const { root, config, crons } = project;
-  const port = await choosePort(flags.port);
+  const port = await choosePort(options.port);
   const directory = openDevDirectory(root);
   const own = makeRunDirectories(directory);
   removeOwnDirectories = own.remove;
@@ -50,28 +50,29 @@ async function start(flags: Flags, migrate: Migrate): Promise<void> {
     lasting: join(directory, "postgres"),
     portFile: join(directory, "postgres-port"),
     fresh: own.data,
-    ephemeral: flags.ephemeral,
+    ephemeral: options.ephemeral,
   };
   const postgres = await step("Postgres", () => openPostgres({ ...data, root, log }));
   watchPart("Postgres", postgres);
   const databaseUrl = postgres.url(databaseName);
   await step("migrations", () => migrateAll(postgres, migrate));
 
-  const { hyperdriveUrl, ...reach } = await openWay(flags.transport ?? project.transport, postgres);
+  const { hyperdriveUrl, ...reach } = await openWay(options.transport ?? project.transport, postgres);
   const bindings = {
     SLUICE_ADMIN_KEY: process.env.SLUICE_ADMIN_KEY ?? keptAdminKey(directory),
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
+    SLUICE_LOG_JOBS: "true",
     ...withoutDatabase(project.variables),
     ...ownSettings(),
     ...reach,
   };
   const hyperdrive = hyperdriveUrl && { HYPERDRIVE: { connectionString: hyperdriveUrl } };
   await parseSettings({ ...bindings, ...hyperdrive }); // so that invalid settings fail the start, and not the first request
-  const { migrate: command } = flags;
+  const { migrate: command } = options;
   const env = { ...bindings, DATABASE_URL: databaseUrl };
   if (command) await step("your own", () => runOwnMigrations({ command, root, env, log }));
   const stateDirectory = join(postgres.directory === own.data ? own.run : directory, "worker-state");
-  const { wranglerArguments } = flags;
+  const { wranglerArguments } = options;
   const worker = await step("Worker", () =>
     startWorker({
       ...{ root, config, port, wranglerArguments, bindings, hyperdriveUrl },
@@ -80,7 +81,7 @@ async function start(flags: Flags, migrate: Migrate): Promise<void> {
   );
   watchPart("the Worker's process", worker);
 
-  const ticker = startTicker({ url: worker.url, crons, tickSeconds: flags.tickSeconds, log });
+  const ticker = startTicker({ url: worker.url, crons, tickSeconds: options.tickSeconds, log });
   closers.push(ticker.stop);
 
   const adminKey = bindings.SLUICE_ADMIN_KEY;

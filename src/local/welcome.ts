@@ -17,16 +17,19 @@ export function howToUse(stack: {
     ? `for Neon's driver: neonConfig.fetchEndpoint = "${stack.neonEndpoint}"`
     : "the Worker reaches it through a local Hyperdrive binding";
   return `
-Sluice is ready at ${stack.url} after ${stack.seconds} s.
+Sluice is ready after ${stack.seconds} s. The dashboard is at ${stack.url}
 
 Enqueue a job:
   curl -sS ${stack.url}/v1/jobs -H ${authorization} -H 'content-type: application/json' -d ${body}
 
+Or by the command line:
+  npx sluice enqueue ${stack.type} '{"hello": "world"}'
+  npx sluice status --watch
+
 Show the job. Replace JOB_ID by the job_id of the answer:
   curl -sS ${stack.url}/v1/jobs/JOB_ID -H ${authorization}
 
-Dashboard: ${stack.url}/   API: ${stack.url}/docs
-  admin key: ${stack.adminKey}
+API: ${stack.url}/docs, admin key: ${stack.adminKey}
 Database: ${stack.databaseUrl}
   ${transport}
 Ctrl-C stops everything.

@@ -1,6 +1,7 @@
-// Filters the output of `wrangler dev`: it shows the Worker's logs and every error. A round that fails at every tick
+// Filters the output of `wrangler dev`: it shows the Worker's logs, a line for each job that ends, and every error. A round that fails at every tick
 // shows its error once, and again after the code has changed.
 import { stripVTControlCharacters } from "node:util";
+import { createJobLines } from "./job-lines.ts";
 
 const noise = [
   /^$/,
@@ -23,12 +24,14 @@ const uncaught = /^✘ \[ERROR\] Uncaught /;
 const stackLine = /^ +at /;
 
 export function createOutputFilter(show: (line: string) => void): (line: string) => void {
+  const showJobs = createJobLines(show);
   const shown = new Set<string>();
   let isRepeated = false;
   return (line) => {
     const text = stripVTControlCharacters(line).trimEnd();
     if (reload.test(text)) shown.clear();
     if (noise.some((pattern) => pattern.test(text.trimStart()))) return;
+    if (showJobs(text)) return;
     if (!stackLine.test(text)) isRepeated = uncaught.test(text) && shown.has(text);
     if (isRepeated) return;
     if (uncaught.test(text)) shown.add(text);

@@ -30,6 +30,8 @@ export interface Clock {
 export type Random = () => number;
 
 export interface Log {
+  /** Left out unless the deployment asks for it: what happens too often to be logged always. */
+  debug?(event: string, fields?: Record<string, unknown>): void;
   info(event: string, fields?: Record<string, unknown>): void;
   warn(event: string, fields?: Record<string, unknown>): void;
   error(event: string, fields?: Record<string, unknown>): void;

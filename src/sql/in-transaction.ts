@@ -1,6 +1,6 @@
 // sluice/sql: enqueue and complete jobs inside the caller's own transaction, with the types of defineJob. The same calls
-// work with a drizzle transaction, a `pg` client and a `postgres` transaction. With Neon's HTTP function, each call is a
-// transaction of its own.
+// work with a transaction of drizzle, `pg`, `postgres` and Prisma, and with that of any other tool through an object with
+// `query(text, values)`. With Neon's HTTP function, each call is a transaction of its own.
 import type { NeonQueryFunction, NeonQueryPromise } from "@neondatabase/serverless";
 import { SluiceError } from "../core/errors.ts";
 import { describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
@@ -26,6 +26,7 @@ export { type NudgeEnv, nudge } from "./nudge.ts";
 export type Transaction =
   | { execute(query: never): PromiseLike<unknown> } // drizzle: its types differ from version to version
   | { unsafe(text: string, values: string[]): PromiseLike<unknown> } // postgres
+  | { $queryRawUnsafe(text: string, ...values: unknown[]): PromiseLike<unknown> } // Prisma
   | { query(text: string, values: unknown[]): PromiseLike<unknown> }; // pg, neon
 
 interface SchemaOption {
@@ -163,7 +164,10 @@ export async function complete(
   if (!applied) throw new SluiceError("lease_lost", `the lease of job ${job.jobId} is lost`);
 }
 
-/** For a batch over Neon's HTTP: `sql.transaction([sql`insert …`, enqueueQuery(sql, welcome, { userId })])`. */
+/**
+ * For a batch over Neon's HTTP: `sql.transaction([sql`insert …`, enqueueQuery(sql, welcome, { userId })])`, or with drizzle
+ * `db.batch([db.insert(users).values(user), enqueueQuery(db, welcome, { userId })])`.
+ */
 export function enqueueQuery<
   ArrayMode extends boolean,
   FullResults extends boolean,
@@ -172,11 +176,25 @@ export function enqueueQuery<
   neon: NeonQueryFunction<ArrayMode, FullResults>,
   job: Job,
   payload: PayloadOf<Job>,
-  ...[options]: OptionsFor<Job, InTransactionOptions>
-): NeonQueryPromise<ArrayMode, FullResults> {
+  ...options: OptionsFor<Job, InTransactionOptions>
+): NeonQueryPromise<ArrayMode, FullResults>;
+export function enqueueQuery<Query, Job extends EnqueuableJob>(
+  db: { execute(query: never): Query },
+  job: Job,
+  payload: PayloadOf<Job>,
+  ...options: OptionsFor<Job, InTransactionOptions>
+): Query;
+export function enqueueQuery(
+  db: { execute(query: never): unknown } | { query(text: string, values: unknown[]): unknown },
+  job: EnqueuableJob,
+  payload: unknown,
+  options?: object,
+): unknown {
   const { schema, ...given } = withLists(options);
-  const { text, values } = compile(enqueueOne(newJob(job, payload, given)), schema);
-  return neon.query(text, values) as NeonQueryPromise<ArrayMode, FullResults>;
+  const statement = enqueueOne(newJob(job, payload, given));
+  if ("execute" in db) return db.execute(toSql(statement, schema) as never);
+  const { text, values } = compile(statement, schema);
+  return db.query(text, values);
 }
 
 async function run<T>(transaction: Transaction, statement: Statement<T>, schema?: string): Promise<T> {
@@ -192,6 +210,7 @@ function send(
 ): PromiseLike<unknown> {
   if ("execute" in transaction) return transaction.execute(toSql(statement, schema) as never);
   const { text, values } = compile(statement, schema);
+  if ("$queryRawUnsafe" in transaction) return transaction.$queryRawUnsafe(text, ...values);
   if ("query" in transaction) return transaction.query(text, values);
   return transaction.unsafe(text, values as string[]);
 }

@@ -71,14 +71,14 @@ describe("in an empty folder", () => {
   test("it writes nothing without --yes if there is nobody to ask", async () => {
     const failed = await init();
     expect(failed).toMatchObject({ code: 1, stdout: expect.stringContaining("create  wrangler.jsonc") });
-    expect(failed.stderr).toContain("Use --yes");
+    expect(failed.stderr).toContain("use --yes");
     expect(readdirSync(folder)).toEqual([]);
   });
 
   test.each(["--yess", "now"])("it refuses %s", async (argument) => {
     expect(await init(argument)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("usage: sluice init"),
+      stderr: expect.stringMatching(/^sluice: .*(unknown flag --yess|one argument too many)/),
     });
     expect(readdirSync(folder)).toEqual([]);
   });
@@ -206,7 +206,10 @@ name = "shop-staging"`;
     { path: "wrangler.jsonc", text: "{ name" },
   ])("it changes nothing if $path cannot be read: $text", async ({ path, text }) => {
     put(path, text);
-    expect(await init("--yes")).toMatchObject({ code: 1, stderr: expect.stringContaining(`init: ${path}`) });
+    expect(await init("--yes")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`sluice: ${path}`),
+    });
     expect(readdirSync(folder)).toEqual([path]);
     expect(read(path)).toBe(text);
   });

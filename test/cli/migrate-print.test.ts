@@ -86,8 +86,8 @@ test("a printed script refuses a numbered file that has changed", async () => {
 
 test.each([
   [["migrate", "--verbose"], "Unknown option '--verbose'"],
-  [["migrate", "now"], "the commands are: sluice init, sluice dev, sluice migrate"],
-  [[], "the commands are: sluice init, sluice dev, sluice migrate"],
+  [["migrate", "now"], "the only command is: sluice migrate"],
+  [[], "the only command is: sluice migrate"],
   [["migrate", "--print", "--dry-run"], "use either --print or --dry-run, not both"],
 ])("%j ends with code 2 and says why", async (args, words) => {
   const { code, err } = await run(args);

@@ -85,11 +85,11 @@ test.each(["MySchema", 'we"ird', "with space", "my-jobs", "", "x".repeat(64)])(
 );
 
 describe("the command", () => {
-  test("ends with code 1 and the one line", async () => {
+  test("ends with code 2 and the one line", async () => {
     expect(await runCommand({ DATABASE_URL: `mysql://u:${secret}@h/d` })).toEqual({
-      code: 1,
+      code: 2,
       output:
-        "migrate: DATABASE_URL is not a Postgres connection string; its form is postgresql://user:password@host/database\n",
+        "sluice: DATABASE_URL is not a Postgres connection string; its form is postgresql://user:password@host/database\n",
     });
   });
 

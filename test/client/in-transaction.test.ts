@@ -1,9 +1,14 @@
-// sluice/sql with four drivers, each in its usual style.
-import { neon, neonConfig } from "@neondatabase/serverless";
+// sluice/sql with each driver in its usual style. test/drivers has those that are not installed here.
+import { Pool as NeonPool, neon, neonConfig } from "@neondatabase/serverless";
 import { sql as drizzleSql } from "drizzle-orm";
+import { drizzle as drizzleNeonHttp } from "drizzle-orm/neon-http";
+import { drizzle as drizzleNeonServerless } from "drizzle-orm/neon-serverless";
 import { drizzle } from "drizzle-orm/node-postgres";
+import { pgTable, text } from "drizzle-orm/pg-core";
+import { drizzle as drizzlePostgresJs } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { WebSocket } from "ws";
 import * as z from "zod";
 import type { FlowBuilder } from "../../src/core/flow.ts";
 import { claim, findJob } from "../../src/core/sql/index.ts";
@@ -54,7 +59,22 @@ type InTransaction = (
 ) => Promise<void>;
 
 const sqlOfPostgres = postgres(db.url, { max: 2, onnotice: () => {} });
-afterAll(() => sqlOfPostgres.end());
+// drizzle changes how its client writes and reads times, so it gets one of its own.
+const sqlOfDrizzle = postgres(db.url, { max: 2, onnotice: () => {} });
+const neonPool = new NeonPool({ connectionString: db.url });
+beforeAll(() => {
+  neonConfig.fetchEndpoint = inject("neonEndpoint");
+  neonConfig.webSocketConstructor = WebSocket;
+  neonConfig.wsProxy = () => `${new URL(inject("neonEndpoint")).host}/v2`;
+  neonConfig.useSecureWebSocket = false;
+  neonConfig.pipelineConnect = false;
+  neonConfig.pipelineTLS = false;
+});
+afterAll(async () => {
+  await sqlOfPostgres.end();
+  await sqlOfDrizzle.end();
+  await neonPool.end();
+});
 
 const drivers: Record<string, InTransaction> = {
   async pg(work) {
@@ -73,7 +93,17 @@ const drivers: Record<string, InTransaction> = {
   async postgres(work) {
     await sqlOfPostgres.begin((tx) => work(tx, (id) => tx`insert into customer values (${id})`));
   },
-  async drizzle(work) {
+  async "drizzle on neon-serverless"(work) {
+    await drizzleNeonServerless(neonPool).transaction((tx) =>
+      work(tx, (id) => tx.execute(drizzleSql`insert into customer values (${id})`)),
+    );
+  },
+  async "drizzle on postgres-js"(work) {
+    await drizzlePostgresJs(sqlOfDrizzle).transaction((tx) =>
+      work(tx, (id) => tx.execute(drizzleSql`insert into customer values (${id})`)),
+    );
+  },
+  async "drizzle on node-postgres"(work) {
     await drizzle(db.pool).transaction((tx) =>
       work(tx, (id) => tx.execute(drizzleSql`insert into customer values (${id})`)),
     );
@@ -243,8 +273,21 @@ describe.each(Object.entries(drivers))("debounce with %s", (_, inTransaction) =>
 });
 
 describe("a batch over Neon's HTTP", () => {
-  beforeAll(() => {
-    neonConfig.fetchEndpoint = inject("neonEndpoint");
+  test("of drizzle commits the job with the app's own row, or not at all", async () => {
+    const customer = pgTable("customer", { id: text().primaryKey() });
+    const app = drizzleNeonHttp(neon(db.url));
+    const [, enqueued] = await app.batch([
+      app.insert(customer).values({ id: "d1" }),
+      enqueueQuery(app, welcome, { userId: "d1" }, { priority: 7 }),
+    ]);
+    expect(enqueued.rows).toHaveLength(1);
+    expect(await counts()).toEqual({ jobs: 1, customers: 1 });
+    const bad = app.batch([
+      enqueueQuery(app, welcome, { userId: "d2" }),
+      app.insert(customer).values({ id: "d1" }),
+    ]);
+    await expect(bad).rejects.toThrow();
+    expect(await counts()).toEqual({ jobs: 1, customers: 1 });
   });
 
   test("the job commits with the app's own row, or not at all", async () => {

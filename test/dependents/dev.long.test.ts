@@ -100,7 +100,7 @@ test("a folder becomes a Worker that compiles, runs jobs and keeps them", async 
     await until("all rounds have run", async () => (await call(stack, "/health")).ok);
   });
   expect(output).toContain(`Database: ${databaseUrl}`);
-  expect(output).toContain("Dashboard: http://127.0.0.1:");
+  expect(output).toContain("The dashboard is at http://127.0.0.1:");
   expect(output).toContain('"type":"hello"');
 
   await whileDev([], async (stack) => {

@@ -9,7 +9,7 @@ import { missedRules, overlapRules } from "../../src/core/policy/slots.ts";
 import { roundKinds } from "../../src/core/snapshot.ts";
 import type * as statements from "../../src/core/sql/index.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
-import { workerKinds } from "../../src/core/sql/workers.ts";
+import { workerKinds } from "../../src/core/worker-kinds.ts";
 
 type Statements = typeof statements;
 type AnswerOf<Name extends keyof Statements> = Statements[Name] extends (
@@ -70,6 +70,7 @@ const job = z.strictObject({
   supersededBy: id.nullable(),
   schedule: jobSchedule.nullable(),
 });
+const shownJob = job.omit({ payload: true, output: true });
 const at = z.iso.datetime({ offset: true });
 const limit = { kind: z.literal("limit") };
 const waitingFor = z.union([
@@ -314,6 +315,12 @@ export const answers = {
   findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
   findJobs: z.array(job),
   findKey: key.or(nothing),
+  findShownJob: shownJob
+    .extend({
+      ...{ payloadText: text, outputText: text.nullable(), worker: text.nullable() },
+      ...{ closedAt: time.nullable(), leaseExpiresAt: time.nullable(), waitingFor: waitingFor.nullable() },
+    })
+    .or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
   foldFlows: count,
   foldLedger: count,
@@ -339,6 +346,7 @@ export const answers = {
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
   listSchedules: z.array(schedule),
+  listShownJobs: z.array(shownJob.extend({ payloadText: text })),
   liveWorkers: z.array(worker),
   mendStamps: count,
   openBreaker: flag,

@@ -62,6 +62,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
+  findShownJob:
+    "id uuid, type text, queue text, status text, priority smallint, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
+    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, waiting_for jsonb, " +
+    "payload_text text, output_text text, worker text, closed_at double precision, lease_expires_at double precision",
   findStates: "id uuid, status text, attempts integer, errors jsonb",
   foldFlows: "count integer",
   foldLedger: "count integer",
@@ -97,6 +104,12 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   listPauses: "kind text, name text, since double precision",
   listSchedules: "schedule jsonb",
+  listShownJobs:
+    "id uuid, type text, queue text, status text, priority smallint, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
+    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, payload_text text",
   liveWorkers:
     "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
     "expires_at double precision",

@@ -1,9 +1,9 @@
 // A real workerd with a deployment, which a test can kill as Cloudflare might. Miniflare restarts it by itself.
 import { readFileSync } from "node:fs";
-import { builtinModules } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
-import { build, type Plugin } from "esbuild";
+import { build } from "esbuild";
 import { convertV4MiniflareOptions, kCurrentWorker, Log, LogLevel, Miniflare } from "miniflare";
+import { forWorkerd, nodeModules } from "./pg-bundle.ts";
 import { childrenOf, cpuSecondsOf } from "./process-cpu.ts";
 
 export interface Workerd {
@@ -102,31 +102,9 @@ function keepingSignals<T>(start: () => T): T {
 }
 
 async function bundle(entry: string): Promise<string> {
-  const { outputFiles } = await build({
-    entryPoints: [entry],
-    bundle: true,
-    format: "esm",
-    target: "es2024",
-    conditions: ["workerd", "worker", "browser"],
-    external: ["node:*", "cloudflare:*"],
-    plugins: [nodeModules],
-    write: false,
-    logLevel: "error",
-  });
+  const { outputFiles } = await build({ ...forWorkerd, entryPoints: [entry], plugins: [nodeModules] });
   return outputFiles[0]?.text ?? "";
 }
-
-/** `pg` is CommonJS. workerd has Node's modules, but no `require` for them. */
-const nodeModules: Plugin = {
-  name: "node modules",
-  setup({ onResolve, onLoad }) {
-    const names = new RegExp(`^(${builtinModules.filter((name) => !name.startsWith("_")).join("|")})$`);
-    onResolve({ filter: names }, ({ path }) => ({ path, namespace: "node-module" }));
-    onLoad({ filter: /.*/, namespace: "node-module" }, ({ path }) => ({
-      contents: `import all from "node:${path}"; module.exports = all;`,
-    }));
-  },
-};
 
 /** The live workerds that this process started. Others are never touched. */
 function workerdsOf(pid: number): number[] {

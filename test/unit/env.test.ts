@@ -27,6 +27,7 @@ test("the two required settings are enough", async () => {
     plan: "paid",
     maxDrains: 4,
     maxDepth: 100_000,
+    logJobs: false,
     allowPrivateTargets: false,
     alarmTargets: [],
     alarmRules: alarmRules(),

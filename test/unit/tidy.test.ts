@@ -13,11 +13,19 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   sql: { folders: ["core", "jobs", "sql"], packages: ["drizzle-orm", "zod", "@neondatabase/serverless"] },
   client: { folders: ["client", "contract", "core"], packages: [] },
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
+  dashboard: {
+    folders: ["core", "queue", "jobs", "contract", "dashboard"],
+    packages: ["cronstrue", "hono", "zod"],
+  },
   edge: {
-    folders: ["core", "queue", "jobs", "contract", "edge"],
+    folders: ["core", "queue", "jobs", "contract", "dashboard", "edge"],
     packages: ["zod", "hono", "@neondatabase/serverless", "pg", "@cloudflare/workers-types", "cloudflare:"],
   },
-  cli: { folders: ["core", "cli", "local"], packages: ["node:", "pg"] },
+  // Only over-sql.ts imports from edge: a test below keeps that.
+  cli: {
+    folders: ["core", "queue", "jobs", "contract", "edge", "local", "cli"],
+    packages: ["node:", "pg", "hono", "zod"],
+  },
   "test-kit": {
     folders: ["core", "queue", "jobs", "edge", "cli", "local", "test-kit"],
     packages: ["node:", "pg"],
@@ -27,7 +35,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
 const barrels = ["src/index.ts", "src/core/sql/index.ts"];
 const looseNames = /^(utils?|helpers?|common|shared|misc|manager)\b/;
 
-const files = globSync("src/**/*.ts", { cwd: root });
+const files = globSync("src/**/*.{ts,tsx}", { cwd: root });
 const importsOf = (file: string) =>
   [...readFileSync(join(root, file), "utf8").matchAll(/(?:from|import) "([^"]+)"/g)].map(
     ([, target = ""]) => target,
@@ -83,12 +91,57 @@ test("the puller shares with the Worker only how an attempt ends", () => {
   ]);
 });
 
+test("the contract loads no SQL, so that the command line starts fast", () => {
+  const own = files.filter((file) => file.startsWith("src/contract/"));
+  const loading = own.filter((file) =>
+    importsOf(file).some((target) => inTree(file, target).startsWith("src/core/sql/")),
+  );
+  expect(loading).toEqual([]);
+});
+
 test("the client shares with the Worker only how a flow is described", () => {
   const shared = files
     .filter((file) => file.startsWith("src/client/"))
     .flatMap((file) => importsOf(file).map((target) => inTree(file, target)))
     .filter((target) => target.startsWith("src/core/"));
   expect([...new Set(shared)].toSorted()).toEqual(["src/core/flow.ts", "src/core/typed-job.ts"]);
+});
+
+describe("the command line", () => {
+  const own = files.filter((file) => file.startsWith("src/cli/"));
+
+  test("has no route of its own: the contract has them", () => {
+    const routes = own.filter((file) =>
+      /["'`]\/(v1|health|metrics)/.test(readFileSync(join(root, file), "utf8")),
+    );
+    expect(routes).toEqual([]);
+  });
+
+  test("reaches the API's code only over SQL", () => {
+    const reaching = own.filter((file) =>
+      importsOf(file).some((target) => inTree(file, target).startsWith("src/edge/")),
+    );
+    expect(reaching).toEqual(["src/cli/over-sql.ts"]);
+  });
+
+  test("loads nothing that Node cannot run: no page of the dashboard, no module of Cloudflare", () => {
+    const seen = new Set<string>();
+    const visit = (file: string) => {
+      if (seen.has(file)) return;
+      seen.add(file);
+      const loaded = [
+        ...readFileSync(join(root, file), "utf8").matchAll(
+          /^(?:import|export) (?!type )[^;]*?from "([^"]+)"|import\("([^"]+)"\)|^import "([^"]+)"/gm,
+        ),
+      ].map((match) => match[1] ?? match[2] ?? match[3] ?? "");
+      for (const target of loaded) {
+        expect([file, target]).not.toEqual([file, expect.stringMatching(/\.tsx$|^cloudflare:/)]);
+        if (target.startsWith(".")) visit(inTree(file, target));
+      }
+    };
+    visit("src/cli/main.ts");
+    expect(seen).toContain("src/edge/http/api.ts");
+  });
 });
 
 const forStatements = new Set(["./columns.ts", "./schema.ts", "./statement.ts"]);

@@ -5,6 +5,7 @@ import { env as workerEnv } from "cloudflare:workers";
 import { neon, neonConfig } from "@neondatabase/serverless";
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
+import { hyperdrive } from "../../src/hyperdrive.ts";
 import {
   type JobDefinition,
   type QueueDefinition,
@@ -42,18 +43,20 @@ export interface Deployment {
 
 export const bindings = workerEnv as unknown as WorkerTestEnv;
 
-/** `settings` override the bindings of the worker project. SELF and CLOCK are left out, because they lead to another Worker. */
+/** `settings` override the bindings of the worker project. They may need the database's URL. SELF and CLOCK are left out, because they lead to another Worker. */
 export function useDeployment(
   jobs: readonly JobDefinition[],
-  settings: object = {},
+  settings: object | ((databaseUrl: string) => object) = {},
   queues: readonly QueueDefinition[] = [],
   schedules?: readonly ScheduleDefinition[],
 ): Deployment {
   const name = `worker_${crypto.randomUUID().replaceAll("-", "")}`;
   const url = (database: string) => asOwner(bindings.DATABASE_URL).replace(/[^/]+$/, database);
   const { SELF: _, CLOCK: __, ...own } = workerEnv as unknown as WorkerTestEnv & Record<string, unknown>;
-  const env = { ...own, DATABASE_URL: asWorker(url(name)), ...settings };
-  const worker = sluice({ jobs, queues, ...(schedules && { schedules }) });
+  const databaseUrl = asWorker(url(name));
+  const over = typeof settings === "function" ? settings(databaseUrl) : settings;
+  const env = { ...own, DATABASE_URL: databaseUrl, ...over };
+  const worker = sluice({ jobs, queues, database: hyperdrive, ...(schedules && { schedules }) });
   const contexts: ExecutionContext[] = [];
   neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
 
@@ -75,7 +78,7 @@ export function useDeployment(
   };
 
   return {
-    databaseUrl: asWorker(url(name)),
+    databaseUrl,
     query,
     call,
     async fire(cron = crons.drain, over = {}) {

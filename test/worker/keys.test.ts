@@ -137,6 +137,7 @@ describe("each operation is allowed for its roles and for no other", () => {
     listWorkers: ["GET /v1/workers", ["worker", ...readers]],
     removeWorker: ["DELETE /v1/workers/w", workers],
     getStats: ["GET /v1/stats", readers],
+    getDeployment: ["GET /v1/admin/deployment", readers],
     getMetrics: ["GET /metrics", readers],
     getHealth: ["GET /health", null],
     listDeadLetters: ["GET /v1/admin/dlq", readers],

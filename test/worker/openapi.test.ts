@@ -3,6 +3,8 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import type { Operation } from "../../src/contract/operation.ts";
 import { operations as table } from "../../src/contract/operations.ts";
+import { assets } from "../../src/dashboard/assets/bundled.ts";
+import { pages } from "../../src/dashboard/pages.ts";
 import { app } from "../../src/edge/http/app.ts";
 import { definePulledJob } from "../../src/index.ts";
 import { useDeployment } from "./deployment.ts";
@@ -17,6 +19,8 @@ const undocumented = [
   "POST /internal/wake",
   "GET /openapi.json",
   "GET /docs",
+  ...["sign-in", "sign-out", "theme", "actions/:action"].map((path) => `POST /${path}`),
+  ...[...pages, ...Object.values(assets)].map(({ path }) => `GET ${path}`),
 ];
 
 test("the document has every route and no other", () => {

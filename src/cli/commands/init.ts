@@ -1,48 +1,42 @@
-// `sluice init`: makes a Worker with Sluice of the current folder. It writes new files and adds to files that are there. It
+// sluice init: makes a Worker with Sluice of the current folder. It writes new files and adds to files that are there. It
 // removes and replaces nothing, and it asks first.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline/promises";
-import { parseArgs } from "node:util";
+import type { Commands } from "../command-table.ts";
+import { CommandError } from "../exit.ts";
 import { type Change, type Plan, planInit } from "../init/plan.ts";
+import type { Output } from "../output/output.ts";
 
-const usage = `usage: sluice init [--yes]
+export const commands: Commands = {
+  "": {
+    summary: "Make a Worker with Sluice of this folder",
+    details: `Writes wrangler's settings, a jobs file, the Worker, scripts and .dev.vars. Files that are there are never replaced: what is
+missing is added to them, or printed for you to add. The second run changes nothing.`,
+    flags: [{ name: "yes", kind: "boolean", help: "do not ask" }],
+    examples: ["init", "init --yes"],
+    needsApi: false,
+    run: ({ values, out }) => init(process.cwd(), { isSure: values.yes === true, out }),
+  },
+};
 
-Makes a Worker with Sluice of this folder: wrangler's settings, a jobs file, the Worker, scripts and .dev.vars. Files that are
-there are never replaced: what is missing is added to them, or printed for you to add. Run it twice, and nothing changes.
-
-  --yes     do not ask
-  --help    print this text`;
-
-export async function init(args: string[]): Promise<void> {
-  try {
-    const options = {
-      yes: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
-    } as const;
-    const { yes, help } = parseArgs({ args, options }).values;
-    if (help) return console.log(usage);
-    await run(process.cwd(), { yes });
-  } catch (error) {
-    const isUsage = (error as { code?: string }).code?.startsWith("ERR_PARSE_ARGS");
-    console.error(isUsage ? `${(error as Error).message}\n\n${usage}` : `init: ${(error as Error).message}`);
-    process.exitCode = isUsage ? 2 : 1;
-  }
-}
-
-async function run(root: string, { yes }: { yes: boolean }): Promise<void> {
-  const plan = planInit(root);
-  console.log(describe(plan));
+async function init(root: string, { isSure, out }: { isSure: boolean; out: Output }): Promise<void> {
+  const plan = planOf(root);
+  out.line(describe(plan));
   if (plan.changes.length > 0) {
-    if (!yes && !(await isWanted())) {
-      console.error("Nothing was written.");
-      process.exitCode = 1;
-      return;
-    }
+    if (!isSure) await ask();
     for (const change of plan.changes) write(root, change);
   }
-  for (const text of plan.byHand) console.log(`\n${text}`);
-  if (plan.changes.length > 0) console.log("\nNext: npm install && npx sluice dev");
+  for (const text of plan.byHand) out.line(`\n${text}`);
+  if (plan.changes.length > 0) out.line("\nNext: npm install && npx sluice dev");
+}
+
+function planOf(root: string): Plan {
+  try {
+    return planInit(root);
+  } catch (error) {
+    throw new CommandError((error as Error).message);
+  }
 }
 
 function describe({ changes, byHand }: Plan): string {
@@ -56,15 +50,13 @@ function describe({ changes, byHand }: Plan): string {
     .join("\n");
 }
 
-async function isWanted(): Promise<boolean> {
-  if (!process.stdin.isTTY) {
-    console.error("There is no terminal to ask at. Use --yes.");
-    return false;
-  }
+async function ask(): Promise<void> {
+  if (!process.stdin.isTTY)
+    throw new CommandError("nothing was written: there is no terminal to ask at; use --yes");
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   const answer = await terminal.question("\nWrite this? [y/N] ");
   terminal.close();
-  return /^y(es)?$/i.test(answer.trim());
+  if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("nothing was written");
 }
 
 /** A file that somebody has made or changed since the plan was shown is left alone. */
@@ -72,6 +64,6 @@ function write(root: string, { path, before, after, isSecret }: Change): void {
   const file = join(root, path);
   mkdirSync(dirname(file), { recursive: true });
   if (before !== undefined && readFileSync(file, "utf8") !== before)
-    throw new Error(`${path} has changed meanwhile; run it again`);
+    throw new CommandError(`${path} has changed meanwhile; run it again`);
   writeFileSync(file, after, { flag: before === undefined ? "wx" : "w", ...(isSecret && { mode: 0o600 }) });
 }

@@ -4,21 +4,6 @@ import { decodeColumns, listColumns } from "./columns.ts";
 import { books as booksView } from "./schema.ts";
 import { many, type Statement } from "./statement.ts";
 
-export const booked = [
-  "enqueued",
-  "blocked",
-  "pending",
-  "scheduled",
-  "leased",
-  "completed",
-  "failed",
-  "dead",
-  "discarded",
-  "cancelled",
-  "expired",
-  "blocked",
-] as const;
-
 export type Books = typeof booksView.$inferSelect;
 
 const columns = getTableColumns(booksView);

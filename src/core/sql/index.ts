@@ -17,7 +17,15 @@ export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { enqueueFlow } from "./enqueue-flow.ts";
 export { extend, extendOne } from "./extend.ts";
 export { cancelFlow, deleteFlow, findFlow, listFlowJobs, listFlows } from "./flows.ts";
-export { findJob, findJobs, findStates, listDeadLetters, listJobs } from "./jobs.ts";
+export {
+  findJob,
+  findJobs,
+  findShownJob,
+  findStates,
+  listDeadLetters,
+  listJobs,
+  listShownJobs,
+} from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { look, nextDue } from "./next-due.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";

@@ -1,12 +1,12 @@
-// find job, find states, list jobs, list dead letters. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
-import { sql } from "drizzle-orm";
+// find job, find shown job, find states, list jobs, list shown jobs, list dead letters. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
+import { type SQL, sql } from "drizzle-orm";
 import type { DeadReason, Job, JobStatus } from "../job.ts";
 import { decodeJob, jobColumns } from "../job-row.ts";
 import type { WaitingReason } from "../policy/waiting-for.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import type { jobs } from "./schema.ts";
-import { many, optional, type Statement } from "./statement.ts";
+import { many, optional, type Row, type Statement, time, timeOrNull } from "./statement.ts";
 
 export interface JobFilter {
   /** If left out, all types. */
@@ -21,6 +21,8 @@ export interface JobFilter {
 
 const columns = listColumns(jobColumns);
 const { errors: _, ...columnsButErrors } = jobColumns;
+const { payload: __, output: ___, ...shownColumns } = columnsButErrors;
+const listedColumns = { ...shownColumns, errors: jobColumns.errors };
 
 export interface FoundJob extends Job {
   /** Null if the job is neither pending nor blocked. */
@@ -41,6 +43,51 @@ export function findJob(
       from ${schema}.find_job(${id}::uuid)`,
     decode: optional((row) => ({ ...decodeJob(row), waitingFor: decodeReason(row.waiting_for) })),
   };
+}
+
+/**
+ * A job for the eyes of people. Payload and output are text, as Postgres writes them: JavaScript would round large numbers.
+ */
+export interface ShownJob extends Omit<FoundJob, "payload" | "output"> {
+  payloadText: string;
+  outputText: string | null;
+  /** Of a dead, cancelled or discarded job: since when. */
+  closedAt: Date | null;
+  /** Of a processing job: who holds it, and until when. */
+  worker: string | null;
+  leaseExpiresAt: Date | null;
+}
+
+export function findShownJob(
+  id: string,
+  { types }: { types: readonly LimitedType[] },
+): Statement<ShownJob | undefined> {
+  return {
+    name: "find shown job",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${listColumns(shownColumns)}, ${schema}.errors_of(id, true) as errors,
+             case when status in ('pending', 'blocked') then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for,
+             jsonb_pretty(payload) as payload_text, jsonb_pretty(output) as output_text, worker,
+             ${time("closed_at")}, ${time("lease_expires_at")}
+      from ${schema}.find_job(${id}::uuid)`,
+    decode: optional((row) => ({
+      ...decodeListed(row),
+      waitingFor: decodeReason(row.waiting_for),
+      payloadText: String(row.payload_text),
+      outputText: row.output_text as string | null,
+      closedAt: timeOrNull(row.closed_at),
+      worker: row.worker as string | null,
+      leaseExpiresAt: timeOrNull(row.lease_expires_at),
+    })),
+  };
+}
+
+const decodeListedColumns = decodeColumns(listedColumns);
+
+function decodeListed(row: Row): Omit<Job, "payload" | "output"> {
+  const job = decodeListedColumns(row);
+  return { ...job, tags: job.tags ?? [] };
 }
 
 function decodeReason(json: unknown): WaitingReason | null {
@@ -70,18 +117,37 @@ export function listJobs(filter: JobFilter): Statement<Job[]> {
   return {
     name: "list jobs",
     isRepeatable: true,
-    build: (schema) => sql`
-      select ${columns}
-      from ${schema}.list_jobs(
-        ${filter.types ? sql.param(filter.types) : null}::text[],
-        ${filter.status ?? null}::text,
-        ${filter.queue ?? null}::text,
-        ${filter.tag ?? null}::text,
-        ${filter.before ?? null}::uuid,
-        ${filter.limit}::int
-      )`,
+    build: (schema) => sql`select ${columns} from ${listed(schema, filter)}`,
     decode: many(decodeJob),
   };
+}
+
+export interface ListedJob extends Omit<Job, "payload" | "output"> {
+  /** The beginning of the payload. A whole page of payloads may be megabytes. */
+  payloadText: string;
+}
+
+/** The same for the eyes of people. */
+export function listShownJobs(filter: JobFilter & { textLength: number }): Statement<ListedJob[]> {
+  return {
+    name: "list shown jobs",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${listColumns(listedColumns)}, left(payload::text, ${filter.textLength}::int) as payload_text
+      from ${listed(schema, filter)}`,
+    decode: many((row) => ({ ...decodeListed(row), payloadText: String(row.payload_text) })),
+  };
+}
+
+function listed(schema: SQL, filter: JobFilter): SQL {
+  return sql`${schema}.list_jobs(
+    ${filter.types ? sql.param(filter.types) : null}::text[],
+    ${filter.status ?? null}::text,
+    ${filter.queue ?? null}::text,
+    ${filter.tag ?? null}::text,
+    ${filter.before ?? null}::uuid,
+    ${filter.limit}::int
+  )`;
 }
 
 export interface DeadLetterFilter {

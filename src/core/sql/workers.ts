@@ -1,12 +1,11 @@
 // register puller, remove worker, live workers. See migrations/functions/workers.sql.
 import { sql } from "drizzle-orm";
+import type { WorkerKind } from "../worker-kinds.ts";
 import { many, one, type Row, type Statement, time, timeOf } from "./statement.ts";
-
-export const workerKinds = ["puller", "drain"] as const;
 
 export interface LiveWorker {
   id: string;
-  kind: (typeof workerKinds)[number];
+  kind: WorkerKind;
   queues: string[];
   startedAt: Date;
   /** Of the last heartbeat. */

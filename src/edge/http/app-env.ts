@@ -19,6 +19,8 @@ export interface AppEnv {
     ports: AppPorts;
     sender: Sender;
     alarmClock: AlarmClock;
+    /** Who calls, where no key says it: somebody who has signed in to the dashboard, or the command line over SQL. */
+    caller?: Caller;
     /** Starts a drain. If it is known which types got jobs, only what they need is started. */
     nudge(queue: string, types?: readonly string[]): void;
   };

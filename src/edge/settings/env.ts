@@ -58,6 +58,7 @@ const settingsSchema = z.object({
     .min(0, "must be at least 0")
     .max(10_080, "must be at most 10080")
     .default(0),
+  SLUICE_LOG_JOBS: z.enum(["true", "false"], 'must be "true" or "false"').default("false"),
   SLUICE_ALLOW_PRIVATE_TARGETS: z.enum(["true", "false"], 'must be "true" or "false"').default("false"),
   SLUICE_ALARM_TARGETS: alarmTargets.prefault([]),
   SLUICE_ALARM_RULES: alarmRuleSetting.prefault({}),
@@ -104,11 +105,15 @@ export interface Settings {
   maxDrains: number;
   /** A queue with this many waiting jobs accepts no more over HTTP. */
   maxDepth: number;
+  /** Whether every job that ends is logged. */
+  logJobs: boolean;
   allowPrivateTargets: boolean;
   alarmTargets: readonly KeyedTarget[];
   alarmRules: readonly AlarmRule[];
   heartbeatUrls: HeartbeatUrls;
   deployment: Deployment;
+  /** The name in the dashboard's head. */
+  environment: string | undefined;
   /** Without it a round drains all queues in one invocation. */
   self: SelfBinding | undefined;
   /** Without it only the isolates count calls. */
@@ -152,6 +157,7 @@ export async function parseSettings(env: object): Promise<Settings> {
     plan: parsed.data.SLUICE_PLAN,
     maxDrains: parsed.data.SLUICE_MAX_DRAINS,
     maxDepth: parsed.data.SLUICE_MAX_DEPTH,
+    logJobs: parsed.data.SLUICE_LOG_JOBS === "true",
     allowPrivateTargets,
     alarmTargets: await keyTargets(parsed.data.SLUICE_ALARM_TARGETS),
     alarmRules: parsed.data.SLUICE_ALARM_RULES,
@@ -161,6 +167,7 @@ export async function parseSettings(env: object): Promise<Settings> {
       publicUrl: parsed.data.SLUICE_PUBLIC_URL,
       runbookUrl: parsed.data.SLUICE_RUNBOOK_URL,
     },
+    environment: parsed.data.SLUICE_ENVIRONMENT,
     self: parsed.data.SELF,
     rateLimiter: parsed.data.RATE_LIMITER,
     clock: parsed.data.CLOCK,

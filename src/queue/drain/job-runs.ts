@@ -14,6 +14,8 @@ export interface EndedJob extends EndedAttempt {
   job: ClaimedJob;
   /** The jobs of its run that were not started and go back with it. */
   rest: readonly ClaimedJob[];
+  /** How long its handler ran. Undefined if it was not started. */
+  ms?: number;
 }
 
 /** The jobs of a run are of one type, and come in order. */

@@ -68,9 +68,11 @@ async function workThrough(running: RunningJobs, type: JobType, runs: readonly J
 
 async function callOnce(running: RunningJobs, series: CallSeries): Promise<void> {
   const jobs = series.runs.map(({ first }) => first);
+  const startedMs = running.ports.clock.nowMs();
   series.call = callHandler(running.ports, series.type, jobs, running);
   const outcomes = await series.call.outcomes;
-  series.runs = series.runs.flatMap((run, index) => endFirst(running, run, outcomes[index]));
+  const ms = running.ports.clock.nowMs() - startedMs;
+  series.runs = series.runs.flatMap((run, index) => endFirst(running, run, { outcome: outcomes[index], ms }));
   running.wake();
 }
 
@@ -87,10 +89,10 @@ function endStopped(running: RunningJobs, run: JobRun): JobRun[] {
 function endFirst(
   { ended }: RunningJobs,
   { first, rest }: JobRun,
-  outcome: Outcome = { kind: "release" },
+  { outcome = { kind: "release" }, ms }: { outcome?: Outcome | undefined; ms?: number } = {},
 ): JobRun[] {
   const goesOn = outcome.kind === "complete";
-  ended.push({ job: first, outcome, rest: goesOn ? [] : rest });
+  ended.push({ job: first, outcome, rest: goesOn ? [] : rest, ...(ms !== undefined && { ms }) });
   return goesOn ? toRun(rest) : [];
 }
 

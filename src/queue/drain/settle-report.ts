@@ -2,6 +2,7 @@
 import type { Outcome } from "../../core/job.ts";
 import { countedAttempt, isFailure } from "../../core/policy/attempt-end.ts";
 import type { Settled } from "../../core/settlements.ts";
+import { logEnds } from "../log-ends.ts";
 import type { Ports } from "../ports.ts";
 import type { EndedJob } from "./job-runs.ts";
 
@@ -38,6 +39,7 @@ export function countSettled(
     }
     logFailure(ports, queue, { ...ended, status });
   }
+  logEnds(ports.log, { jobs, settled, withFailures: false });
   counts.lost += lost.length;
   if (lost.length > 0) ports.log.warn("lease lost", { queue, jobs: lost });
 }
@@ -45,7 +47,7 @@ export function countSettled(
 function logFailure(
   ports: Ports,
   queue: string,
-  { job, outcome, status }: EndedJob & { status: Settled["status"] },
+  { job, outcome, status, ms }: EndedJob & { status: Settled["status"] },
 ): void {
   if (!isFailure(outcome)) return;
   ports.log[status === "dead" ? "error" : "warn"]("attempt failed", {
@@ -55,6 +57,7 @@ function logFailure(
     attempt: countedAttempt(job.attempt, outcome),
     max_attempts: job.maxAttempts,
     message: outcome.message,
+    ms,
     /** Dead; pending, if it will be tried again; null, if the lease was lost and this outcome with it. */
     status,
   });

@@ -43,7 +43,7 @@ function checkMediaType(headers: Headers): void {
 }
 
 /** Counts the bytes while it reads, because Content-Length may be missing or wrong. */
-async function readText(request: Request, maxBytes: number): Promise<string> {
+export async function readText(request: Request, maxBytes: number): Promise<string> {
   const tooLarge = () => new SluiceError("body_too_large", `the body is larger than ${maxBytes} bytes`);
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });

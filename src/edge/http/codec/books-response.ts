@@ -1,5 +1,5 @@
 // The books and the pauses as the admin API shows them.
-import { booked } from "../../../core/sql/books.ts";
+import { booked } from "../../../core/booked.ts";
 import type { Paused } from "../../../core/sql/pause.ts";
 
 export type BooksResponse = Record<(typeof booked)[number], number>;

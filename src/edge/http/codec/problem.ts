@@ -4,7 +4,9 @@ import { routePath } from "hono/route";
 import type { Problem } from "../../../contract/problem.ts";
 import { describeError } from "../../../core/database-errors.ts";
 import { type ErrorCode, SluiceError } from "../../../core/errors.ts";
+import type { Log } from "../../../queue/ports.ts";
 import { consoleLog } from "../../console-log.ts";
+import type { AppEnv } from "../app-env.ts";
 
 interface ProblemKind {
   status: number;
@@ -46,7 +48,24 @@ const problems: Record<ErrorCode, ProblemKind> = {
 };
 
 /** `request` is for the log. */
-export function problemResponse(error: unknown, request: { method?: string; route?: string } = {}): Response {
+export function problemResponse(error: unknown, request: Logged = {}, log: Log = consoleLog): Response {
+  const { body, headers } = problemOf(error, request, log);
+  headers.set("content-type", "application/problem+json");
+  if (body.status === 401) headers.set("www-authenticate", "Bearer");
+  return new Response(JSON.stringify(body), { status: body.status, headers });
+}
+
+interface Logged {
+  method?: string;
+  route?: string;
+}
+
+/** What a caller may know of the error, and when to try again. The log gets the rest. */
+export function problemOf(
+  error: unknown,
+  request: Logged,
+  log: Log = consoleLog,
+): { body: Problem; headers: Headers } {
   const problemError =
     error instanceof SluiceError
       ? error
@@ -54,7 +73,7 @@ export function problemResponse(error: unknown, request: { method?: string; rout
           cause: error,
         });
   const { status, title, retryAfterSeconds } = problems[problemError.code];
-  if (status >= 500) logProblem(problemError, request);
+  if (status >= 500) logProblem(problemError, request, log);
   const body: Problem = {
     type: `urn:sluice:problem:${problemError.code}`,
     title,
@@ -62,19 +81,20 @@ export function problemResponse(error: unknown, request: { method?: string; rout
     detail: problemError.message,
     ...(problemError.faults.length > 0 ? { errors: [...problemError.faults] } : {}),
   };
-  const headers = new Headers({ "content-type": "application/problem+json" });
-  if (status === 401) headers.set("www-authenticate", "Bearer");
   const seconds = problemError.retryAfterSeconds ?? retryAfterSeconds;
-  if (seconds) headers.set("retry-after", String(seconds));
-  return new Response(JSON.stringify(body), { status, headers });
+  return { body, headers: new Headers(seconds ? { "retry-after": String(seconds) } : {}) };
 }
 
-export const onError = (error: Error, context: Context): Response =>
-  problemResponse(error, { method: context.req.method, route: routePath(context, -1) });
+export const onError = (error: Error, context: Context<AppEnv>): Response =>
+  problemResponse(
+    error,
+    { method: context.req.method, route: routePath(context, -1) },
+    context.env.ports.log,
+  );
 
-function logProblem({ code, message, cause }: SluiceError, request: object): void {
+function logProblem({ code, message, cause }: SluiceError, request: object, log: Log): void {
   const reason = cause instanceof Error ? cause : undefined;
-  consoleLog.error("request failed", {
+  log.error("request failed", {
     ...request,
     code,
     ...(reason && describeError(reason)),

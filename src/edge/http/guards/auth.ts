@@ -1,10 +1,10 @@
 // Identifies the caller by the bearer key, and checks what the caller may do. The admin keys of the settings work without the
 // database. All other keys are looked up by their hash.
 import type { Context } from "hono";
-import { timingSafeEqual } from "hono/utils/buffer";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Role } from "../../../core/key.ts";
+import type { Settings } from "../../settings/env.ts";
 import type { AppEnv } from "../app-env.ts";
 import { digestKey, looksLikeKey, toHex } from "./api-key.ts";
 import type { Caller } from "./caller.ts";
@@ -41,15 +41,46 @@ export function refuseOwnType(type: string): void {
   if (isOwnType(type)) throw new SluiceError("forbidden", `the type "${type}" is reserved for Sluice itself`);
 }
 
+/** The dashboard has found its caller already, by a cookie. */
 async function identify({ req, env }: Context<AppEnv>): Promise<Caller> {
+  if (env.caller) return env.caller;
   const key = /^bearer +(\S+) *$/i.exec(req.header("authorization") ?? "")?.[1];
   if (!key)
     throw new SluiceError("unauthorized", "send the API key in the header Authorization: Bearer <key>");
-  const matches = await Promise.all(env.settings.adminKeys.map((adminKey) => timingSafeEqual(key, adminKey)));
-  if (matches.includes(true)) return { name: "admin", role: "admin", types: null, actor: "admin" };
-  const apiKey = looksLikeKey(key) ? await liveKey(env, toHex(await digestKey(key))) : undefined;
-  if (!apiKey) throw new SluiceError("unauthorized", "unknown API key");
+  const caller = await findCaller(env, await hashOf(key));
+  if (!caller) throw new SluiceError("unauthorized", "unknown API key");
+  return caller;
+}
+
+/** What names a key: here, in the database, and in the dashboard's cookie. Text that is no key is not looked up. */
+export interface KeyHash {
+  keyHash: string;
+  isKey: boolean;
+}
+
+export async function hashOf(key: string): Promise<KeyHash> {
+  return { keyHash: toHex(await digestKey(key)), isKey: looksLikeKey(key) };
+}
+
+export const adminCaller: Caller = { name: "admin", role: "admin", types: null, actor: "admin" };
+
+export async function findCaller(
+  env: AppEnv["Bindings"],
+  { keyHash, isKey }: KeyHash,
+): Promise<Caller | undefined> {
+  if (await findAdminKey(env.settings, keyHash)) return adminCaller;
+  const apiKey = isKey ? await liveKey(env, keyHash) : undefined;
+  if (!apiKey) return undefined;
   await checkRate(env, apiKey);
   const { id, name, role, jobTypes } = apiKey;
   return { name, role, types: jobTypes, actor: `${name} (${id})` };
+}
+
+/** Equal hashes are equal keys, and how far two hashes agree says nothing about the keys. */
+export async function findAdminKey(
+  { adminKeys }: Pick<Settings, "adminKeys">,
+  keyHash: string,
+): Promise<string | undefined> {
+  const hashes = await Promise.all(adminKeys.map(hashOf));
+  return adminKeys[hashes.findIndex((hash) => hash.keyHash === keyHash)];
 }

@@ -8,25 +8,27 @@ import type { AppEnv } from "../app-env.ts";
 /** The platform allows 10 s or 60 s and does not say which one is set. */
 const platformPeriodSeconds = 10;
 
+/** A key, or whoever else is counted. */
+type Counted = Pick<ApiKey, "id" | "rateLimitPerSecond">;
 type Invocation = Pick<AppEnv["Bindings"], "ports" | "settings" | "isolate">;
 
-export async function checkRate(invocation: Invocation, key: ApiKey): Promise<void> {
+export async function checkRate(invocation: Invocation, key: Counted, what = "this key"): Promise<void> {
   const { rateLimiter } = invocation.settings;
   const count = countCall(invocation, key);
   if (count > key.rateLimitPerSecond) {
     throw new SluiceError(
       "rate_limited",
-      `the limit of this key is ${key.rateLimitPerSecond} calls per second`,
+      `the limit of ${what} is ${key.rateLimitPerSecond} calls per second`,
     );
   }
   if (rateLimiter && !(await rateLimiter.limit({ key: counterFor(key, count) })).success) {
-    throw new SluiceError("rate_limited", "this key made too many calls in the last seconds", {
+    throw new SluiceError("rate_limited", `${what} made too many calls in the last seconds`, {
       retryAfterSeconds: platformPeriodSeconds,
     });
   }
 }
 
-function countCall({ ports, isolate: { calls } }: Invocation, key: ApiKey): number {
+function countCall({ ports, isolate: { calls } }: Invocation, key: Counted): number {
   const second = Math.floor(ports.clock.nowMs() / 1000);
   if (second !== calls.second) {
     calls.second = second;
@@ -38,7 +40,7 @@ function countCall({ ports, isolate: { calls } }: Invocation, key: ApiKey): numb
 }
 
 /** A key with n times the default limit takes turns among n of the platform's counters. */
-function counterFor(key: ApiKey, count: number): string {
+function counterFor(key: Counted, count: number): string {
   const counters = Math.ceil(key.rateLimitPerSecond / defaultRateLimitPerSecond);
   return counters > 1 ? `${key.id}/${count % counters}` : key.id;
 }

@@ -14,6 +14,7 @@ import type { NewJob, Outcome } from "../../../core/job.ts";
 import type { Claim } from "../../../core/sql/claim.ts";
 import { checkpointOne, extend, extendOne, nextDue } from "../../../core/sql/index.ts";
 import { blockersOf } from "../../../queue/blockers.ts";
+import { logEnds } from "../../../queue/log-ends.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
 import { startDrains, toNewJob } from "../accept-jobs.ts";
 import type { AppEnv } from "../app-env.ts";
@@ -133,6 +134,8 @@ async function settleInPath(context: Context<AppEnv>, settlement: OneSettlement)
   const toEnded = (id: string) => toEndedAttempt(id, outcome, lease);
   const { applied, job } = await changeJobInPath(context, (id) => settleAttempt(ports, toEnded(id)));
   if (!applied) throw wasSettledByLease(job, settlement, lease) ? alreadySettled(job.id) : leaseLost(job.id);
+  const settled = [{ id: job.id, status: job.status, applied }];
+  logEnds(ports.log, { jobs: [toEnded(job.id)], settled, withFailures: true });
   if (isContinued(outcome)) startDrains(context, [outcome.next]);
   tellPutOff(context, [toEnded(job.id)]);
   context.executionCtx.waitUntil(judgeBreakers(ports, [toEnded(job.id)])); // the puller need not wait for this
@@ -149,6 +152,7 @@ async function settleRequests(
     toEndedAttempt(settlement.job_id, toOutcome(context, settlement, ["settlements", String(index)]), lease),
   );
   const settled = await settleAttempts(ports, ended);
+  logEnds(ports.log, { jobs: ended, settled, withFailures: true });
   const applied = ended.filter((_, index) => settled[index]?.applied);
   startDrains(
     context,

@@ -1,0 +1,26 @@
+// What the API uses and Node 20 lacks. The Worker has both.
+
+Map.groupBy ??= function groupBy<Key, Item>(
+  items: Iterable<Item>,
+  toKey: (item: Item, index: number) => Key,
+) {
+  const groups = new Map<Key, Item[]>();
+  let index = 0;
+  for (const item of items) {
+    const key = toKey(item, index++);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+};
+
+Promise.withResolvers ??= function withResolvers<T>() {
+  let resolve: (value: T | PromiseLike<T>) => void = () => {};
+  let reject: (reason?: unknown) => void = () => {};
+  const promise = new Promise<T>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  return { promise, resolve, reject };
+};

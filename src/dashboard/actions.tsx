@@ -1,0 +1,116 @@
+// Everything that the dashboard can change, by name. An action is a form that is turned into a request of the HTTP API, so
+// validation, roles and audit are those of the API. A page links to one by <ActionForm>.
+import type * as z from "zod";
+import type { operations } from "../contract/operations.ts";
+import type { Html } from "./page.ts";
+import { counted } from "./parts/numbers.ts";
+
+type Operations = typeof operations;
+type Answers<Id extends keyof Operations> = Operations[Id]["answers"];
+type Answer<Id extends keyof Operations> = z.output<Extract<Answers<Id>[keyof Answers<Id>], z.ZodType>>;
+
+export interface Action<Id extends keyof Operations = keyof Operations> {
+  /** Parameters of its path are taken from the form's fields of the same name. */
+  operation: Id;
+  /** The body, from the form. Throw a FormError if a field cannot be read. */
+  body?(form: URLSearchParams): unknown;
+  /** What the message says afterwards. */
+  done(answer: Answer<Id>): string;
+  /** Shows the answer itself, in place of a message. For what must not be stored, such as a new key. */
+  show?(answer: Answer<Id>): { title: string; body: Html };
+}
+
+/** A field of a form that cannot be read. */
+export class FormError extends Error {}
+
+function action<Id extends keyof Operations>(operation: Id, rest: Omit<Action<Id>, "operation">): Action {
+  return { operation, ...rest } as unknown as Action;
+}
+
+export const actions = {
+  cancelJob: action("cancelJob", {
+    body: (form) => ({ running: form.get("running") === "true" }),
+    done: (job) =>
+      "cancel_requested" in job ? `Job ${job.job_id} was asked to stop.` : `Job ${job.job_id} is cancelled.`,
+  }),
+  resolveJob: action("resolveJob", {
+    body: (form) => ({ output: jsonField(form, "output") }),
+    done: (job) => `Job ${job.job_id} is completed.`,
+  }),
+  replayDeadLetter: action("replayDeadLetter", {
+    body: (form) => (form.get("payload") ? { payload: jsonField(form, "payload") } : {}),
+    done: (job) => `Job ${job.job_id} is replayed.`,
+  }),
+  discardDeadLetter: action("discardDeadLetter", {
+    body: (form) => (form.get("reason") ? { reason: form.get("reason") } : {}),
+    done: (job) => `Job ${job.job_id} is discarded.`,
+  }),
+  cancelFlow: action("cancelFlow", {
+    done: ({ cancelled }) =>
+      `${counted(cancelled, "job")} of the flow ${cancelled === 1 ? "is" : "are"} cancelled.`,
+  }),
+  pauseJobType: action("pauseJobType", { done: ({ type }) => `The type ${type} is paused.` }),
+  resumeJobType: action("resumeJobType", { done: ({ type }) => `The type ${type} runs again.` }),
+  pauseQueue: action("pauseQueue", { done: ({ queue }) => `The queue ${queue} is paused.` }),
+  resumeQueue: action("resumeQueue", { done: ({ queue }) => `The queue ${queue} runs again.` }),
+  pauseSchedule: action("pauseSchedule", { done: ({ name }) => `The schedule ${name} is paused.` }),
+  resumeSchedule: action("resumeSchedule", { done: ({ name }) => `The schedule ${name} runs again.` }),
+  runSchedule: action("runSchedule", { done: ({ name, job_id }) => `${name} made the job ${job_id}.` }),
+  silenceAlarm: action("silenceAlarm", {
+    body: (form) => ({ alarm: form.get("alarm"), until: minutesFromNow(form, "minutes") }),
+    done: ({ alarm, until }) => `${alarm} is silenced until ${until}.`,
+  }),
+  sendTestNotice: action("sendTestNotice", {
+    done: ({ targets }) =>
+      targets.length === 0
+        ? "There is no target: set SLUICE_ALARM_TARGETS."
+        : targets
+            .map(
+              ({ target, delivered, error }) =>
+                `${target}: ${delivered ? "delivered" : (error ?? "refused")}`,
+            )
+            .join("; "),
+  }),
+  addKey: action("addKey", {
+    body: (form) => ({ name: form.get("name"), role: form.get("role") }),
+    done: ({ name }) => `The key ${name} is made.`,
+    show: ({ name, role, key }) => ({
+      title: "New key",
+      body: (
+        <div class="card pad stack">
+          <p>
+            The key <b>{name}</b> has the role {role}. It is shown only now: copy it.
+          </p>
+          <p>
+            <code>{key}</code>
+          </p>
+          <p>
+            <a href="/keys">All keys</a>
+          </p>
+        </div>
+      ),
+    }),
+  }),
+  revokeKey: action("revokeKey", { done: ({ name }) => `The key ${name} is revoked.` }),
+} satisfies Record<string, Action>;
+
+export type ActionId = keyof typeof actions;
+
+export function findAction(id: string): Action | undefined {
+  return Object.hasOwn(actions, id) ? actions[id as ActionId] : undefined;
+}
+
+function jsonField(form: URLSearchParams, name: string): unknown {
+  try {
+    return JSON.parse(form.get(name) ?? "");
+  } catch {
+    throw new FormError(`the field "${name}" is not JSON`);
+  }
+}
+
+function minutesFromNow(form: URLSearchParams, name: string): string {
+  const minutes = Number(form.get(name) ?? "");
+  if (!Number.isFinite(minutes) || minutes < 0)
+    throw new FormError(`the field "${name}" is not a number of minutes`);
+  return new Date(Date.now() + minutes * 60_000).toISOString();
+}

@@ -1,0 +1,47 @@
+// What went wrong, as a page. It says what a person can do about it.
+import type { Problem } from "../contract/problem.ts";
+import type { Frame } from "./layout.tsx";
+import type { Content, Html } from "./page.ts";
+import { Outside } from "./sign-in-page.tsx";
+
+/** `path` is tried again. Undefined if that would not help. */
+export function errorContent({ title, detail, errors = [] }: Problem, path: string | undefined): Content {
+  return {
+    title,
+    body: (
+      <div class="card pad stack">
+        <p>{toSentence(detail)}</p>
+        {errors.length === 0 ? null : (
+          <ul>
+            {errors.map((fault) => (
+              <li>
+                <code>{fault.path}</code> {fault.message}
+              </li>
+            ))}
+          </ul>
+        )}
+        {path === undefined ? null : (
+          <p>
+            <a href={path}>Try again</a>
+          </p>
+        )}
+      </div>
+    ),
+  };
+}
+
+/** For people who are not signed in. */
+export function ErrorPage({ frame, content }: { frame: Frame; content: Content }): Html {
+  return (
+    <Outside frame={frame} title={content.title}>
+      <h1>{content.title}</h1>
+      {content.body}
+    </Outside>
+  );
+}
+
+/** Errors are written for logs: without a capital letter and a full stop. */
+export function toSentence(text: string): string {
+  const capital = text.replace(/^[a-z]/, (sign) => sign.toUpperCase());
+  return /[.!?]$/.test(capital) ? capital : `${capital}.`;
+}

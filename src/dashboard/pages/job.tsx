@@ -1,0 +1,124 @@
+// One job: what happened to it, why it waits, what is in it, and what can be done about it.
+import { SluiceError } from "../../core/errors.ts";
+import { describeWaiting } from "../../core/policy/waiting-for.ts";
+import { findChain, findFlow, findShownJob, findSteps } from "../../core/sql/index.ts";
+import type { ShownJob } from "../../core/sql/jobs.ts";
+import type { Page, PageRequest } from "../page.ts";
+import { Card, Code, CopyButton } from "../parts/card.tsx";
+import { JobId, jobsUrl } from "../parts/links.tsx";
+import { JobState, StateShape } from "../parts/state.tsx";
+import { isUuid } from "../search.ts";
+import { MoreActions, QuickActions } from "./job/actions.tsx";
+import { CopyAs } from "./job/copy-as.tsx";
+import { Facts } from "./job/facts.tsx";
+import { ChainCard, FlowCard, Steps } from "./job/relations.tsx";
+import { Timeline } from "./job/timeline.tsx";
+
+export const job: Page = {
+  path: "/jobs/:id",
+  section: "Jobs",
+  async render(request) {
+    const shown = await findJob(request);
+    const { id, flowId, chainId } = shown;
+    const [flow, chain, steps] = await Promise.all([
+      flowId ? request.db.run(findFlow(flowId)) : null,
+      // Of a flow and a chain the flow says more, and a page has three statements.
+      chainId && !flowId ? request.db.run(findChain(chainId)) : null,
+      request.db.run(findSteps([id])),
+    ]);
+    return {
+      title: `Job ${shown.type}`,
+      crumbs: (
+        <>
+          <a href="/jobs">Jobs</a> / <a href={jobsUrl({ type: shown.type })}>{shown.type}</a>
+        </>
+      ),
+      facts: <JobState job={shown} now={request.now} />,
+      tools: <QuickActions request={request} job={shown} />,
+      body: (
+        <div class="aside">
+          <div class="stack">
+            <Waiting request={request} job={shown} />
+            <Timeline request={request} job={shown} />
+            <Payload id="payload" title="Payload" text={shown.payloadText} />
+            <Payload id="output" title="Output" text={shown.outputText} />
+            <Steps steps={steps.byJob[id] ?? {}} />
+          </div>
+          <div class="stack">
+            <MoreActions request={request} job={shown} />
+            <Facts request={request} job={shown} />
+            {flow ? <FlowCard flow={flow} /> : null}
+            {chain ? <ChainCard chain={chain} job={shown} /> : null}
+            <CopyAs request={request} job={shown} />
+          </div>
+        </div>
+      ),
+    };
+  },
+};
+
+async function findJob({ db, registry, param }: PageRequest): Promise<ShownJob> {
+  const id = param("id");
+  const found = isUuid(id) ? await db.run(findShownJob(id, { types: registry.all() })) : undefined;
+  if (!found)
+    throw new SluiceError(
+      "not_found",
+      `there is no job ${id}: it never was, or its time of retention is over`,
+    );
+  return found;
+}
+
+function Waiting({ request, job: shown }: { request: PageRequest; job: ShownJob }) {
+  if (!shown.waitingFor) return null;
+  const definition = request.registry.find(shown.type);
+  const takenBy = definition ? (definition.work.kind === "pulled" ? "puller" : "drain") : null;
+  const { kind, detail, jobIds } = describeWaiting({ ...shown, takenBy }, shown.waitingFor);
+  return (
+    <Card id="why" title="Why it is waiting">
+      <ul class="gates">
+        <li class="is-holding">
+          <StateShape shape={shown.status === "blocked" ? "blocked" : "later"} label="holds it" />
+          <span>
+            <b>{kindNames[kind]}</b> {detail}{" "}
+            {jobIds.map((id) => (
+              <>
+                <JobId id={id} />{" "}
+              </>
+            ))}
+          </span>
+        </li>
+      </ul>
+    </Card>
+  );
+}
+
+const kindNames = {
+  time: "Time:",
+  turn: "Its turn:",
+  key: "Key:",
+  jobs: "Other jobs:",
+  signal: "Signal:",
+  pause: "Pause:",
+  limit: "Limit:",
+  breaker: "Breaker:",
+};
+
+/** The text comes from Postgres. It is never parsed: JavaScript would round large numbers. */
+function Payload({ id, title, text }: { id: string; title: string; text: string | null }) {
+  if (text === null)
+    return <Card id={`${id}-title`} title={title} note={<span class="muted small">none</span>} />;
+  return (
+    <Card
+      id={`${id}-title`}
+      title={title}
+      note={
+        <>
+          <span class="muted small">as stored</span>
+          <CopyButton of={id} />
+        </>
+      }
+    >
+      <Code label={title} text={text} id={id} />
+    </Card>
+  );
+}

@@ -1,0 +1,157 @@
+// What happened to a job, in order: enqueued, each attempt, and its end or what comes next.
+import type { Child } from "hono/jsx";
+import type { ErrorCause, JobError } from "../../../core/job.ts";
+import type { ShownJob } from "../../../core/sql/jobs.ts";
+import type { PageRequest } from "../../page.ts";
+import { Card } from "../../parts/card.tsx";
+import { clockTime, duration, wholeSeconds } from "../../parts/numbers.ts";
+import { type Shape, StateShape } from "../../parts/state.tsx";
+import { Moment } from "../../parts/time.tsx";
+
+interface Event {
+  shape: Shape;
+  what: string;
+  note?: Child;
+  at: Date | null;
+  error?: JobError;
+  isNext?: boolean;
+}
+
+export function Timeline({ request, job }: { request: PageRequest; job: ShownJob }) {
+  const events = [enqueued(job), ...job.errors.map(failed), ...latest(job, request.now)];
+  return (
+    <Card
+      id="timeline"
+      title="Timeline"
+      note={
+        <span class="muted small push">
+          {job.attempts} of {job.maxAttempts} attempts used
+        </span>
+      }
+    >
+      <ol class="line pad">
+        {events.map((event) => (
+          <EventLine {...event} />
+        ))}
+      </ol>
+    </Card>
+  );
+}
+
+function EventLine({ shape, what, note, at, error, isNext }: Event) {
+  return (
+    <li class={isNext ? "is-next" : undefined}>
+      <StateShape shape={shape} />
+      <div class="when">
+        <b>{what}</b>
+        <span class="muted">{note}</span>
+        {at ? (
+          <span class="push muted">
+            <Moment at={at} text={clockTime(at)} />
+          </span>
+        ) : null}
+      </div>
+      {error ? <ErrorText error={error} /> : null}
+    </li>
+  );
+}
+
+function ErrorText({ error: { attempt, message, stack, causes = [] } }: { error: JobError }) {
+  const details = [stack, ...causes.map(toText)].filter((text): text is string => Boolean(text));
+  return (
+    <div class="err">
+      <p>{message}</p>
+      {details.length === 0 ? (
+        <p> </p>
+      ) : (
+        <details>
+          <summary>{causes.length > 0 ? "Stack and causes" : "Stack"}</summary>
+          <pre tabindex={0} role="group" aria-label={`Stack of attempt ${attempt}`}>
+            {details.join("\n")}
+          </pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+function toText({ message, stack }: ErrorCause): string {
+  return `caused by: ${stack ?? message}`;
+}
+
+function enqueued({ createdAt, schedule, idempotencyKey }: ShownJob): Event {
+  const note = schedule
+    ? `by the schedule ${schedule.name}${schedule.missed ? ", late" : ""}`
+    : idempotencyKey
+      ? `with the idempotency key ${idempotencyKey}`
+      : undefined;
+  return { shape: "pending", what: "Enqueued", note, at: createdAt };
+}
+
+function failed(error: JobError): Event {
+  return { shape: "dead", what: `Attempt ${error.attempt} failed`, at: new Date(error.at), error };
+}
+
+/** How it stands now. */
+function latest(job: ShownJob, now: Date): Event[] {
+  switch (job.status) {
+    case "processing":
+      return [runs(job, now)];
+    case "completed":
+      return [completed(job)];
+    case "dead":
+      return [{ shape: "dead", what: "Dead", note: deadNotes[job.deadReason ?? "fatal"], at: job.closedAt }];
+    case "cancelled":
+    case "discarded": {
+      const note = job.supersededBy ? `replaced by ${job.supersededBy}` : undefined;
+      return [
+        {
+          shape: job.status,
+          what: job.status === "cancelled" ? "Cancelled" : "Discarded",
+          note,
+          at: job.closedAt,
+        },
+      ];
+    }
+    default:
+      return [
+        comes(job, now),
+        { shape: "cancelled", what: "Expires", note: "if it is not done by then", at: job.expiresAt },
+      ];
+  }
+}
+
+function runs({ attempts, startedAt, worker, leaseExpiresAt }: ShownJob, now: Date): Event {
+  const since = startedAt
+    ? `for ${wholeSeconds(Math.floor((now.getTime() - startedAt.getTime()) / 1000))}`
+    : "";
+  const lease = leaseExpiresAt ? `; its lease ends at ${clockTime(leaseExpiresAt)}` : "";
+  return {
+    shape: "processing",
+    what: `Attempt ${attempts} runs`,
+    note: `${since}${worker ? ` by ${worker}` : ""}${lease}`,
+    at: startedAt,
+    isNext: true,
+  };
+}
+
+function completed({ attempts, startedAt, completedAt }: ShownJob): Event {
+  const note =
+    startedAt && completedAt ? `after ${duration(completedAt.getTime() - startedAt.getTime())}` : undefined;
+  return { shape: "completed", what: `Attempt ${attempts} completed`, note, at: completedAt };
+}
+
+function comes({ status, attempts, scheduledAt }: ShownJob, now: Date): Event {
+  if (status === "blocked")
+    return { shape: "blocked", what: "Blocked", note: "it waits for others", at: null, isNext: true };
+  const what = `Attempt ${attempts + 1} is due`;
+  return { shape: scheduledAt > now ? "later" : "pending", what, at: scheduledAt, isNext: true };
+}
+
+const deadNotes = {
+  exhausted: "no attempts are left",
+  fatal: "its handler said that no attempt can succeed",
+  expired: "it was not done in time",
+  abandoned: "its last lease ran out",
+  blocker: "a job that it waited for did not complete",
+};

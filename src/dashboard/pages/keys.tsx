@@ -1,0 +1,108 @@
+// Keys: make one, revoke one. A key itself is shown only once, when it is made.
+import { roles } from "../../core/key.ts";
+import { listKeys } from "../../core/sql/index.ts";
+import type { Page, PageRequest } from "../page.ts";
+import { ActionForm, Field } from "../parts/action-form.tsx";
+import { Card, Empty } from "../parts/card.tsx";
+import { State } from "../parts/state.tsx";
+import { None, Table } from "../parts/table.tsx";
+import { Time } from "../parts/time.tsx";
+
+/** Revoked keys are at the end, so what is cut off are the oldest of those. */
+const maxKeys = 200;
+
+export const keys: Page = {
+  path: "/keys",
+  section: "Keys",
+  async render(request) {
+    const found = await request.db.run(listKeys({ limit: maxKeys }));
+    return {
+      title: "Keys",
+      body: (
+        <>
+          {request.viewer.mayChange ? <NewKey request={request} /> : null}
+          {found.length === 0 ? (
+            <Empty title="No keys yet">
+              So far only SLUICE_ADMIN_KEY works. Each producer, worker and person should have a key of their
+              own.
+            </Empty>
+          ) : (
+            <div class="card">
+              <Table
+                name="Keys"
+                rows={found}
+                columns={[
+                  { title: "Name", class: "wide", cell: ({ name }) => name },
+                  { title: "Role", cell: ({ role }) => role },
+                  {
+                    title: "Types",
+                    class: "hide-m",
+                    cell: ({ jobTypes }) => (jobTypes ? jobTypes.join(", ") : <None text="all" />),
+                  },
+                  {
+                    title: "Made",
+                    class: "n hide-s",
+                    cell: (key) => <Time at={key.createdAt} now={request.now} />,
+                  },
+                  {
+                    title: "Used",
+                    class: "n",
+                    cell: ({ lastUsedAt }) =>
+                      lastUsedAt ? <Time at={lastUsedAt} now={request.now} /> : <None text="never" />,
+                  },
+                  {
+                    title: "State",
+                    class: "nw",
+                    cell: ({ revokedAt }) =>
+                      revokedAt ? (
+                        <State shape="cancelled" word="revoked" />
+                      ) : (
+                        <State shape="ok" word="works" />
+                      ),
+                  },
+                  {
+                    title: "Actions",
+                    isHidden: true,
+                    class: "n",
+                    cell: ({ id, name, revokedAt }) =>
+                      revokedAt ? null : (
+                        <ActionForm
+                          request={request}
+                          action="revokeKey"
+                          fields={{ id }}
+                          label="Revoke"
+                          kind="danger"
+                          confirm={`Revoke the key "${name}"? Whoever uses it is refused within 10 seconds.`}
+                        />
+                      ),
+                  },
+                ]}
+              />
+            </div>
+          )}
+        </>
+      ),
+    };
+  },
+};
+
+function NewKey({ request }: { request: PageRequest }) {
+  return (
+    <Card id="new-key" title="New key">
+      <div class="pad">
+        <ActionForm request={request} action="addKey" label="Make a key">
+          <Field id="name" label="Name" hint="Who uses it. The audit log shows this name.">
+            <input id="name" name="name" required maxlength={100} />
+          </Field>
+          <Field id="role" label="Role">
+            <select id="role" name="role">
+              {roles.map((role) => (
+                <option value={role}>{role}</option>
+              ))}
+            </select>
+          </Field>
+        </ActionForm>
+      </div>
+    </Card>
+  );
+}

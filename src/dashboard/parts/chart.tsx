@@ -1,0 +1,159 @@
+// A chart as SVG, drawn on the server. The outer SVG has no viewBox, so its text never scales; only the plot stretches.
+import type { Child } from "hono/jsx";
+import { round } from "./bar.tsx";
+import { count, minuteTime } from "./numbers.ts";
+import type { Shape } from "./state.tsx";
+
+export interface Series {
+  shape: Shape;
+  values: readonly number[];
+  /** A line for what flows; bars for what must not be missed. */
+  as?: "line" | "bars";
+}
+
+interface ChartProps {
+  /** Unique on the page. */
+  id: string;
+  title: string;
+  unit: string;
+  /** At the right of the caption: the latest number. */
+  now: Child;
+  /** The beginning of each bucket, and of the end. One more than the values. */
+  times: readonly Date[];
+  series: readonly Series[];
+  /** The tooltip of a bucket. */
+  describe(index: number): string;
+}
+
+/** The plot lies between these lines, in px. */
+const area = { top: 18, height: 102, labels: 138 };
+
+export function Chart({ id, title, unit, now, times, series, describe }: ChartProps) {
+  const all = series.flatMap(({ values }) => values);
+  const top = roundTop(Math.max(...all, 1));
+  const first = series[0]?.values ?? [];
+  const description = `between ${count(Math.min(...first, top))} and ${count(Math.max(...first, 0))}, now ${count(first.at(-1) ?? 0)}.`;
+  return (
+    <figure class="chart">
+      <figcaption>
+        <h2 id={id}>{title}</h2>
+        <span class="small muted">{unit}</span>
+        <span class="push small muted">{now}</span>
+      </figcaption>
+      <svg class="plot" role="img" aria-labelledby={`${id}-t ${id}-d`}>
+        <title id={`${id}-t`}>{`${title}, ${unit}`}</title>
+        <desc id={`${id}-d`}>{description}</desc>
+        <Grid top={top} />
+        <svg
+          y={area.top}
+          width="100%"
+          height={area.height}
+          viewBox="0 0 100 100"
+          preserveAspectRatio="none"
+          overflow="visible"
+          aria-hidden="true"
+        >
+          {series.map((one) =>
+            one.as === "bars" ? <Bars {...one} top={top} /> : <Line {...one} top={top} />,
+          )}
+        </svg>
+        <Hits count={first.length} describe={describe} />
+        <TimeLabels times={times} />
+      </svg>
+    </figure>
+  );
+}
+
+function Grid({ top }: { top: number }) {
+  const middle = area.top + area.height / 2;
+  const lines = [area.top + area.height, middle, area.top];
+  return (
+    <>
+      {lines.map((y) => (
+        <line x1="0" x2="100%" y1={y + 0.5} y2={y + 0.5} />
+      ))}
+      <text x="0" y={middle - 4}>
+        {count(top / 2)}
+      </text>
+      <text x="0" y={area.top - 4}>
+        {count(top)}
+      </text>
+    </>
+  );
+}
+
+function Line({ shape, values, top }: Series & { top: number }) {
+  const step = 100 / Math.max(values.length - 1, 1);
+  const points = values.map((value, index) => `${round(index * step)} ${round(100 - (value / top) * 100)}`);
+  return (
+    <>
+      <path class={`area k-${shape}`} d={`M0 100L${points.join("L")}L100 100z`} />
+      <path class={`k-${shape}`} d={`M${points.join("L")}`} />
+    </>
+  );
+}
+
+function Bars({ shape, values, top }: Series & { top: number }) {
+  const step = 100 / Math.max(values.length, 1);
+  return (
+    <>
+      {values.map((value, index) =>
+        value === 0 ? null : (
+          <rect
+            class={`k-${shape}`}
+            x={round(index * step + step * 0.2)}
+            y={round(100 - (value / top) * 100)}
+            width={round(step * 0.6)}
+            height={round((value / top) * 100)}
+          />
+        ),
+      )}
+    </>
+  );
+}
+
+/** Invisible, one for each bucket: they carry the tooltips. */
+function Hits({ count: buckets, describe }: { count: number; describe(index: number): string }) {
+  const width = 100 / Math.max(buckets, 1);
+  return (
+    <>
+      {Array.from({ length: buckets }, (_, index) => (
+        <rect
+          class="hit"
+          x={`${round(index * width)}%`}
+          y={area.top}
+          width={`${round(width)}%`}
+          height={area.height}
+        >
+          <title>{describe(index)}</title>
+        </rect>
+      ))}
+    </>
+  );
+}
+
+function TimeLabels({ times }: { times: readonly Date[] }) {
+  const [first, last] = [times[0], times.at(-1)];
+  const middle = times[Math.floor(times.length / 2)];
+  if (!first || !middle || !last) return null;
+  return (
+    <>
+      <text x="0%" y={area.labels}>
+        {minuteTime(first)}
+      </text>
+      <text x="50%" y={area.labels} text-anchor="middle">
+        {minuteTime(middle)}
+      </text>
+      <text x="100%" y={area.labels} text-anchor="end">
+        {minuteTime(last)}
+      </text>
+    </>
+  );
+}
+
+/** The next of 2, 4, 5, 10, 20, … so that its half is a round number too. */
+export function roundTop(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  const step = [1, 2, 4, 5, 6, 8, 10].find((factor) => factor * power >= value) ?? 10;
+  return Math.max(2, step * power);
+}

@@ -1,0 +1,28 @@
+// Links to jobs and lists of jobs, and the chips of a filter.
+
+const hues = 8;
+
+/** An id by its last 8 signs, with an edge whose colour is the same wherever the id is shown. */
+export function JobId({ id }: { id: string }) {
+  const hue = [...id].reduce((hash, sign) => (hash * 31 + sign.charCodeAt(0)) % 65_521, 7) % hues;
+  return (
+    <a class={`id h${hue}`} href={`/jobs/${id}`} title={id}>
+      {id.slice(-8)}
+    </a>
+  );
+}
+
+/** The list of jobs with a filter. */
+export function jobsUrl(filter: Record<string, string | undefined>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(filter)) if (value) query.set(name, value);
+  return `/jobs?${query}`;
+}
+
+export function Chip({ href, text, isOn }: { href: string; text: string; isOn?: boolean }) {
+  return (
+    <a class="chip mono" href={href} aria-current={isOn ? "true" : undefined}>
+      {text}
+    </a>
+  );
+}

@@ -1,0 +1,51 @@
+// Keyset pages: a cursor in the URL names the last row of the page before. There is no total, because it would have to be
+// counted.
+import type { PageRequest } from "../page.ts";
+
+export const pageSize = 50;
+
+/** The URL of this page with some of its parameters changed. Undefined removes one. */
+export function urlWith(
+  { url }: Pick<PageRequest, "url">,
+  changes: Record<string, string | undefined>,
+): string {
+  const query = new URLSearchParams(url.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined || value === "") query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  return text === "" ? url.pathname : `${url.pathname}?${text}`;
+}
+
+/** `next` is the cursor of the next page, or null on the last one. */
+export function Pager({ request, next }: { request: PageRequest; next: string | null }) {
+  const isFirst = !request.query.has("before");
+  if (isFirst && next === null) return null;
+  return (
+    <nav class="row pad" aria-label="Pages">
+      {isFirst ? null : (
+        <a class="btn" href={urlWith(request, { before: undefined })}>
+          Newest
+        </a>
+      )}
+      {next === null ? (
+        <span class="muted small">This is the last page.</span>
+      ) : (
+        <a class="btn push" href={urlWith(request, { before: next })} rel="next">
+          Older
+        </a>
+      )}
+    </nav>
+  );
+}
+
+/** Splits one row too many off a page: it only says that there are more. */
+export function takePage<Row>(
+  rows: readonly Row[],
+  idOf: (row: Row) => string,
+): { shown: readonly Row[]; next: string | null } {
+  const shown = rows.slice(0, pageSize);
+  const last = shown.at(-1);
+  return { shown, next: rows.length > pageSize && last ? idOf(last) : null };
+}

@@ -1,0 +1,99 @@
+// HTML answers: their headers, the frame, and errors as pages.
+import type { Context } from "hono";
+import { getCookie, setCookie } from "hono/cookie";
+import { ErrorPage, errorContent } from "../../dashboard/error-page.tsx";
+import { type Frame, Layout, type Theme, themes } from "../../dashboard/layout.tsx";
+import type { Content, Html, Section, Viewer } from "../../dashboard/page.ts";
+import { decodeFlash, encodeFlash, type Flash } from "../../dashboard/parts/flash.tsx";
+import type { AppEnv } from "../http/app-env.ts";
+import { problemOf } from "../http/codec/problem.ts";
+import type { Caller } from "../http/guards/caller.ts";
+import { cookieOptions, findSession } from "./session.ts";
+
+const flashCookie = "__Host-sluice-flash";
+const themeCookie = "__Host-sluice-theme";
+const yearSeconds = 365 * 24 * 60 * 60;
+
+/** Nothing is loaded from elsewhere, no script or style stands in a page, and no other site shows the page in a frame. */
+const policy = [
+  "default-src 'none'",
+  ...["script-src", "style-src", "img-src", "connect-src", "form-action"].map((name) => `${name} 'self'`),
+  ...["frame-ancestors", "base-uri"].map((name) => `${name} 'none'`),
+].join("; ");
+
+export function answerHtml(context: Context, page: Html, status = 200): Promise<Response> {
+  context.header("content-security-policy", policy);
+  context.header("referrer-policy", "same-origin");
+  context.header("cross-origin-opener-policy", "same-origin");
+  context.status(status as never);
+  return Promise.resolve(page).then((text) => context.html(`<!doctype html>${text}`));
+}
+
+interface PageAnswer {
+  caller: Caller;
+  section?: Section | undefined;
+  content: Content;
+  isRefreshed?: boolean;
+  status?: number;
+}
+
+export function answerPage(context: Context<AppEnv>, answer: PageAnswer): Promise<Response> {
+  const { caller, section, content, isRefreshed, status } = answer;
+  const url = new URL(context.req.url);
+  const page = Layout({
+    frame: frameOf(context),
+    viewer: viewerOf(caller),
+    section,
+    refreshUrl: isRefreshed ? url.pathname + url.search : undefined,
+    flash: takeFlash(context),
+    content,
+  });
+  return answerHtml(context, page, status);
+}
+
+export function viewerOf({ name, role }: Caller): Viewer {
+  return { name, role, mayChange: role === "admin" };
+}
+
+/** A name that begins so is no production. */
+const calmNames = /^(local|dev|test|demo|preview|staging)/i;
+
+export function frameOf(context: Context<AppEnv>): Frame {
+  const { environment } = context.env.settings;
+  const theme = getCookie(context, themeCookie) as Theme | undefined;
+  return {
+    theme: theme && themes.includes(theme) ? theme : "auto",
+    environment: environment ?? "",
+    isProduction: environment !== undefined && !calmNames.test(environment),
+  };
+}
+
+export function keepTheme(context: Context<AppEnv>, theme: Theme): void {
+  setCookie(context, themeCookie, theme, { ...cookieOptions, maxAge: yearSeconds });
+}
+
+export function leaveFlash(context: Context<AppEnv>, flash: Flash): void {
+  setCookie(context, flashCookie, encodeFlash(flash), { ...cookieOptions, maxAge: 60 });
+}
+
+/** It is shown once. */
+function takeFlash(context: Context<AppEnv>): Flash | undefined {
+  const flash = decodeFlash(getCookie(context, flashCookie));
+  if (flash) setCookie(context, flashCookie, "", { ...cookieOptions, maxAge: 0 });
+  return flash;
+}
+
+/** The error as a page: with the menu for somebody who has signed in, unless the database is what fails. */
+export async function answerError(context: Context<AppEnv>, error: unknown): Promise<Response> {
+  const { method, path } = context.req;
+  const { body, headers } = problemOf(error, { method, route: path });
+  headers.forEach((value, name) => {
+    context.header(name, value);
+  });
+  const mayHelp = body.status >= 500 && method === "GET";
+  const content = errorContent(body, mayHelp ? path : undefined);
+  const { status } = body;
+  const caller = await findSession(context).catch(() => undefined);
+  if (caller) return answerPage(context, { caller, content, isRefreshed: mayHelp, status });
+  return answerHtml(context, ErrorPage({ frame: frameOf(context), content }), status);
+}

@@ -1,0 +1,100 @@
+// The dashboard: its pages, its actions, sign-in and sign-out, and its assets. Everything else about it is in src/dashboard.
+import { type Context, Hono } from "hono";
+import { SluiceError } from "../../core/errors.ts";
+import { findAction } from "../../dashboard/actions.tsx";
+import { assets } from "../../dashboard/assets/bundled.ts";
+import { type Theme, themes } from "../../dashboard/layout.tsx";
+import type { Page, PageRequest } from "../../dashboard/page.ts";
+import { pages } from "../../dashboard/pages.ts";
+import { SignInPage, TryAgainPage } from "../../dashboard/sign-in-page.tsx";
+import type { AppEnv } from "../http/app-env.ts";
+import type { Caller } from "../http/guards/caller.ts";
+import { allowOnly } from "../http/operation-routes.ts";
+import { answerError, answerHtml, answerPage, frameOf, keepTheme, viewerOf } from "./answer.ts";
+import { readForm, safePath } from "./form.ts";
+import { runAction } from "./run-action.ts";
+import { requireSameOrigin } from "./same-origin.ts";
+import { endSession, findSession } from "./session.ts";
+import { signIn } from "./sign-in.ts";
+
+type Call = (
+  request: Request,
+  env: AppEnv["Bindings"],
+  context: Context["executionCtx"],
+) => Promise<Response> | Response;
+
+/** `callApi` is the HTTP API itself: actions are requests to it. */
+export function createDashboard(callApi: Call): Hono<AppEnv> {
+  const dashboard = new Hono<AppEnv>();
+  dashboard.onError((error, context) => answerError(context, error));
+  const unsafe = ["/sign-in", "/sign-out", "/theme", "/actions/:action"];
+  for (const path of unsafe) dashboard.use(path, requireSameOrigin);
+  for (const { path, contentType, body } of Object.values(assets)) {
+    const headers = { "content-type": contentType, "cache-control": "public, max-age=31536000, immutable" };
+    dashboard.get(path, () => new Response(body, { headers })).all(allowOnly("GET"));
+  }
+  dashboard.post("/sign-in", signIn);
+  dashboard.post("/sign-out", (context) => {
+    endSession(context);
+    return context.redirect("/", 303);
+  });
+  dashboard.post("/theme", changeTheme);
+  dashboard.post("/actions/:action", async (context) => {
+    const caller = await findSession(context);
+    if (!caller) return context.redirect("/", 302);
+    const action = findAction(context.req.param("action"));
+    if (!action) throw new SluiceError("not_found", `there is no action "${context.req.param("action")}"`);
+    return runAction(context, { action, caller, callApi });
+  });
+  for (const path of unsafe) dashboard.all(path, allowOnly("POST"));
+  for (const page of pages)
+    dashboard.get(page.path, (context) => showPage(context, page)).all(allowOnly("GET"));
+  return dashboard;
+}
+
+async function showPage(context: Context<AppEnv>, page: Page): Promise<Response> {
+  const caller = await findSession(context);
+  if (!caller) return askToSignIn(context);
+  const content = await page.render(toPageRequest(context, caller));
+  return answerPage(context, { caller, section: page.section, content, isRefreshed: true });
+}
+
+function askToSignIn(context: Context<AppEnv>): Response | Promise<Response> {
+  const { pathname, search } = new URL(context.req.url);
+  // A page that refreshes itself leaves for the sign-in page as a whole.
+  if (context.req.header("hx-request"))
+    return new Response(null, { status: 401, headers: { "hx-redirect": "/" } });
+  if (pathname !== "/") return context.redirect(`/?to=${encodeURIComponent(pathname + search)}`, 302);
+  const to = safePath(context, context.req.query("to"));
+  const frame = frameOf(context);
+  const isFromElsewhere = context.req.header("sec-fetch-site") === "cross-site";
+  return answerHtml(context, isFromElsewhere ? TryAgainPage({ frame, to }) : SignInPage({ frame, to }));
+}
+
+function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
+  const { ports, settings, alarmClock } = context.env;
+  const url = new URL(context.req.url);
+  return {
+    db: ports.db,
+    registry: ports.registry,
+    now: new Date(ports.clock.nowMs()),
+    settings,
+    viewer: viewerOf(caller),
+    url,
+    query: url.searchParams,
+    param: (name) => context.req.param(name) ?? "",
+    async asleepSince() {
+      const reading = await alarmClock.read();
+      if (reading === null || reading === "unreachable" || !reading.isAsleep) return null;
+      return reading.state.idleSinceMs === null ? null : new Date(reading.state.idleSinceMs);
+    },
+  };
+}
+
+async function changeTheme(context: Context<AppEnv>): Promise<Response> {
+  const form = await readForm(context);
+  const theme = form.get("theme") as Theme;
+  if (!themes.includes(theme)) throw new SluiceError("request_invalid", "the theme is auto, light or dark");
+  keepTheme(context, theme);
+  return context.redirect(safePath(context, context.req.header("referer")), 303);
+}

@@ -1,0 +1,204 @@
+// The dashboard in a real Chromium, with a real Worker and a real Postgres behind it.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from "vitest";
+import { pages } from "../../src/dashboard/pages.ts";
+import { useTestDatabase } from "../support/test-database.ts";
+import { startWorkerd, type Workerd } from "../support/workerd.ts";
+import { startChromium } from "./chromium.ts";
+
+const db = useTestDatabase();
+const adminKey = "sk_the_key_of_the_browser_tests";
+const browser: Browser | undefined = await startChromium();
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let workerd: Workerd;
+let url: string;
+let context: BrowserContext | undefined;
+
+beforeAll(async () => {
+  workerd = await startWorkerd({
+    worker: new URL("../../src/worker.ts", import.meta.url).pathname,
+    bindings: {
+      DATABASE_URL: db.url,
+      SLUICE_NEON_ENDPOINT: inject("neonEndpoint"),
+      SLUICE_ADMIN_KEY: adminKey,
+      SLUICE_ENVIRONMENT: "production",
+    },
+  });
+  url = workerd.url.replace(/\/$/, "");
+});
+afterEach(async () => {
+  await context?.close();
+});
+afterAll(async () => {
+  await browser?.close();
+  await workerd?.stop();
+});
+
+async function open(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Page> {
+  context = await browser?.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context?.newPage();
+  if (!page) throw new Error("there is no browser");
+  return page;
+}
+
+async function signIn(page: Page, key = adminKey): Promise<void> {
+  await page.goto(url);
+  await page.getByLabel("API key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+}
+
+async function callApi<Answer>(path: string, body: object): Promise<Answer> {
+  const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
+  const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  return (await response.json()) as Answer;
+}
+const enqueue = (job: object) => callApi<{ job_id: string }>("/v1/jobs", job);
+
+/** It has used up its only attempt. */
+async function makeDeadJob(): Promise<string> {
+  const { job_id } = await enqueue({ type: "flaky", payload: { fail_times: 1 }, max_attempts: 1 });
+  await expect
+    .poll(
+      async () =>
+        (await db.pool.query("select status from sluice.jobs where id = $1", [job_id])).rows[0]?.status,
+    )
+    .toBe("dead");
+  return job_id;
+}
+
+describe.skipIf(!browser)("in Chromium", () => {
+  test("somebody signs in, finds a failed job, reads why, replays it with a better payload and watches it complete", async () => {
+    const id = await makeDeadJob();
+    const page = await open();
+    await signIn(page);
+    await page.getByRole("link", { name: "Jobs", exact: true }).click();
+    await page.getByRole("link", { name: "status:dead" }).click();
+    await page.getByRole("link", { name: "flaky" }).first().click();
+    expect(page.url()).toBe(`${url}/jobs/${id}`);
+    await page.getByText("attempt 1 of 1 that fail", { exact: true }).waitFor();
+    await page.getByText("Replay with another payload").click();
+    await page.getByLabel("Payload", { exact: true }).last().fill('{ "fail_times": 0 }');
+    await page.getByRole("button", { name: "Replay with this payload" }).click();
+    await page.getByText(`Job ${id} is replayed.`).waitFor();
+    // The page refreshes itself: nothing is clicked from here on.
+    await page.getByText("completed", { exact: true }).waitFor({ timeout: 15_000 });
+  });
+
+  test("a viewer sees the job but no button that changes it", async () => {
+    const id = await makeDeadJob();
+    const { key } = await callApi<{ key: string }>("/v1/admin/keys", { name: "a viewer", role: "viewer" });
+    const page = await open();
+    await signIn(page, key);
+    await page.goto(`${url}/jobs/${id}`);
+    await page.getByText("attempt 1 of 1 that fail", { exact: true }).waitFor();
+    expect(await page.getByRole("button", { name: "Replay" }).count()).toBe(0);
+  });
+
+  test("a type is paused and resumed", async () => {
+    const page = await open();
+    await signIn(page);
+    await page.goto(`${url}/types`);
+    const row = page.getByRole("row", { name: "echo" });
+    await row.getByRole("button", { name: "Pause" }).click();
+    await row.getByText("paused").waitFor();
+    await row.getByRole("button", { name: "Resume" }).click();
+    await row.getByText("runs", { exact: true }).waitFor();
+  });
+
+  test("everything works without JavaScript", async () => {
+    const id = await makeDeadJob();
+    const page = await open({ javaScriptEnabled: false });
+    await signIn(page);
+    await page.goto(`${url}/jobs/${id}`);
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
+    await page.getByText(`Job ${id} is replayed.`).waitFor();
+    await page.getByRole("button", { name: "Dark" }).click();
+    expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { level: 1, name: "Sign in" }).waitFor();
+  });
+
+  test("keys go to pages, to the search, to rows and to the help", async () => {
+    await enqueue({ type: "approval" });
+    const page = await open();
+    await signIn(page);
+    await page.keyboard.press("g");
+    await page.keyboard.press("j");
+    await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
+    await page.keyboard.press("j");
+    expect(await page.locator("tbody tr a:focus").count()).toBe(1);
+    await page.keyboard.press("/");
+    expect(await page.locator("#q:focus").count()).toBe(1);
+    await page.keyboard.type("g"); // typed, not a shortcut
+    await page.keyboard.press("Escape");
+    await page.locator("#q").blur();
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+  });
+
+  test("an opened part of a page stays open while the page refreshes itself, and what is typed stays", async () => {
+    const id = await makeDeadJob();
+    const page = await open();
+    await signIn(page);
+    await page.goto(`${url}/jobs/${id}`);
+    await page.getByText("Discard", { exact: true }).first().click();
+    await page.getByLabel("Reason").fill("not needed");
+    await page.getByLabel("Reason").blur();
+    await page.waitForResponse((response) => response.request().headers()["hx-request"] === "true");
+    await page.waitForTimeout(200);
+    expect(await page.getByLabel("Reason").inputValue()).toBe("not needed");
+    expect(await page.getByLabel("Reason").isVisible()).toBe(true);
+  });
+
+  test("nothing breaks the content security policy", async () => {
+    const page = await open();
+    const faults: string[] = [];
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") faults.push(message.text());
+    });
+    page.on("pageerror", (error) => faults.push(String(error)));
+    await signIn(page);
+    for (const path of await paths()) await page.goto(url + path);
+    expect(faults).toEqual([]);
+  });
+
+  test("axe finds no violation on any page, in light and in dark", async () => {
+    const page = await open();
+    await page.goto(url);
+    expect(await violations(page)).toEqual([]);
+    await signIn(page);
+    for (const path of await paths()) {
+      await page.goto(url + path);
+      expect([path, await violations(page)]).toEqual([path, []]);
+    }
+  });
+});
+
+/** Every page, with a job and a flow where one is asked for. */
+async function paths(): Promise<string[]> {
+  const id = await makeDeadJob();
+  const jobs = [
+    { ref: "a", type: "approval" },
+    { ref: "b", type: "echo", after: ["a"] },
+  ];
+  const { flow_id } = await callApi<{ flow_id: string }>("/v1/flows", { jobs });
+  const examples: Record<string, string> = { "/jobs/:id": `/jobs/${id}`, "/flows/:id": `/flows/${flow_id}` };
+  return pages.map(({ path }) => examples[path] ?? path);
+}
+
+/** In dark only the contrast can differ. The page's policy does not bind the test itself. */
+async function violations(page: Page): Promise<string[]> {
+  await page.emulateMedia({ colorScheme: "light" });
+  const light = await page.evaluate<AxeResult>(`${axe}; axe.run()`);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = await page.evaluate<AxeResult>("axe.run({ runOnly: ['color-contrast'] })");
+  return [...light.violations, ...dark.violations].map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+}
+
+interface AxeResult {
+  violations: { id: string; nodes: { html: string }[] }[];
+}

@@ -1,0 +1,164 @@
+// What the pages say: a job exactly as it is stored, lists with their filters, and errors.
+import { neonConfig } from "@neondatabase/serverless";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { assets } from "../../src/dashboard/assets/bundled.ts";
+import { pageSize } from "../../src/dashboard/parts/pager.tsx";
+import { useDeployment } from "../worker/deployment.ts";
+import { note } from "./one-of-each.ts";
+import { createVisitor, flashOf, signedIn, type Visitor } from "./visitor.ts";
+
+const deployment = useDeployment([note]);
+let admin: Visitor;
+beforeEach(async () => {
+  admin = await signedIn(deployment, "admin");
+});
+afterEach(() => {
+  neonConfig.fetchFunction = undefined;
+});
+
+const plainText = (html: string) =>
+  html.replaceAll("&quot;", '"').replaceAll("&#39;", "'").replaceAll("&lt;", "<").replaceAll("&gt;", ">");
+const rowsOf = (text: string) =>
+  [...text.matchAll(/<a class="id h\d" href="\/jobs\/([^"]+)"/g)].map(([, id]) => id);
+
+describe("a job", () => {
+  test("has its payload exactly as stored: large numbers are not rounded", async () => {
+    await deployment.query(
+      `select sluice.enqueue('note', '{"text": "x", "ref": 90071992547409931, "share": 0.10000000000000000001}')`,
+    );
+    const [{ id } = { id: "" }] = await deployment.query<{ id: string }>("select id from sluice.jobs");
+    const text = plainText(await admin.page(`/jobs/${id}`));
+    expect(text).toContain('"ref": 90071992547409931');
+    expect(text).toContain('"share": 0.10000000000000000001');
+    expect(plainText(await admin.page("/jobs"))).toContain("90071992547409931");
+  });
+
+  test("cannot put markup into a page, wherever its texts are shown", async () => {
+    const evil = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'";
+    const id = await deployment.enqueue({
+      type: "note",
+      payload: { text: evil },
+      tags: [evil],
+      partition_key: evil,
+      idempotency_key: evil,
+    });
+    for (const path of ["/jobs", `/jobs/${id}`, `/jobs?q=${encodeURIComponent(evil)}`]) {
+      const text = await admin.page(path);
+      expect(text).not.toContain("<script>alert");
+      expect(text).not.toContain("<img");
+    }
+  });
+
+  test("says why it is waiting", async () => {
+    const id = await deployment.enqueue({ type: "note", payload: { text: "x" }, delay_seconds: 3600 });
+    const text = await admin.page(`/jobs/${id}`);
+    expect(text).toContain("Why it is waiting");
+    expect(text).toContain("It is not due before");
+  });
+
+  test.each(["no-uuid", "01900000-0000-7000-8000-000000000000"])(
+    "that is not there (%s) is a 404 page",
+    async (id) => {
+      const response = await admin.get(`/jobs/${id}`);
+      expect(response.status).toBe(404);
+      const text = await response.text();
+      expect(text).toContain("<h1>Not found</h1>");
+      expect(text).toContain('aria-label="Main"');
+    },
+  );
+});
+
+describe("the list of jobs", () => {
+  test("has pages by keyset, each job once", async () => {
+    await deployment.enqueueMany(
+      "note",
+      Array.from({ length: pageSize * 2 + 10 }, (_, n) => ({ text: String(n) })),
+    );
+    const seen: (string | undefined)[] = [];
+    let path: string | undefined = "/jobs";
+    for (let number = 0; path && number < 5; number++) {
+      const text: string = await admin.page(path);
+      seen.push(...rowsOf(text));
+      path = /<a class="btn push" href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&");
+    }
+    expect(seen).toHaveLength(pageSize * 2 + 10);
+    expect(new Set(seen).size).toBe(seen.length);
+  });
+
+  test("is filtered by the search line and by parameters, and shows the filter", async () => {
+    const wanted = await deployment.enqueue({ type: "note", payload: { text: "a" }, tags: ["red"] });
+    await deployment.enqueue({ type: "note", payload: { text: "b" }, queue: "other" });
+    for (const path of ["/jobs?q=tag%3Ared", "/jobs?tag=red", "/jobs?q=queue%3Adefault+status%3Apending"])
+      expect(rowsOf(await admin.page(path))).toEqual([wanted]);
+    expect(await admin.page("/jobs?tag=red")).toContain('value="tag:red"');
+  });
+
+  test("says what it did not understand", async () => {
+    const text = plainText(await admin.page("/jobs?q=colour%3Ared+status%3Alate"));
+    expect(text).toContain('"colour:red" is not understood');
+    expect(text).toContain('"late" is no status');
+  });
+});
+
+describe("an action", () => {
+  test("leaves a message that is shown once", async () => {
+    await admin.post("/actions/pauseJobType", { type: "note", to: "/types" });
+    expect(flashOf(admin)).toEqual(["done", "The type note is paused."]);
+    expect(await admin.page("/types")).toContain("The type note is paused.");
+    expect(await admin.page("/types")).not.toContain("The type note is paused.");
+  });
+
+  test("that comes too late says why, and changes nothing", async () => {
+    const id = await deployment.enqueue({ type: "note", payload: { text: "x" } });
+    const response = await admin.post("/actions/replayDeadLetter", { id, to: `/jobs/${id}` });
+    expect(response.status).toBe(303);
+    expect(flashOf(admin)).toEqual(["failed", expect.stringContaining("only a dead job can be replayed")]);
+  });
+
+  test.each([
+    ["an unknown one", "/actions/dropEverything", {}, 404],
+    ["an inherited name", "/actions/toString", {}, 404],
+    ["without its field", "/actions/pauseQueue", {}, 400],
+    ["with a field that is no JSON", "/actions/resolveJob", { id: "x", output: "{" }, 400],
+  ])("is refused: %s", async (_, path, fields, status) => {
+    expect((await admin.post(path, fields)).status).toBe(status);
+  });
+
+  test("shows a new key once, and stores it nowhere", async () => {
+    const response = await admin.post("/actions/addKey", { name: "someone", role: "viewer" });
+    const text = await response.text();
+    expect(text).toMatch(/<code>sk_[\w-]{43}<\/code>/);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.getSetCookie()).toEqual([]);
+  });
+});
+
+describe("errors", () => {
+  test("a database that is away is a page with 503 that tries again", async () => {
+    neonConfig.fetchFunction = () => Promise.reject(new Error("no route"));
+    const response = await admin.get("/jobs");
+    expect(response.status).toBe(503);
+    expect(response.headers.get("retry-after")).toBe("5");
+    const text = await response.text();
+    expect(text).toContain("<h1>Database unreachable</h1>");
+    expect(text).toContain('hx-trigger="refresh"');
+  });
+
+  test("an unknown path is a page for browsers and a problem document for programs", async () => {
+    const page = await admin.get("/nothing/here");
+    expect([page.status, page.headers.get("content-type")]).toEqual([404, "text/html; charset=UTF-8"]);
+    const problem = await createVisitor(deployment).get("/nothing/here", { accept: "*/*" });
+    expect([problem.status, problem.headers.get("content-type")]).toEqual([404, "application/problem+json"]);
+  });
+});
+
+test("assets are served under hashed names, for ever", async () => {
+  for (const { path, contentType, body } of Object.values(assets)) {
+    const response = await createVisitor(deployment).get(path);
+    expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+    expect(response.headers.get("content-type")).toBe(contentType);
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(await response.text()).toBe(body);
+  }
+  expect((await createVisitor(deployment).get("/assets/style.000000000000.css")).status).toBe(404);
+});
