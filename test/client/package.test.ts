@@ -116,6 +116,7 @@ describe("a producer's bundle", () => {
     const { metafile } = await build({
       stdin: { contents: use, resolveDir: project },
       ...{ bundle: true, minify: true, format: "esm", platform: "neutral", write: false, metafile: true },
+      mainFields: ["module", "main"],
       preserveSymlinks: true,
     });
     const [output] = Object.values(metafile.outputs);
