@@ -58,32 +58,41 @@ begin
         severity = change.severity, value = change.value, threshold = change.threshold, summary = change.summary
     from change
     where known.alarm = change.alarm
-      and coalesce(known.queue, '') = coalesce(change.queue, '')
-      and coalesce(known.job_type, '') = coalesce(change.job_type, '')
+      and coalesce(known.queue, '') = coalesce(change.queue, '') and coalesce(known.job_type, '') = coalesce(change.job_type, '')
       and known.version = change.version
     returning known.alarm, known.queue, known.job_type
   ),
   applied as (
-    select * from added union all select * from changed
+    select change.*
+    from (select * from added union all select * from changed) as done
+    join change on change.alarm = done.alarm
+      and coalesce(change.queue, '') = coalesce(done.queue, '') and coalesce(change.job_type, '') = coalesce(done.job_type, '')
+  ),
+  logged as (
+    insert into alarm_event (alarm, queue, job_type, event, severity, value, threshold, since, summary)
+    select applied.alarm, applied.queue, applied.job_type, case applied.phase when 'firing' then 'firing' else 'resolved' end,
+           applied.severity, applied.value, applied.threshold, applied.since, applied.summary
+    from applied
+    left join alarm as before on before.alarm = applied.alarm -- in the statement's snapshot: as it was before
+      and coalesce(before.queue, '') = coalesce(applied.queue, '') and coalesce(before.job_type, '') = coalesce(applied.job_type, '')
+    where (applied.phase = 'firing') <> (coalesce(before.phase, 'ok') = 'firing')
   ),
   delivered_later as (
     insert into delivery (id, target, about, notice)
-    select new_id(), target.name, change.about, change.notice
+    select new_id(), target.name, applied.about, applied.notice
     from applied
-    join change on change.alarm = applied.alarm
-      and coalesce(change.queue, '') = coalesce(applied.queue, '')
-      and coalesce(change.job_type, '') = coalesce(applied.job_type, '')
     cross join jsonb_to_recordset(p_targets) as target(name text, url_hash text)
-    where jsonb_typeof(change.notice) = 'object'
+    where jsonb_typeof(applied.notice) = 'object'
       and not exists (
         select from alarm_target as known
         where known.name = target.name and known.url_hash = target.url_hash and known.gone_since is not null)
   )
-  select * from applied;
+  select alarm, queue, job_type from applied;
 end $$;
 
 -- Silences an alarm until a time. A time in the past ends the silence.
-create or replace function silence_alarm(p_actor text, p_alarm text, p_until timestamptz) returns void
+create or replace function silence_alarm(p_actor text, p_alarm text, p_until timestamptz, p_reason text default null)
+returns void
 language plpgsql
 security definer
 set search_path from current
@@ -94,11 +103,25 @@ begin
   if p_until not between timestamptz '1970-01-01 00:00+00' and timestamptz '9999-12-31 23:59:59.999+00' then
     perform refuse('until: not between 1970 and 9999');
   end if;
-  insert into alarm_silence as known (alarm, until) values (p_alarm, p_until)
-  on conflict (alarm) do update set until = excluded.until;
+  insert into alarm_silence as known (alarm, until, actor, reason) values (p_alarm, p_until, p_actor, p_reason)
+  on conflict (alarm) do update set until = excluded.until, actor = excluded.actor, reason = excluded.reason;
+  insert into alarm_event (alarm, event, until, actor, reason)
+  select p_alarm, case when p_until > now() then 'silenced' else 'unsilenced' end,
+         case when p_until > now() then p_until end, p_actor, p_reason
+  where p_until > now() or v_before is not null;
   perform write_audit(p_actor, 'silence', 'alarm ' || p_alarm,
-                      jsonb_build_object('until', v_before), jsonb_build_object('until', p_until));
+                      jsonb_build_object('until', v_before),
+                      jsonb_strip_nulls(jsonb_build_object('until', p_until, 'reason', p_reason)));
 end $$;
+
+-- What happened to alarms, newest first. p_before: the last id of the page before.
+create or replace function list_alarm_events(p_before bigint, p_limit int) returns setof alarm_event
+language sql stable
+security definer
+set search_path from current
+as $$
+  select * from alarm_event where p_before is null or id < p_before order by id desc limit p_limit
+$$;
 
 -- Audits that somebody sent a test notice, and how each target answered.
 create or replace function audit_test_notice(p_actor text, p_targets jsonb) returns void

@@ -1,51 +1,61 @@
 -- The books: enqueued = completed + dead + discarded + cancelled + pending + leased + blocked, for each type, in every snapshot.
 
--- Adds entries of the ledger to a row for each minute and lane, and to the lane's total. An advisory lock lets one fold
--- run at a time. Entries that are not committed yet stay for the next fold, so totals plus ledger are exact in every
--- snapshot.
+-- Adds entries of the ledger to a row for each minute and lane, to the lane's total, and to what the charts are drawn from
+-- (history.sql). An advisory lock lets one fold run at a time. Entries that are not committed yet stay for the next fold, so
+-- totals plus ledger are exact in every snapshot.
 create or replace function fold_ledger(p_limit int) returns int
 language plpgsql
 security definer
 set search_path from current
 as $$
 declare
-  v_folded tally[];
-  v_rows   int;
+  v_folded  tally[];
+  v_history history[];
+  v_timed   timed_jobs[];
+  v_spans   lane_span[];
+  v_rows    int;
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('sluice.fold.' || current_schema(), 0)) then
     return 0;
   end if;
   with removed as (
-    delete from ledger where ctid = any(array(select ctid from ledger limit p_limit)) returning *
+    delete from ledger where ctid = any(array(select ctid from ledger limit p_limit))
+    -- The clock may have stepped back. A minute must not lie ahead of it.
+    returning *, date_bin('1 minute', least(at, clock_timestamp()), '2000-01-01 00:00+00') as minute
   ),
   timed as (
-    insert into duration as known (lane, measure, bucket, jobs, seconds)
-    select lane, measure, width_bucket(seconds, duration_bounds()), sum(jobs), sum(jobs * seconds)
+    select row(date_bin('10 minutes', minute, '2000-01-01 00:00+00'), lane, measure,
+               width_bucket(seconds, duration_bounds()), sum(jobs), sum(jobs * seconds))::timed_jobs as entry
     from (
-      select lane, 'processing', completed, greatest(processing_seconds, 0)::float8
+      select minute, lane, 'processing', completed, greatest(processing_seconds, 0)::float8
       from removed where processing_seconds is not null
       union all
-      select lane, 'waiting', 1, greatest(each_seconds, 0)::float8
+      select minute, lane, 'waiting', 1, greatest(each_seconds, 0)::float8
       from removed cross join unnest(waiting_seconds) as each_seconds
-    ) as durations(lane, measure, jobs, seconds)
-    group by 1, 2, 3
-    on conflict (lane, measure, bucket) do update
-    set jobs = known.jobs + excluded.jobs, seconds = known.seconds + excluded.seconds
+    ) as durations(minute, lane, measure, jobs, seconds)
+    group by date_bin('10 minutes', minute, '2000-01-01 00:00+00'), lane, measure, width_bucket(seconds, duration_bounds())
   ),
   summed as (
-    select minute is null as is_total, count(*) as entries,
+    select minute is null as is_total, count(*) as entries, min(at) filter (where enqueued > 0) as first_at,
            row(coalesce(minute, '-infinity'), lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0),
                coalesce(sum(scheduled), 0), coalesce(sum(leased), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(dead), 0),
                coalesce(sum(discarded), 0), coalesce(sum(cancelled), 0), coalesce(sum(expired), 0),
-               coalesce(sum(blocked), 0))::tally as entry
-    from (
-      -- The clock may have stepped back. A minute must not lie ahead of it.
-      select date_bin('1 minute', least(at, clock_timestamp()), '2000-01-01 00:00+00') as minute, * from removed
-    ) as entries
+               coalesce(sum(blocked), 0))::tally as entry,
+           row(1, minute, lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0) - coalesce(sum(scheduled), 0),
+               coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(retried_of(failed, dead)), 0),
+               coalesce(sum(greatest(dead, 0)), 0))::history as charted
+    from removed
     group by grouping sets ((minute, lane), (lane))
   )
-  select array_agg(entry), coalesce(sum(entries) filter (where is_total), 0) into v_folded, v_rows from summed;
+  select array_agg(entry), array_agg(charted) filter (where not is_total),
+         array_agg(row((entry).lane, first_at, clock_timestamp())::lane_span) filter (where is_total and first_at is not null),
+         coalesce(sum(entries) filter (where is_total), 0), (select array_agg(entry) from timed)
+  into v_folded, v_history, v_spans, v_rows, v_timed
+  from summed;
   perform add_to_tally(v_folded);
+  perform add_to_history(v_history);
+  perform add_durations(v_timed);
+  perform add_spans(v_spans);
   return v_rows;
 end $$;
 
@@ -89,6 +99,20 @@ language sql as $$
       failed = known.failed + excluded.failed, dead = known.dead + excluded.dead,
       discarded = known.discarded + excluded.discarded, cancelled = known.cancelled + excluded.cancelled,
       expired = known.expired + excluded.expired, blocked = known.blocked + excluded.blocked
+$$;
+
+-- Adds to the histogram of all times, and to that of the last hour.
+create or replace function add_durations(p_entries timed_jobs[]) returns void
+language sql as $$
+  with lately as (
+    insert into recent_duration as known (at, lane, measure, bucket, jobs)
+    select at, lane, measure, bucket, jobs from unnest(p_entries)
+    on conflict (at, lane, measure, bucket) do update set jobs = known.jobs + excluded.jobs
+  )
+  insert into duration as known (lane, measure, bucket, jobs, seconds)
+  select lane, measure, bucket, sum(jobs), sum(seconds) from unnest(p_entries) group by lane, measure, bucket
+  on conflict (lane, measure, bucket) do update
+  set jobs = known.jobs + excluded.jobs, seconds = known.seconds + excluded.seconds
 $$;
 
 create or replace view books as

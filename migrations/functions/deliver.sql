@@ -83,7 +83,7 @@ as $$
   select count(*)::int from settled
 $$;
 
--- Gives up deliveries that failed for p_give_up_days, and removes those that ended p_keep_days ago.
+-- Gives up deliveries that failed for p_give_up_days, and removes those that ended p_keep_days ago, and alarms' events.
 create or replace function prune_deliveries(p_give_up_days int, p_keep_days int, p_limit int, out given_up int, out pruned int)
 language plpgsql
 security definer
@@ -103,4 +103,20 @@ begin
     where state <> 'pending' and ended_at < now() - make_interval(days => p_keep_days)
     order by ended_at limit p_limit for update skip locked));
   get diagnostics pruned = row_count;
+  delete from alarm_event
+  where id = any(array(
+    select id from alarm_event where at < now() - make_interval(days => p_keep_days) order by id limit p_limit));
 end $$;
+
+-- The deliveries, newest first, without their notices' bodies. p_before: the last seq of the page before.
+create or replace function list_deliveries(p_before bigint, p_limit int)
+returns table (seq bigint, id uuid, target text, alarm text, queue text, job_type text, notice_type text, created_at timestamptz,
+               state text, tries int, next_try_at timestamptz, ended_at timestamptz, status int, error text)
+language sql stable
+security definer
+set search_path from current
+as $$
+  select seq, id, target, notice #>> '{data,alarm}', notice #>> '{data,queue}', notice #>> '{data,job_type}', notice ->> 'type',
+         created_at, state, tries, case state when 'pending' then next_try_at end, ended_at, status, error
+  from delivery where p_before is null or seq < p_before order by seq desc limit p_limit
+$$;

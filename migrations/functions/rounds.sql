@@ -79,3 +79,20 @@ as $$
   group by lanes.queue
   having sum(waiting.jobs + keyed.jobs + coalesce(promoted_soon.jobs, 0)) > 0
 $$;
+
+-- Rounds, newest first, of one kind or of all. p_before: the last id of the page before.
+create or replace function list_rounds(p_kind text, p_before bigint, p_limit int) returns setof round
+language plpgsql stable
+security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  if p_kind is null then
+    return query select * from round where id < coalesce(p_before, 9223372036854775807) order by id desc limit p_limit;
+  else
+    return query
+      select * from round where kind = p_kind and id < coalesce(p_before, 9223372036854775807) order by id desc limit p_limit;
+  end if;
+end $$;

@@ -3,9 +3,6 @@ import * as z from "zod";
 import {
   auditPage,
   auditQuery,
-  deadLetterPage,
-  deadLetterQuery,
-  discardRequest,
   jobTypesResponse,
   keyRequest,
   keyResponse,
@@ -15,11 +12,8 @@ import {
   partitionQuery,
   pausedQueueResponse,
   pausedTypeResponse,
+  queueDetailResponse,
   queuesResponse,
-  replayManyRequest,
-  replayManyResponse,
-  replayRequest,
-  statsResponse,
 } from "./admin.ts";
 import {
   alarmsResponse,
@@ -30,55 +24,13 @@ import {
 } from "./alarms.ts";
 import { bodyLimits } from "./body-limits.ts";
 import { deploymentResponse } from "./deployment.ts";
-import { jobResponse } from "./jobs.ts";
 import type { Operation } from "./operation.ts";
+import { roundPage, roundQuery, statsQuery, statsResponse } from "./stats.ts";
 
 const adminsOnly = [] as const;
 const viewers = ["viewer"] as const;
 
 export const adminOperations = {
-  listDeadLetters: {
-    method: "get",
-    path: "/v1/admin/dlq",
-    summary: "List dead letters, newest first",
-    roles: viewers,
-    query: deadLetterQuery,
-    answers: { 200: deadLetterPage },
-  },
-  getDeadLetter: {
-    method: "get",
-    path: "/v1/admin/dlq/{id}",
-    summary: "Get a dead letter",
-    roles: viewers,
-    answers: { 200: jobResponse },
-    problems: [404],
-  },
-  replayDeadLetter: {
-    method: "post",
-    path: "/v1/admin/dlq/{id}/replay",
-    summary: "Replay a dead letter, with a new payload if the body has one",
-    roles: adminsOnly,
-    body: { schema: replayRequest, maxBytes: bodyLimits.job, isOptional: true },
-    answers: { 200: jobResponse },
-    problems: [404, 409],
-  },
-  discardDeadLetter: {
-    method: "post",
-    path: "/v1/admin/dlq/{id}/discard",
-    summary: "Discard a dead letter",
-    roles: adminsOnly,
-    body: { schema: discardRequest, maxBytes: bodyLimits.job, isOptional: true },
-    answers: { 200: jobResponse },
-    problems: [404, 409],
-  },
-  replayDeadLetters: {
-    method: "post",
-    path: "/v1/admin/dlq/replay",
-    summary: "Replay many dead letters, oldest first",
-    roles: adminsOnly,
-    body: { schema: replayManyRequest, maxBytes: bodyLimits.job },
-    answers: { 200: replayManyResponse },
-  },
   listJobTypes: {
     method: "get",
     path: "/v1/admin/job-types",
@@ -123,6 +75,14 @@ export const adminOperations = {
     summary: "Resume a queue",
     roles: adminsOnly,
     answers: { 200: pausedQueueResponse },
+    problems: [404],
+  },
+  getQueue: {
+    method: "get",
+    path: "/v1/admin/queues/{queue}",
+    summary: "Get a queue by priority, with the keys that have the most waiting jobs",
+    roles: viewers,
+    answers: { 200: queueDetailResponse },
     problems: [404],
   },
   listPartitions: {
@@ -199,9 +159,18 @@ export const adminOperations = {
   getStats: {
     method: "get",
     path: "/v1/stats",
-    summary: "Get counters, the last hour minute by minute, and the latest rounds",
+    summary: "Get counters, the last hour minute by minute, the latest rounds, and the history for charts",
     roles: viewers,
+    query: statsQuery,
     answers: { 200: statsResponse },
+  },
+  listRounds: {
+    method: "get",
+    path: "/v1/admin/rounds",
+    summary: "List rounds with what each did and why it ended, newest first",
+    roles: viewers,
+    query: roundQuery,
+    answers: { 200: roundPage },
   },
   getMetrics: {
     method: "get",

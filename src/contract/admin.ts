@@ -1,43 +1,16 @@
-// The shapes of the admin API: dead letters, job types, queues, API keys, the audit log and statistics.
+// The shapes of the admin API: job types, queues, API keys and the audit log.
 import * as z from "zod";
 import { booked } from "../core/booked.ts";
 import { deadReasons } from "../core/job.ts";
 import { defaultRateLimitPerSecond, roles } from "../core/key.ts";
-import { jobResponse, name, time } from "./jobs.ts";
-import { json, jsonObject, limitedList } from "./json.ts";
+import { name, time } from "./jobs.ts";
+import { json, limitedList } from "./json.ts";
+import { page, plainText } from "./pages.ts";
 
-export const maxReplayed = 1000;
+export const books = z.record(z.enum(booked), z.int());
 
-const page = {
-  limit: z.coerce.number().int().min(1).max(100).default(20),
-  cursor: z.string().max(200).optional(),
-};
-const plainText = z.string().regex(/^\P{Cc}+$/u, "must not be empty or contain control characters");
-const books = z.record(z.enum(booked), z.int());
-
-export const deadLetterQuery = z.strictObject({
-  type: name.optional(),
-  reason: z.enum(deadReasons).optional(),
-  ...page,
-});
-export const deadLetterPage = z.object({ jobs: z.array(jobResponse), next_cursor: z.string().nullable() });
-export type DeadLetterPage = z.output<typeof deadLetterPage>;
-
-/** Without a payload in the request, the job keeps its own. */
-export const replayRequest = z.strictObject({ payload: jsonObject.optional() });
-export const discardRequest = z.strictObject({ reason: plainText.max(1000).optional() });
-
-/** Replays the oldest jobs first, at most `count` in one request. A dry run only counts them. */
-export const replayManyRequest = z.strictObject({
-  type: name,
-  reason: z.enum(deadReasons).optional(),
-  count: z.int().min(1).max(maxReplayed).default(maxReplayed),
-  /** Spreads the jobs over time, so that a replay is not a second outage. If left out, all are due at once. */
-  per_minute: z.int().min(1).max(100_000).optional(),
-  dry_run: z.boolean().default(false),
-});
-export const replayManyResponse = z.object({ replayed: z.int(), dry_run: z.boolean() });
-export type ReplayManyResponse = z.output<typeof replayManyResponse>;
+/** From histograms, so they are exact to the bucket: 50, 100, 250, 500 ms, 1, 2.5, 5, 10, 30 s, 1, 5, 15 min, 1, 6, 24 h. */
+const percentiles = z.object({ jobs: z.int(), p50_seconds: z.number(), p95_seconds: z.number() });
 
 export const jobTypeResponse = z.object({
   type: z.string(),
@@ -53,6 +26,26 @@ export const jobTypeResponse = z.object({
   paused_since: time.nullable(),
   breaker: z.object({ state: z.enum(["open", "closed"]), opened_at: time.nullable() }),
   books,
+  last_hour: z.object({
+    /** The counts begin here, 55 to 60 minutes ago. */
+    since: time,
+    enqueued: z.int(),
+    completed: z.int(),
+    /** Attempts that failed. */
+    failed: z.int(),
+    /** Failed attempts whose jobs run again. */
+    retried: z.int(),
+    /** Jobs that became dead. */
+    died: z.int(),
+    /** The share of attempts that failed, from 0 to 1. Null if none ended. */
+    failure_rate: z.number().nullable(),
+    /** From when a job was due to its first claim. Null if none was claimed. */
+    waiting: percentiles.nullable(),
+    /** From the claim of the attempt that completed a job to its settlement. Null if none completed. */
+    processing: percentiles.nullable(),
+  }),
+  /** What counts against its limits now: jobs that run, and jobs that started within the period of its rate. Null without limits. */
+  in_use: z.object({ running: z.int(), started: z.int() }).nullable(),
 });
 export type JobTypeResponse = z.output<typeof jobTypeResponse>;
 export const jobTypesResponse = z.object({ job_types: z.array(jobTypeResponse) });
@@ -68,6 +61,41 @@ export const queueResponse = z.object({
   books,
 });
 export type QueueResponse = z.output<typeof queueResponse>;
+/** One queue in detail. */
+export const queueDetailResponse = queueResponse.extend({
+  /** One for each priority that ever had a job. */
+  priorities: z.array(
+    z.object({
+      priority: z.int(),
+      pending: z.int(),
+      /** The pending jobs that are not due. */
+      scheduled: z.int(),
+      leased: z.int(),
+      blocked: z.int(),
+      completed: z.int(),
+      dead: z.int(),
+    }),
+  ),
+  oldest_due_seconds: z.number().nullable(),
+  /** The keys with the most jobs among the oldest waiting ones with keys, up to 2,000 of each type and priority. */
+  top_keys: z.object({
+    /** How many jobs were looked at. */
+    looked: z.int(),
+    keys: z.array(
+      z.object({
+        kind: z.enum(["partition", "fair"]),
+        key: z.string(),
+        waiting: z.int(),
+        running: z.int(),
+        /** Its part of the jobs that were looked at, from 0 to 1. */
+        share: z.number(),
+      }),
+    ),
+  }),
+  /** Partition keys that stand still behind a dead job. At most 10,000 are counted for each type and priority. */
+  blocked_partitions: z.int(),
+});
+export type QueueDetailResponse = z.output<typeof queueDetailResponse>;
 export const queuesResponse = z.object({ queues: z.array(queueResponse) });
 
 /** The answer to a pause and to a resume. */
@@ -145,55 +173,3 @@ export const auditPage = z.object({
   next_cursor: z.string().nullable(),
 });
 export type AuditPage = z.output<typeof auditPage>;
-
-export const statsResponse = z.object({
-  totals: books,
-  books: z.array(z.object({ queue: z.string(), type: z.string(), books })),
-  /** The last hour by queue and type. Pairs after the 200 with the most jobs are added up as "other". Empty minutes are left out. */
-  minutes: z.array(
-    z.object({
-      minute: time,
-      queue: z.string(),
-      type: z.string(),
-      enqueued: z.int(),
-      completed: z.int(),
-      failed: z.int(),
-      expired: z.int(),
-      /** The change in the number of due jobs. */
-      ready: z.int(),
-    }),
-  ),
-  oldest_due_seconds: z.number(),
-  expired_lease_seconds: z.number(),
-  /** The queues with partition keys that stand still behind a dead job. */
-  blocked_partitions: z.array(
-    z.object({
-      queue: z.string(),
-      /** At most 10,000 are counted for each type and priority. */
-      partitions: z.int(),
-      /** Since when the longest one is blocked. */
-      since: time,
-      /** The dead job that blocks it. */
-      job_id: z.uuid(),
-    }),
-  ),
-  /** The last rounds of each kind, newest first. */
-  rounds: z.array(
-    z.object({
-      kind: z.string(),
-      queue: z.string().nullable(),
-      started_at: time,
-      ended_at: time,
-      claimed: z.int(),
-      completed: z.int(),
-      failed: z.int(),
-      released: z.int(),
-      lost: z.int(),
-      reason: z.string(),
-      message: z.string().nullable(),
-      /** Only for reap and watch rounds: what each step did, and how long it took. */
-      steps: jsonObject.nullable(),
-    }),
-  ),
-});
-export type StatsResponse = z.output<typeof statsResponse>;

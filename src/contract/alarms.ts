@@ -3,6 +3,7 @@ import * as z from "zod";
 import { alarmNames, severities } from "../core/alarms/alarm.ts";
 import type { NoticeBody } from "../core/alarms/notice.ts";
 import { requestTime, time } from "./jobs.ts";
+import { page, plainText } from "./pages.ts";
 
 const key = {
   alarm: z.enum(alarmNames),
@@ -46,6 +47,8 @@ export const alarmsResponse = z.object({
       summary: z.string(),
       link: z.string(),
       runbook: z.url().nullable(),
+      /** While an admin's silence lasts, no notices are sent. The state goes on. */
+      silenced_until: time.nullable(),
     }),
   ),
   /** The rules in effect. */
@@ -63,7 +66,9 @@ export const alarmsResponse = z.object({
       silenced_until: time.nullable(),
     }),
   ),
-  silences: z.array(z.object({ alarm: z.string(), until: time })),
+  silences: z.array(
+    z.object({ alarm: z.string(), until: time, actor: z.string().nullable(), reason: z.string().nullable() }),
+  ),
   targets: z.array(
     z.object({
       name: z.string(),
@@ -103,3 +108,69 @@ export type TestNoticeResponse = z.output<typeof testNoticeResponse>;
 /** A time in the past ends the silence. */
 export const silenceRequest = z.strictObject({ alarm: z.enum(alarmNames), until: requestTime });
 export const silenceResponse = z.object({ alarm: z.enum(alarmNames), until: time });
+
+/** For how long, or until when. */
+export const silenceOneRequest = z
+  .strictObject({
+    until: requestTime.optional(),
+    minutes: z.number().positive().max(525_600).optional(),
+    reason: plainText.max(1000).optional(),
+  })
+  .refine(({ until, minutes }) => (until === undefined) !== (minutes === undefined), {
+    path: ["minutes"],
+    message: "give either until or minutes",
+  });
+export const unsilenceRequest = z.strictObject({ reason: plainText.max(1000).optional() });
+export const silenceOneResponse = z.object({ alarm: z.enum(alarmNames), silenced_until: time.nullable() });
+
+export const alarmHistoryQuery = z.strictObject(page);
+/** What happened to alarms, also while they were silenced. It is kept for as long as deliveries are. */
+export const alarmHistoryPage = z.object({
+  events: z.array(
+    z.object({
+      id: z.string(),
+      at: time,
+      alarm: z.string(),
+      queue: z.string().nullable(),
+      job_type: z.string().nullable(),
+      event: z.enum(["firing", "resolved", "silenced", "unsilenced"]),
+      /** Of firing and resolved: the alarm at that time. */
+      severity: z.enum(severities).nullable(),
+      value: z.number().nullable(),
+      threshold: z.number().nullable(),
+      since: time.nullable(),
+      summary: z.string().nullable(),
+      /** Of silenced and unsilenced: until when, who did it, and why. */
+      until: time.nullable(),
+      actor: z.string().nullable(),
+      reason: z.string().nullable(),
+    }),
+  ),
+  next_cursor: z.string().nullable(),
+});
+export type AlarmHistoryPage = z.output<typeof alarmHistoryPage>;
+
+export const deliveryPage = z.object({
+  deliveries: z.array(
+    z.object({
+      /** The webhook-id. */
+      id: z.uuid(),
+      target: z.string(),
+      alarm: z.string(),
+      queue: z.string().nullable(),
+      job_type: z.string().nullable(),
+      /** alarm.firing or alarm.resolved. */
+      type: z.string(),
+      created_at: time,
+      state: z.enum(["pending", "delivered", "given_up"]),
+      tries: z.int(),
+      next_try_at: time.nullable(),
+      ended_at: time.nullable(),
+      /** The status of the last answer. */
+      status: z.int().nullable(),
+      error: z.string().nullable(),
+    }),
+  ),
+  next_cursor: z.string().nullable(),
+});
+export type DeliveryPage = z.output<typeof deliveryPage>;

@@ -186,14 +186,32 @@ export interface CancelRequestedResponse extends JobResponse {
   cancel_requested: true;
 }
 
+const withoutNul = (text: z.ZodString) =>
+  text.refine((value) => !value.includes("\0"), "must not contain a NUL character");
+const listKey = withoutNul(key);
+
 export const listQuery = z.strictObject({
   type: name.optional(),
   status: z.enum(jobStatuses).optional(),
   queue: name.optional(),
-  tag: tag.refine((text) => !text.includes("\0"), "must not contain a NUL character").optional(),
+  tag: withoutNul(tag).optional(),
+  partition_key: listKey.optional(),
+  fair_key: listKey.optional(),
+  /** Exact. It is found as long as the key is kept, for 7 days. */
+  idempotency_key: listKey.optional(),
+  /** Created at this time or later. */
+  since: requestTime.optional(),
+  /** Created before this time. */
+  until: requestTime.optional(),
   limit: z.coerce.number().int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional(),
 });
 
-export const listResponse = z.object({ jobs: z.array(jobResponse), next_cursor: z.string().nullable() });
+export const listResponse = z.object({
+  jobs: z.array(jobResponse),
+  /** A page may have fewer jobs than its limit although there are more: only without a cursor it is the last one. */
+  next_cursor: z.string().nullable(),
+  /** Only if the search stopped before the page was full: jobs that are older than this were not looked at yet. */
+  searched_back_to: time.optional(),
+});
 export type ListResponse = z.output<typeof listResponse>;

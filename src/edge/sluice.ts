@@ -93,6 +93,7 @@ export function createSluice(
       registry,
       env,
       wakeIn: alarmClock.wakeIn,
+      hasClock: settings.clock !== undefined,
     };
     return { invocation: { settings, isolate, ports, sender, alarmClock }, transport };
   }

@@ -43,7 +43,7 @@ const schema = z.object({
   subrequests: z.int().min(0).default(0),
 });
 
-export function parseTypeOptions(type: string, options: TypeOptions): Omit<JobType, "work"> {
+export function parseTypeOptions(type: string, options: TypeOptions): Omit<JobType, "work" | "faultsOf"> {
   const parsed = schema.safeParse({ ...options, type });
   if (!parsed.success) {
     const faults = faultsOf(parsed.error).map(({ path, message }) => `${path}: ${message}`);

@@ -133,6 +133,7 @@ function createPorts(job: JobDefinition, { env, log }: { env: object; log: Log }
     log,
     sender: createSender({ allowPrivate: true }),
     connections: createConnections(),
+    hasClock: false,
     registry: createRegistry([job]),
     env,
     wakeIn: () => {},

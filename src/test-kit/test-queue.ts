@@ -89,6 +89,7 @@ export async function createTestQueue(options: TestQueueOptions): Promise<TestQu
     log,
     sender: createSender({ allowPrivate: true }),
     connections: createConnections(),
+    hasClock: false,
     registry,
     env,
     wakeIn: () => {},

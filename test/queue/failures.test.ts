@@ -124,7 +124,7 @@ describe("the job", () => {
   test("has no stacks in lists and claims", async () => {
     await fail("broken");
     const plain = { attempt: 1, at: expect.any(String), message: "mail not sent" };
-    const [listed] = await db.run(listJobs({ limit: 10 }));
+    const [listed] = (await db.run(listJobs({ limit: 10 }))).jobs;
     expect(listed?.errors).toEqual([plain]);
     await bringForward(db.pool);
     const claimed = await db.run(claim({ queue: "default", types: ["broken"], limit: 1, leaseSeconds: 60 }));

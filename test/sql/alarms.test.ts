@@ -6,6 +6,8 @@ import type { DeliveryResult } from "../../src/core/sql/deliver.ts";
 import {
   changeAlarms,
   claimDeliveries,
+  listAlarmEvents,
+  listDeliveries,
   pruneDeliveries,
   readAlarms,
   settleDeliveries,
@@ -50,6 +52,7 @@ const resultOf = (
   retryInSeconds: null,
   ...fields,
 });
+const events = () => db.run(listAlarmEvents({ limit: 10 }));
 const settle = (...results: DeliveryResult[]) => db.run(settleDeliveries(results));
 const deliveries = async () =>
   (
@@ -77,6 +80,27 @@ describe("changing alarms", () => {
     );
     expect(ended.flat()).toHaveLength(1);
     expect(await deliveries()).toMatchObject([{ of: "firing" }, { of: "ok" }]);
+    expect(await events()).toMatchObject([
+      { event: "resolved", alarm: "dead_letters", queue: "default", jobType: "echo", severity: "warning" },
+      { event: "firing", alarm: "dead_letters", queue: "default", jobType: "echo", since: firing.since },
+    ]);
+  });
+
+  test("only the beginning and the end of firing are events, with or without a notice", async () => {
+    const silently = (fields: Partial<AlarmState>, version?: number) =>
+      db.run(changeAlarms([{ state: { ...firing, ...fields }, version, notice: null }], [ops]));
+    await silently({ phase: "pending" });
+    await silently({ phase: "firing" }, 1);
+    await silently({ phase: "firing", value: 7 }, 2);
+    await silently({ phase: "ok" }, 3);
+    await silently({ phase: "pending" }, 4);
+    await silently({ phase: "ok" }, 5);
+    await silently({ phase: "firing" }, 2); // somebody else was faster
+    expect((await events()).map(({ event }) => event)).toEqual(["resolved", "firing"]);
+    const [newest] = await events();
+    expect(await db.run(listAlarmEvents({ before: newest?.id, limit: 10 }))).toMatchObject([
+      { event: "firing" },
+    ]);
   });
 
   test("watchers that change the same alarms in opposite orders do not deadlock", async () => {
@@ -231,13 +255,51 @@ describe("deliveries", () => {
 
 test("a silence lasts until its end, can be ended early, and is audited", async () => {
   const until = new Date(Date.now() + 3_600_000);
-  await db.run(silenceAlarm("me", { alarm: "dead_letters", until }));
-  expect((await readState()).silences).toEqual([{ alarm: "dead_letters", until }]);
+  await db.run(silenceAlarm("me", { alarm: "dead_letters", until, reason: "planned" }));
+  const silence = { actor: "me", reason: "planned" };
+  expect((await readState()).silences).toEqual([{ alarm: "dead_letters", until, ...silence }]);
   expect(await newestAudit(db)).toMatchObject({
     actor: "me",
     action: "silence",
     target: "alarm dead_letters",
+    after: { reason: "planned" },
   });
   await db.run(silenceAlarm("me", { alarm: "dead_letters", until: new Date() }));
   expect((await readState()).silences).toEqual([]);
+  await db.run(silenceAlarm("me", { alarm: "dead_letters", until: new Date(0) })); // there is none to end
+  expect(await events()).toMatchObject([
+    { event: "unsilenced", alarm: "dead_letters", actor: "me", until: null },
+    { event: "silenced", alarm: "dead_letters", until, ...silence },
+  ]);
+});
+
+test("the list of deliveries shows what became of each notice, newest first, in pages", async () => {
+  const notice = {
+    type: "alarm.firing",
+    data: { alarm: "dead_letters", queue: "default", job_type: "echo" },
+  };
+  await db.run(changeAlarms([{ state: firing, version: undefined, notice }], [ops, chat]));
+  const claimed = await claim([ops]);
+  await settle(resultOf(only(claimed), { outcome: "retry", status: 503, error: "busy", retryInSeconds: 60 }));
+  const [first, second, ...more] = await db.run(listDeliveries({ limit: 10 }));
+  expect(more).toEqual([]);
+  const about = { alarm: "dead_letters", queue: "default", jobType: "echo", noticeType: "alarm.firing" };
+  const byTarget = [first, second].toSorted((a, b) => (a?.target ?? "").localeCompare(b?.target ?? ""));
+  expect(byTarget).toMatchObject([
+    { target: "chat", ...about, state: "pending", tries: 0, status: null },
+    { target: "ops", ...about, state: "pending", tries: 1, status: 503, error: "busy", endedAt: null },
+  ]);
+  expect(byTarget[1]?.nextTryAt?.getTime()).toBeGreaterThan(Date.now() + 30_000);
+  expect(await db.run(listDeliveries({ before: first?.seq, limit: 10 }))).toEqual([second]);
+});
+
+test("events are kept as long as deliveries", async () => {
+  await db.run(silenceAlarm("me", { alarm: "dead_letters", until: new Date(Date.now() + 60_000) }));
+  await db.pool.query("update sluice.alarm_event set at = at - interval '29 days'");
+  const prune = () => db.run(pruneDeliveries({ giveUpDays: 7, keepDays: 30, limit: 10 }));
+  await prune();
+  expect(await events()).toHaveLength(1);
+  await db.pool.query("update sluice.alarm_event set at = at - interval '2 days'");
+  await prune();
+  expect(await events()).toEqual([]);
 });

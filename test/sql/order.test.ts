@@ -87,7 +87,7 @@ describe("jobs of one key", () => {
     await jobs.take();
     expect([await jobs.statusOf("a1"), await jobs.statusOf("a2")]).toEqual(["processing", "pending"]);
     const filter = { types: null, queue: "default", status: "pending", limit: 10 } as const;
-    const listed = await db.run(listJobs(filter));
+    const listed = (await db.run(listJobs(filter))).jobs;
     expect(listed.map((job) => job.payload.name)).toEqual(["a3", "a2"]);
   });
 

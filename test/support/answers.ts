@@ -2,6 +2,7 @@
 // the contract test parses real answers with it: a wrong cast in a decoder shows in one of the two.
 import * as z from "zod";
 import { alarmNames, severities } from "../../src/core/alarms/alarm.ts";
+import { runActions, runStates } from "../../src/core/dead-letters.ts";
 import { deadReasons, jobStatuses } from "../../src/core/job.ts";
 import { enqueueOutcomes } from "../../src/core/job-options.ts";
 import { roles } from "../../src/core/key.ts";
@@ -31,6 +32,21 @@ const flag = z.boolean();
 const payload = z.record(text, z.json());
 const status = z.enum(jobStatuses);
 const outcome = z.enum(enqueueOutcomes);
+
+const deadRun = z.strictObject({
+  ...{ id: text, action: z.enum(runActions), type: text.nullable(), reason: z.enum(deadReasons).nullable() },
+  ...{ fingerprint: text.nullable(), queue: text.nullable(), until: time, maxJobs: count.nullable() },
+  ...{ perMinute: count.nullable(), patch: payload.nullable(), note: text.nullable(), actor: text },
+  ...{ state: z.enum(runStates), matched: count, done: count, skipped: count, remaining: count },
+  ...{
+    skips: z.array(z.strictObject({ jobId: id, reason: text })),
+    startedAt: time,
+    endedAt: time.nullable(),
+  },
+});
+const patchedJob = z.strictObject({ id, payload, fault: text.nullable() });
+const check = z.strictObject({ ahead: z.record(text, z.json()), type: text, jobs: z.array(patchedJob) });
+const runStep = z.strictObject({ runId: text, queues: z.array(text), check: check.nullable() }).nullable();
 
 const error = z.strictObject({
   attempt: count,
@@ -192,7 +208,9 @@ const alarms = z.strictObject({
       ...{ deliveredAt: time.nullable(), status: count.nullable(), error: text.nullable(), pending: count },
     }),
   ),
-  silences: z.array(z.strictObject({ alarm: text, until: time })),
+  silences: z.array(
+    z.strictObject({ alarm: text, until: time, actor: text.nullable(), reason: text.nullable() }),
+  ),
 });
 const round = z.strictObject({
   ...{ kind: z.enum(roundKinds), queue: text.nullable(), startedAt: time, endedAt: time },
@@ -255,6 +273,21 @@ const toPlan = z.strictObject({
   ...{ number: count, cron: text, timeZone: text, missed, from: text, fromMs: z.number(), nowMs: z.number() },
 });
 const due = { dueMs: z.number().nullable(), upkeepMs: z.number().nullable() };
+const percentiles = z.strictObject({ jobs: count, p50Seconds: seconds, p95Seconds: seconds });
+const series = z.array(z.int().nullable());
+const history = z.strictObject({
+  ...{ range: z.enum(["30m", "3h", "24h"]), minutes: count, starts: z.array(time), recordedSince: time },
+  queues: z.array(
+    z.strictObject({
+      ...{ queue: text, enqueued: series, completed: series, failed: series, retried: series },
+      ...{ died: series, due: series },
+    }),
+  ),
+  gaps: z.array(z.strictObject({ from: time, to: time })),
+  marks: z.array(
+    z.strictObject({ at: time, kind: z.enum(["pause", "resume", "firing", "resolved"]), about: text }),
+  ),
+});
 
 export const answers = {
   addKey: key,
@@ -279,7 +312,24 @@ export const answers = {
   claimDeliveries: z.array(z.strictObject({ id: text, target: text, notice: z.json(), tries: count })),
   closeBreakerByProbe: flag,
   completeOne: flag,
-  countDeadLetters: count,
+  advanceDeadRun: runStep,
+  advanceDeadRuns: runStep,
+  countDead: z.strictObject({ dead: count, at: time }),
+  findDeadRun: deadRun.nullable(),
+  foldDeaths: count,
+  listDeadGroups: z.strictObject({
+    groups: z.array(
+      z.strictObject({
+        ...{ type: text, reason: z.enum(deadReasons), fingerprint: text, count, firstAt: time, lastAt: time },
+        ...{ newestId: id, error: text.nullable(), pattern: text.nullable(), hours: z.array(count) },
+      }),
+    ),
+    totalGroups: count,
+    totalDead: count,
+  }),
+  listDeadRuns: z.array(deadRun),
+  startDeadRun: deadRun,
+  stopDeadRun: z.strictObject({ applied: flag, run: deadRun }).nullable(),
   deleteSchedule: flag,
   deleteFlow: z.enum(["deleted", "running", "waited_for"]).nullable(),
   depths: z.array(z.strictObject({ queue: text, pending: count })),
@@ -326,6 +376,32 @@ export const answers = {
   foldLedger: count,
   inspect: z.strictObject({ looked: count, wrong: count }),
   knowsQueue: flag,
+  listAlarmEvents: z.array(
+    z.strictObject({
+      ...{ id: text, at: time, alarm: text, queue: text.nullable(), jobType: text.nullable() },
+      event: z.enum(["firing", "resolved", "silenced", "unsilenced"]),
+      ...{ severity: z.enum(severities).nullable(), value: z.number().nullable() },
+      ...{ threshold: z.number().nullable(), since: time.nullable(), summary: text.nullable() },
+      ...{ until: time.nullable(), actor: text.nullable(), reason: text.nullable() },
+    }),
+  ),
+  listDeliveries: z.array(
+    z.strictObject({
+      ...{ seq: text, id, target: text, alarm: text, queue: text.nullable(), jobType: text.nullable() },
+      ...{
+        noticeType: text,
+        createdAt: time,
+        state: z.enum(["pending", "delivered", "given_up"]),
+        tries: count,
+      },
+      ...{
+        nextTryAt: time.nullable(),
+        endedAt: time.nullable(),
+        status: count.nullable(),
+        error: text.nullable(),
+      },
+    }),
+  ),
   listAudit: z.array(
     z.strictObject({
       ...{ id: text, at: time, actor: text, action: text, target: text, before: z.json(), after: z.json() },
@@ -339,14 +415,19 @@ export const answers = {
     }),
   ),
   listBreakers: z.array(z.strictObject({ type: text, openedAt: time })),
-  listDeadLetters: z.array(job),
+  listDeadLetters: z.array(
+    z.strictObject({ job, position: z.strictObject({ diedMicros: text, jobId: id }) }),
+  ),
   listFlowJobs: z.array(job),
   listFlows: z.array(flow),
-  listJobs: z.array(job),
+  listJobs: z.strictObject({ jobs: z.array(job), next: id.nullable() }),
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
   listSchedules: z.array(schedule),
-  listShownJobs: z.array(shownJob.extend({ payloadText: text })),
+  listShownJobs: z.strictObject({
+    jobs: z.array(shownJob.extend({ payloadText: text })),
+    next: id.nullable(),
+  }),
   liveWorkers: z.array(worker),
   mendStamps: count,
   openBreaker: flag,
@@ -362,6 +443,62 @@ export const answers = {
   prune: count,
   putSchedule: z.enum(["created", "changed", "in_code"]),
   pruneDeliveries: z.strictObject({ givenUp: count, pruned: count }),
+  listRounds: z.array(round.extend({ id: text })),
+  overview: z.strictObject({
+    history,
+    firing: z.array(
+      z.strictObject({
+        ...{ ...alarmKey, severity: z.enum(severities), since: time, summary: text },
+        silencedUntil: time.nullable(),
+      }),
+    ),
+    pauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
+    nextSlots: z.array(z.strictObject({ name: text, cron: text, timeZone: text, slot: time })),
+    waiting: percentiles.nullable(),
+    processing: percentiles.nullable(),
+  }),
+  queueNumbers: z.strictObject({
+    priorities: z.array(
+      z.strictObject({
+        ...{ priority: z.int(), pending: count, scheduled: count, leased: count, blocked: count },
+        ...{ completed: count, dead: count },
+      }),
+    ),
+    ...{ oldestDueSeconds: seconds.nullable(), pausedSince: time.nullable() },
+    keys: z.strictObject({
+      looked: count,
+      top: z.array(
+        z.strictObject({ kind: z.enum(["partition", "fair"]), key: text, waiting: count, running: count }),
+      ),
+    }),
+    blockedKeys: count,
+    policy: z
+      .strictObject({
+        onDead: z.enum(["block", "pass"]),
+        ...{ concurrency: count.nullable(), secondsApart: seconds.nullable() },
+      })
+      .nullable(),
+  }),
+  typeNumbers: z.array(
+    z.strictObject({
+      ...{
+        type: text,
+        since: time,
+        enqueued: count,
+        completed: count,
+        failed: count,
+        retried: count,
+        died: count,
+      },
+      ...{ waiting: percentiles.nullable(), processing: percentiles.nullable() },
+      inUse: z.strictObject({ running: count, started: count }).nullable(),
+      pausedSince: time.nullable(),
+      breaker: z
+        .strictObject({ openedAt: time, closedAt: time.nullable(), step: count.nullable() })
+        .nullable(),
+    }),
+  ),
+  readHistory: history,
   raiseCacheProbe: z.int(),
   readAlarms: alarms,
   reapExpired: count,
@@ -373,7 +510,9 @@ export const answers = {
   recordRound: text,
   recordRoundAndLook: z.strictObject({ id: text, dueMs: z.number().nullable() }),
   nextDue: z.strictObject(due),
-  look: z.strictObject({ ...due, waiting: z.array(z.strictObject({ queue: text, due: count })) }),
+  look: z.strictObject({
+    ...{ ...due, hasDueRuns: flag, waiting: z.array(z.strictObject({ queue: text, due: count })) },
+  }),
   registerPuller: z.strictObject({ puller: worker, workers: z.array(worker) }),
   removeWorker: flag,
   replay: changedJob,

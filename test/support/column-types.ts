@@ -25,7 +25,17 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   claimDeliveries: "id uuid, target text, notice jsonb, tries integer",
   closeBreakerByProbe: "changed boolean",
   completeOne: "applied boolean",
-  countDeadLetters: "dead bigint",
+  advanceDeadRun: "step jsonb",
+  advanceDeadRuns: "step jsonb",
+  countDead: "dead bigint, at double precision",
+  findDeadRun: "run jsonb",
+  foldDeaths: "count integer",
+  listDeadGroups:
+    "type text, reason text, fingerprint text, dead bigint, first_at double precision, last_at double precision, " +
+    "groups bigint, total numeric, newest_id uuid, error text, pattern text, hours json",
+  listDeadRuns: "run jsonb",
+  startDeadRun: "run jsonb",
+  stopDeadRun: "stopped jsonb",
   deleteSchedule: "found boolean",
   deleteFlow: "answer text",
   depths: "queue text, pending numeric",
@@ -74,6 +84,14 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   foldLedger: "count integer",
   inspect: "looked integer, wrong integer",
   knowsQueue: "known boolean",
+  listAlarmEvents:
+    "id bigint, at double precision, alarm text, queue text, job_type text, event text, severity text, " +
+    "value double precision, threshold double precision, since double precision, summary text, " +
+    "until double precision, actor text, reason text",
+  listDeliveries:
+    "seq bigint, id uuid, target text, alarm text, queue text, job_type text, notice_type text, " +
+    "created_at double precision, state text, tries integer, next_try_at double precision, " +
+    "ended_at double precision, status integer, error text",
   listAudit:
     "id bigint, at double precision, actor text, action text, target text, before jsonb, " + "after jsonb",
   listBlockedKeys:
@@ -85,7 +103,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, died_micros bigint",
   listFlowJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
@@ -94,7 +112,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
   listFlows: "flow jsonb",
   listJobs:
-    "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
+    "searched_to uuid, id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
@@ -105,7 +123,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   listPauses: "kind text, name text, since double precision",
   listSchedules: "schedule jsonb",
   listShownJobs:
-    "id uuid, type text, queue text, status text, priority smallint, " +
+    "searched_to uuid, id uuid, type text, queue text, status text, priority smallint, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
@@ -124,6 +142,19 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   prune: "count integer",
   putSchedule: "answer text",
   pruneDeliveries: "given_up integer, pruned integer",
+  listRounds:
+    "id bigint, kind text, queue text, started_at double precision, ended_at double precision, claimed integer, " +
+    "completed integer, failed integer, released integer, lost integer, reason text, message text, steps jsonb",
+  overview:
+    "at double precision, since double precision, queues json, gaps json, marks json, firing json, pauses json, " +
+    "next_slots json, durations json, bounds double precision[]",
+  queueNumbers:
+    "priorities json, oldest_due_seconds double precision, paused_since double precision, keys json, blocked json, policy json",
+  typeNumbers:
+    "type text, since double precision, enqueued bigint, completed bigint, failed bigint, retried bigint, died bigint, " +
+    "durations jsonb, bounds double precision[], running bigint, started bigint, paused_since double precision, " +
+    "breaker_opened_at double precision, breaker_closed_at double precision, breaker_step smallint",
+  readHistory: "at double precision, since double precision, queues json, gaps json, marks json",
   raiseCacheProbe: "number bigint",
   readAlarms: "alarms jsonb, targets jsonb, silences jsonb",
   reapExpired: "count integer",
@@ -137,7 +168,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   recordRound: "id bigint",
   recordRoundAndLook: "id bigint, due_ms double precision",
   nextDue: "due_ms double precision, upkeep_ms double precision",
-  look: "waiting json, due_ms double precision, upkeep_ms double precision",
+  look: "waiting json, has_due_runs boolean, due_ms double precision, upkeep_ms double precision",
   registerPuller:
     "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
     "expires_at double precision",

@@ -25,6 +25,13 @@ export const fullJob: NewJob = {
 };
 const { idempotencyKey: _key, ...manyOptions } = fullJob;
 
+const deadFilter = {
+  type: "a",
+  reason: "fatal",
+  fingerprint: "00ff00ff00ff00ff",
+  queue: "q",
+  until: new Date(),
+} as const;
 const answer = { target: "ops", urlHash: "h", status: 200, error: null, retryInSeconds: 1.5 };
 
 type Name = keyof typeof statements;
@@ -111,10 +118,26 @@ export const examples = {
   ],
   closeBreakerByProbe: [statements.closeBreakerByProbe(held)],
   completeOne: [statements.completeOne(held, null), statements.completeOne(held, { a: [1] })],
-  countDeadLetters: [
-    statements.countDeadLetters({ type: "a", count: 1 }),
-    statements.countDeadLetters({ type: "a", reason: "fatal", count: 1 }),
+  advanceDeadRun: [
+    statements.advanceDeadRun("1", { seconds: 1, ahead: {}, skips: [{ jobId: id, reason: "r" }] }),
   ],
+  advanceDeadRuns: [statements.advanceDeadRuns({ seconds: 1 })],
+  countDead: [statements.countDead({}), statements.countDead(deadFilter)],
+  findDeadRun: [statements.findDeadRun("1")],
+  foldDeaths: [statements.foldDeaths({ limit: 1 })],
+  listDeadGroups: [
+    statements.listDeadGroups({ limit: 1 }),
+    statements.listDeadGroups({ type: "a", reason: "fatal", queue: "q", limit: 1 }),
+  ],
+  listDeadRuns: [statements.listDeadRuns({ limit: 1 }), statements.listDeadRuns({ before: "1", limit: 1 })],
+  startDeadRun: [
+    statements.startDeadRun("me", { action: "discard" }),
+    statements.startDeadRun("me", {
+      ...deadFilter,
+      ...{ action: "replay", maxJobs: 1, perMinute: 1, patch: { a: null }, note: "n" },
+    }),
+  ],
+  stopDeadRun: [statements.stopDeadRun("me", "1")],
   depths: [statements.depths()],
   discard: [statements.discard("me", { id }), statements.discard("me", { id, reason: "r" })],
   dropOldestDay: [statements.dropOldestDay()],
@@ -150,6 +173,14 @@ export const examples = {
   sweepBlocked: [statements.sweepBlocked({ limit: 1 })],
   foldLedger: [statements.foldLedger({ limit: 1 })],
   knowsQueue: [statements.knowsQueue("q")],
+  listAlarmEvents: [
+    statements.listAlarmEvents({ limit: 1 }),
+    statements.listAlarmEvents({ before: "7", limit: 1 }),
+  ],
+  listDeliveries: [
+    statements.listDeliveries({ limit: 1 }),
+    statements.listDeliveries({ before: "7", limit: 1 }),
+  ],
   listAudit: [statements.listAudit({ limit: 1 }), statements.listAudit({ before: "1", limit: 1 })],
   listBlockedKeys: [
     statements.listBlockedKeys("q", { limit: 1 }),
@@ -158,11 +189,24 @@ export const examples = {
   listBreakers: [statements.listBreakers()],
   listDeadLetters: [
     statements.listDeadLetters({ limit: 1 }),
-    statements.listDeadLetters({ type: "a", reason: "fatal", before: id, limit: 1 }),
+    statements.listDeadLetters({
+      ...deadFilter,
+      ...{ since: new Date(), before: { diedMicros: "1", jobId: id }, limit: 1 },
+    }),
   ],
   listJobs: [
     statements.listJobs({ limit: 1 }),
     statements.listJobs({ types: ["a"], status: "dead", queue: "q", tag: "t", before: id, limit: 1 }),
+    statements.listJobs({
+      ...{
+        partitionKey: "p",
+        fairKey: "f",
+        idempotencyKey: "k",
+        since: new Date(),
+        until: new Date(),
+        limit: 1,
+      },
+    }),
   ],
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
@@ -181,6 +225,17 @@ export const examples = {
   prune: [statements.prune({ limit: 1 })],
   putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],
+  listRounds: [
+    statements.listRounds({ limit: 1 }),
+    statements.listRounds({ kind: "watch", before: "7", limit: 1 }),
+  ],
+  overview: [statements.overview({ range: "24h", queues: 2 })],
+  queueNumbers: [statements.queueNumbers("default", { keys: 3, looked: 10 })],
+  typeNumbers: [
+    statements.typeNumbers([]),
+    statements.typeNumbers([{ type: "echo", limits: { rate: { limit: 5, perSeconds: 60 } } }]),
+  ],
+  readHistory: [statements.readHistory({ range: "3h", queues: 2 })],
   raiseCacheProbe: [statements.raiseCacheProbe()],
   readAlarms: [statements.readAlarms()],
   durations: [statements.durations({ pairs: 1 })],
@@ -197,8 +252,8 @@ export const examples = {
     statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} }, [rated]),
   ],
   look: [
-    statements.look({ types: [{ type: "a" }, rated], cap: 10, upkeep: true }),
-    statements.look({ types: [], cap: 1, upkeep: false }),
+    statements.look({ types: [{ type: "a" }, rated], cap: 10, upkeep: true, seconds: 1 }),
+    statements.look({ types: [], cap: 1, upkeep: false, seconds: 60 }),
   ],
   nextDue: [statements.nextDue([]), statements.nextDue([rated])],
   reapExpired: [statements.reapExpired({ limit: 1 })],
@@ -273,6 +328,9 @@ export const examples = {
       { delivery: null, ...answer, outcome: "gone" },
     ]),
   ],
-  silenceAlarm: [statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date() })],
+  silenceAlarm: [
+    statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date() }),
+    statements.silenceAlarm("me", { alarm: "dead_letters", until: new Date(), reason: "planned" }),
+  ],
   snapshot: [statements.snapshot(), statements.snapshot({ windows: [5, 30] })],
 } satisfies Record<Name, Statement<unknown>[]>;

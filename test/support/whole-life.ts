@@ -26,6 +26,7 @@ import {
   settleDeliveries,
   snapshot,
 } from "../../src/core/sql/index.ts";
+import type { JobFilter } from "../../src/core/sql/jobs.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { firing } from "./alarms.ts";
 import { newJob } from "./jobs.ts";
@@ -59,10 +60,11 @@ export async function wholeLife(db: Database): Promise<void> {
   );
   expect(settled.every((settlement) => settlement.applied)).toBe(true);
   expect(await db.run(findJob(ids[7] ?? ""))).toMatchObject({ status: "completed", output: { n: 7 } });
-  expect(await db.run(listJobs({ tag: "x", limit: jobs + 1 }))).toHaveLength(jobs);
-  expect(await db.run(listJobs({ status: "completed", types: ["echo"], limit: 10 }))).toHaveLength(10);
+  const listed = async (filter: JobFilter) => (await db.run(listJobs(filter))).jobs;
+  expect(await listed({ tag: "x", limit: jobs + 1 })).toHaveLength(jobs);
+  expect(await listed({ status: "completed", types: ["echo"], limit: 10 })).toHaveLength(10);
 
-  const [dead] = await db.run(listJobs({ status: "dead", limit: 10 }));
+  const [dead] = await listed({ status: "dead", limit: 10 });
   expect(dead?.id).toBe(ids[0]);
   expect(await db.run(replay("ann", { id: dead?.id ?? "" }))).toMatchObject({ applied: true });
   await db.run(claim({ ...next, leaseSeconds: -1 }));

@@ -3,17 +3,16 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   auditPage,
-  deadLetterPage,
   type JobTypeResponse,
   jobTypesResponse,
   partitionPage,
   pausedQueueResponse,
   pausedTypeResponse,
   queuesResponse,
-  replayManyResponse,
-  statsResponse,
 } from "../../src/contract/admin.ts";
+import { deadLetterPage, replayManyResponse } from "../../src/contract/dead-letters.ts";
 import { jobResponse } from "../../src/contract/jobs.ts";
+import { statsResponse } from "../../src/contract/stats.ts";
 import { defineJob, definePulledJob, FatalError } from "../../src/index.ts";
 import { adminCallsOf, refusal } from "./admin-calls.ts";
 import { useDeployment } from "./deployment.ts";
@@ -409,22 +408,6 @@ describe("the audit", () => {
       paths: ["cursor"],
     });
   });
-});
-
-test("stats have the books by queue and type, the oldest waiting jobs and the last rounds", async () => {
-  await bury(2);
-  await enqueueMany("order", [{ passes: true }], { queue: "rush" });
-  const stats = await ask("GET /v1/stats", statsResponse);
-  expect(stats.totals).toMatchObject({ enqueued: 3, dead: 2, pending: 1 });
-  expect(stats.books).toMatchObject([
-    { queue: "default", type: "order", books: { enqueued: 2, dead: 2 } },
-    { queue: "rush", type: "order", books: { enqueued: 1, pending: 1 } },
-  ]);
-  expect(stats.rounds).toMatchObject([{ kind: "drain", queue: "default", claimed: 2, reason: "empty" }]);
-  expect(stats.oldest_due_seconds).toBeGreaterThan(0);
-  const sum = (entry: "enqueued" | "failed") =>
-    stats.minutes.reduce((total, minute) => total + minute[entry], 0);
-  expect([sum("enqueued"), sum("failed")]).toEqual([3, 2]);
 });
 
 test("an unknown route is a 404 problem document", async () => {

@@ -2,8 +2,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
+  alarmHistoryPage,
   alarmsResponse,
   noticeBody,
+  silenceOneResponse,
   silenceResponse,
   type TestNoticeResponse,
   testNoticeResponse,
@@ -74,6 +76,7 @@ describe("GET /v1/admin/alarms", () => {
         summary: "type broken in queue default: 1 dead letter",
         link: "https://sluice.example/v1/admin/dlq?type=broken",
         runbook: null,
+        silenced_until: null,
       },
     ]);
   });
@@ -183,6 +186,56 @@ describe("a silence", () => {
       silences: [{ alarm: "dead_letters", until }],
     });
     expect(await newestAudit()).toMatchObject({ action: "silence", target: "alarm dead_letters" });
+  });
+
+  test("for some minutes, with a reason, is shown with its alarm, in the history, and can be ended", async () => {
+    const path = "POST /v1/admin/alarms/dead_letters";
+    const { silenced_until } = await ask(`${path}/silence`, silenceOneResponse, {
+      minutes: 30,
+      reason: "INC-482",
+    });
+    expect(Date.parse(silenced_until ?? "")).toBeGreaterThan(Date.now() + 29 * 60_000);
+    await bury();
+    expect(await ops.requests()).toEqual([]);
+    expect(await look()).toMatchObject({
+      alarms: [{ alarm: "dead_letters", state: "firing", silenced_until }],
+      silences: [{ alarm: "dead_letters", until: silenced_until, reason: "INC-482" }],
+    });
+    expect(await ask(`${path}/unsilence`, silenceOneResponse, {})).toEqual({
+      alarm: "dead_letters",
+      silenced_until: null,
+    });
+    expect((await look()).alarms).toMatchObject([{ silenced_until: null }]);
+    const first = await ask("GET /v1/admin/alarms/history?limit=2", alarmHistoryPage);
+    const second = await ask(`GET /v1/admin/alarms/history?cursor=${first.next_cursor}`, alarmHistoryPage);
+    expect([...first.events, ...second.events].slice(0, 3)).toMatchObject([
+      { event: "unsilenced", until: null },
+      { event: "firing", alarm: "dead_letters", severity: "warning", summary: expect.any(String) },
+      { event: "silenced", until: silenced_until, reason: "INC-482", actor: expect.any(String) },
+    ]);
+    expect(await newestAudit()).toMatchObject({ action: "silence", target: "alarm dead_letters" });
+  });
+
+  test.each([
+    [{}, "minutes"],
+    [{ minutes: 5, until: "2030-01-01T00:00:00Z" }, "minutes"],
+    [{ minutes: 0 }, "minutes"],
+    [{ until: "2020-01-01T00:00:00Z" }, "until"],
+    [{ minutes: 5, reason: "" }, "reason"],
+  ])("of one alarm with the body %j is refused, and changes nothing", async (body, path) => {
+    const before = await look();
+    const response = await send("POST /v1/admin/alarms/dead_letters/silence", { body });
+    expect(await refusal(response)).toEqual({ status: 400, paths: [path] });
+    expect(await look()).toEqual(before);
+  });
+
+  test("of an alarm that does not exist is a 404", async () => {
+    for (const verb of ["silence", "unsilence"]) {
+      const response = await send(`POST /v1/admin/alarms/noise/${verb}`, {
+        body: verb === "silence" ? { minutes: 1 } : {},
+      });
+      expect(await refusal(response)).toMatchObject({ status: 404 });
+    }
   });
 
   test.each([

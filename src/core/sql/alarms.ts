@@ -1,4 +1,4 @@
-// read alarms, change alarms, silence alarm. See migrations/functions/alarms.sql.
+// read alarms, change alarms, silence alarm, list alarm events. See migrations/functions/alarms.sql.
 import { getTableColumns, sql } from "drizzle-orm";
 import {
   type AlarmKey,
@@ -8,7 +8,7 @@ import {
   type TargetHealth,
 } from "../alarms/alarm.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
-import { alarm, alarmSilence, alarmTarget } from "./schema.ts";
+import { alarm, alarmEvent, alarmSilence, alarmTarget } from "./schema.ts";
 import { many, one, type Row, type Statement } from "./statement.ts";
 
 /** An alarm as it was read. A change applies only to this version. */
@@ -91,14 +91,33 @@ export function changeAlarms(
 
 export function silenceAlarm(
   actor: string,
-  { alarm, until }: { alarm: AlarmName; until: Date },
+  { alarm, until, reason = null }: { alarm: AlarmName; until: Date; reason?: string | null },
 ): Statement<void> {
   return {
     name: "silence alarm",
     isRepeatable: false, // it would be audited twice
     build: (schema) => sql`
-      select ${schema}.silence_alarm(${actor}::text, ${alarm}::text, ${until.toISOString()}::timestamptz)`,
+      select ${schema}.silence_alarm(
+        ${actor}::text, ${alarm}::text, ${until.toISOString()}::timestamptz, ${reason}::text)`,
     decode: () => undefined,
+  };
+}
+
+export type AlarmEvent = typeof alarmEvent.$inferSelect;
+
+/** Newest first. `before` is the last id of the previous page. */
+export function listAlarmEvents(page: {
+  before?: string | undefined;
+  limit: number;
+}): Statement<AlarmEvent[]> {
+  const columns = getTableColumns(alarmEvent);
+  return {
+    name: "list alarm events",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${listColumns(columns)}
+      from ${schema}.list_alarm_events(${page.before ?? null}::bigint, ${page.limit}::int)`,
+    decode: many(decodeColumns(columns)),
   };
 }
 

@@ -1,8 +1,8 @@
-// claim deliveries, settle deliveries, prune deliveries. See migrations/functions/deliver.sql.
+// claim deliveries, settle deliveries, list deliveries, prune deliveries. See migrations/functions/deliver.sql.
 import { getTableColumns, sql } from "drizzle-orm";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { delivery } from "./schema.ts";
-import { many, one, type Statement } from "./statement.ts";
+import { many, one, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 /** Its id is the webhook-id. */
 export type ClaimedDelivery = typeof delivery.$inferSelect;
@@ -52,6 +52,55 @@ export function settleDeliveries(results: readonly DeliveryResult[]): Statement<
     isRepeatable: true,
     build: (schema) => sql`select ${schema}.settle_deliveries(${JSON.stringify(rows)}::jsonb) as settled`,
     decode: one((row) => Number(row.settled)),
+  };
+}
+
+/** What became of a notice to one target. */
+export interface Delivery {
+  /** Its place in the list. */
+  seq: string;
+  id: string;
+  target: string;
+  alarm: string;
+  queue: string | null;
+  jobType: string | null;
+  noticeType: string;
+  createdAt: Date;
+  state: "pending" | "delivered" | "given_up";
+  tries: number;
+  /** Null: it has ended. */
+  nextTryAt: Date | null;
+  endedAt: Date | null;
+  /** Of the last answer. */
+  status: number | null;
+  error: string | null;
+}
+
+/** Newest first. `before` is the last `seq` of the previous page. */
+export function listDeliveries(page: { before?: string | undefined; limit: number }): Statement<Delivery[]> {
+  return {
+    name: "list deliveries",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select seq, id, target, alarm, queue, job_type, notice_type, ${time("created_at")}, state, tries,
+             ${time("next_try_at")}, ${time("ended_at")}, status, error
+      from ${schema}.list_deliveries(${page.before ?? null}::bigint, ${page.limit}::int)`,
+    decode: many((row) => ({
+      seq: String(row.seq),
+      id: String(row.id),
+      target: String(row.target),
+      alarm: String(row.alarm),
+      queue: row.queue as string | null,
+      jobType: row.job_type as string | null,
+      noticeType: String(row.notice_type),
+      createdAt: timeOf(row.created_at),
+      state: row.state as Delivery["state"],
+      tries: Number(row.tries),
+      nextTryAt: timeOrNull(row.next_try_at),
+      endedAt: timeOrNull(row.ended_at),
+      status: row.status as number | null,
+      error: row.error as string | null,
+    })),
   };
 }
 

@@ -1,5 +1,6 @@
 // Every statement that Sluice runs, by name.
-export { auditTestNotice, changeAlarms, readAlarms, silenceAlarm } from "./alarms.ts";
+export { advanceDeadRun, advanceDeadRuns } from "./advance-dead-runs.ts";
+export { auditTestNotice, changeAlarms, listAlarmEvents, readAlarms, silenceAlarm } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
 export { listBlockedKeys } from "./blocked-keys.ts";
 export { findBlockers, findChain, findOutcomes } from "./blockers.ts";
@@ -10,13 +11,16 @@ export { cancel, findCancelRequests } from "./cancel.ts";
 export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { applyCodeSchedules } from "./code-schedules.ts";
-export { claimDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
+export { countDead, foldDeaths, listDeadGroups } from "./dead-groups.ts";
+export { findDeadRun, listDeadRuns, startDeadRun, stopDeadRun } from "./dead-runs.ts";
+export { claimDeliveries, listDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
 export { enqueue, enqueueMany, enqueueOne, enqueueWithOutcome } from "./enqueue.ts";
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { enqueueFlow } from "./enqueue-flow.ts";
 export { extend, extendOne } from "./extend.ts";
 export { cancelFlow, deleteFlow, findFlow, listFlowJobs, listFlows } from "./flows.ts";
+export { readHistory } from "./history.ts";
 export {
   findJob,
   findJobs,
@@ -28,9 +32,11 @@ export {
 } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { look, nextDue } from "./next-due.ts";
+export { overview } from "./overview.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
 export { ping } from "./ping.ts";
 export { planSlots, schedulesToPlan } from "./plan-slots.ts";
+export { queueNumbers } from "./queue-numbers.ts";
 export {
   addPartitions,
   advanceCursors,
@@ -46,9 +52,9 @@ export {
   resolveQueues,
   sweepBlocked,
 } from "./reap.ts";
-export { countDeadLetters, replay, replayMany } from "./replay.ts";
+export { replay, replayMany } from "./replay.ts";
 export { resolve } from "./resolve.ts";
-export { backlog, recordRound, recordRoundAndLook } from "./rounds.ts";
+export { backlog, listRounds, recordRound, recordRoundAndLook } from "./rounds.ts";
 export {
   deleteSchedule,
   findSchedule,
@@ -64,4 +70,5 @@ export { settleOne } from "./settle-one.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
 export { findSignal, sendSignal } from "./signal.ts";
 export { snapshot } from "./snapshot.ts";
+export { typeNumbers } from "./type-numbers.ts";
 export { liveWorkers, registerPuller, removeWorker } from "./workers.ts";

@@ -1,6 +1,7 @@
 // find job, find shown job, find states, list jobs, list shown jobs, list dead letters. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
 import { type SQL, sql } from "drizzle-orm";
-import type { DeadReason, Job, JobStatus } from "../job.ts";
+import type { DeadLetterFilter } from "../dead-letters.ts";
+import type { Job, JobStatus } from "../job.ts";
 import { decodeJob, jobColumns } from "../job-row.ts";
 import type { WaitingReason } from "../policy/waiting-for.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
@@ -14,9 +15,22 @@ export interface JobFilter {
   status?: JobStatus | undefined;
   queue?: string | undefined;
   tag?: string | undefined;
-  /** The last id of the previous page. */
+  partitionKey?: string | undefined;
+  fairKey?: string | undefined;
+  idempotencyKey?: string | undefined;
+  /** The job must have been created at this time or later. */
+  since?: Date | undefined;
+  /** The job must have been created before this time. */
+  until?: Date | undefined;
+  /** The `next` of the previous page. */
   before?: string | undefined;
   limit: number;
+}
+
+export interface JobPage<Listed = Job> {
+  jobs: Listed[];
+  /** The next page has the jobs before this id. Null: the search came to the end. */
+  next: string | null;
 }
 
 const columns = listColumns(jobColumns);
@@ -112,13 +126,13 @@ export function findJobs(ids: readonly string[]): Statement<Job[]> {
   };
 }
 
-/** Newest first. */
-export function listJobs(filter: JobFilter): Statement<Job[]> {
+/** Newest first. A page may be shorter than its limit, or empty, although there are more: a search has its limits. */
+export function listJobs(filter: JobFilter): Statement<JobPage> {
   return {
     name: "list jobs",
     isRepeatable: true,
-    build: (schema) => sql`select ${columns} from ${listed(schema, filter)}`,
-    decode: many(decodeJob),
+    build: (schema) => sql`select searched_to, ${columns} from ${listed(schema, filter)}`,
+    decode: toPage(decodeJob),
   };
 }
 
@@ -128,50 +142,78 @@ export interface ListedJob extends Omit<Job, "payload" | "output"> {
 }
 
 /** The same for the eyes of people. */
-export function listShownJobs(filter: JobFilter & { textLength: number }): Statement<ListedJob[]> {
+export function listShownJobs(filter: JobFilter & { textLength: number }): Statement<JobPage<ListedJob>> {
   return {
     name: "list shown jobs",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${listColumns(listedColumns)}, left(payload::text, ${filter.textLength}::int) as payload_text
+      select searched_to, ${listColumns(listedColumns)}, left(payload::text, ${filter.textLength}::int) as payload_text
       from ${listed(schema, filter)}`,
-    decode: many((row) => ({ ...decodeListed(row), payloadText: String(row.payload_text) })),
+    decode: toPage((row) => ({ ...decodeListed(row), payloadText: String(row.payload_text) })),
   };
 }
 
+/** Without jobs there is one row, with nothing but how far the search came. */
 function listed(schema: SQL, filter: JobFilter): SQL {
-  return sql`${schema}.list_jobs(
+  return sql`${schema}.search_jobs(
     ${filter.types ? sql.param(filter.types) : null}::text[],
     ${filter.status ?? null}::text,
     ${filter.queue ?? null}::text,
     ${filter.tag ?? null}::text,
+    ${filter.partitionKey ?? null}::text,
+    ${filter.fairKey ?? null}::text,
+    ${filter.idempotencyKey ?? null}::text,
+    ${filter.since?.toISOString() ?? null}::timestamptz,
+    ${filter.until?.toISOString() ?? null}::timestamptz,
     ${filter.before ?? null}::uuid,
     ${filter.limit}::int
-  )`;
+  ) as page
+  left join lateral ${schema}.show_jobs(page.ids) as found on true`;
 }
 
-export interface DeadLetterFilter {
-  type?: string | undefined;
-  reason?: DeadReason | undefined;
-  /** The last id of the previous page. */
-  before?: string | undefined;
+function toPage<Listed extends { id: string }>(
+  decode: (row: Row) => Listed,
+): Statement<JobPage<Listed>>["decode"] {
+  return (rows) => ({
+    jobs: rows.map(decode).filter(({ id }: { id: string | null }) => id !== null),
+    next: (rows[0]?.searched_to ?? null) as string | null,
+  });
+}
+
+/** Where a page ends. The time is in microseconds, because that is how exactly the database orders by it. */
+export interface DeathPosition {
+  diedMicros: string;
+  jobId: string;
+}
+
+export interface DeadLetterPage extends DeadLetterFilter {
+  since?: Date | undefined;
+  before?: DeathPosition | undefined;
   limit: number;
 }
 
-/** Newest first. */
-export function listDeadLetters(filter: DeadLetterFilter): Statement<Job[]> {
+/** The last death first. */
+export function listDeadLetters(page: DeadLetterPage): Statement<{ job: Job; position: DeathPosition }[]> {
   return {
     name: "list dead letters",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${columns}
-      from ${schema}.list_dead_letters(
-        ${filter.type ?? null}::text,
-        ${filter.reason ?? null}::text,
-        ${filter.before ?? null}::uuid,
-        ${filter.limit}::int
+      select ${columns}, (extract(epoch from closed_at) * 1000000)::bigint as died_micros
+      from ${schema}.dead_letters(
+        ${page.type ?? null}::text,
+        ${page.reason ?? null}::text,
+        ('x' || ${page.fingerprint ?? null}::text)::bit(64)::bigint,
+        ${page.queue ?? null}::text,
+        ${page.since?.toISOString() ?? null}::timestamptz,
+        ${page.until?.toISOString() ?? null}::timestamptz,
+        ${page.before?.diedMicros ?? null}::bigint,
+        ${page.before?.jobId ?? null}::uuid,
+        ${page.limit}::int
       )`,
-    decode: many(decodeJob),
+    decode: many((row) => {
+      const job = decodeJob(row);
+      return { job, position: { diedMicros: String(row.died_micros), jobId: job.id } };
+    }),
   };
 }
 

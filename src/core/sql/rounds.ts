@@ -1,7 +1,9 @@
-// record round, backlog. See migrations/functions/rounds.sql.
-import { type SQL, sql } from "drizzle-orm";
+// record round, list rounds, backlog. See migrations/functions/rounds.sql.
+import { getTableColumns, type SQL, sql } from "drizzle-orm";
 import type { RoundKind } from "../snapshot.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
+import { decodeColumns, listColumns } from "./columns.ts";
+import { round } from "./schema.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 export interface RoundRecord {
@@ -44,6 +46,25 @@ function callOf(schema: SQL, { kind, queue, ms, report }: RoundRecord): SQL {
     ${ms}::float8,
     ${JSON.stringify({ ...counts, claim_ms: claimMs })}::jsonb
   )`;
+}
+
+export type ListedRound = typeof round.$inferSelect;
+
+/** Newest first. `before` is the last id of the previous page. */
+export function listRounds(page: {
+  kind?: RoundKind | undefined;
+  before?: string | undefined;
+  limit: number;
+}): Statement<ListedRound[]> {
+  const columns = getTableColumns(round);
+  return {
+    name: "list rounds",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${listColumns(columns)}
+      from ${schema}.list_rounds(${page.kind ?? null}::text, ${page.before ?? null}::bigint, ${page.limit}::int)`,
+    decode: many(decodeColumns(columns)),
+  };
 }
 
 export interface Backlog {

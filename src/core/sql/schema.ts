@@ -25,6 +25,7 @@ import {
   type Payload,
 } from "../job.ts";
 import { roles } from "../key.ts";
+import { roundKinds } from "../snapshot.ts";
 
 /** Milliseconds in a column (columns.ts), ISO 8601 in JSON. */
 const time = customType<{ data: Date; driverData: number | string }>({
@@ -160,6 +161,41 @@ export const alarmTarget = pgTable("alarm_target", {
 export const alarmSilence = pgTable("alarm_silence", {
   alarm: text("alarm").notNull(),
   until: time("until").notNull(),
+  actor: text("actor"),
+  reason: text("reason"),
+});
+
+export const round = pgTable("round", {
+  id: bigintAsText("id").notNull(),
+  kind: text("kind", { enum: roundKinds }).notNull(),
+  queue: text("queue"),
+  startedAt: time("started_at").notNull(),
+  endedAt: time("ended_at").notNull(),
+  claimed: integer("claimed").notNull(),
+  completed: integer("completed").notNull(),
+  failed: integer("failed").notNull(),
+  released: integer("released").notNull(),
+  lost: integer("lost").notNull(),
+  reason: text("reason").notNull(),
+  message: text("message"),
+  steps: json<Record<string, Json>>("steps"),
+});
+
+export const alarmEvent = pgTable("alarm_event", {
+  id: bigintAsText("id").notNull(),
+  at: time("at").notNull(),
+  alarm: text("alarm").notNull(),
+  queue: text("queue"),
+  jobType: text("job_type"),
+  event: text("event", { enum: ["firing", "resolved", "silenced", "unsilenced"] }).notNull(),
+  severity: text("severity", { enum: severities }),
+  value: doublePrecision("value"),
+  threshold: doublePrecision("threshold"),
+  since: time("since"),
+  summary: text("summary"),
+  until: time("until"),
+  actor: text("actor"),
+  reason: text("reason"),
 });
 
 export const delivery = pgTable("delivery", {

@@ -15,11 +15,11 @@ export const deadLetters: Page = {
   section: "Dead letters",
   async render(request) {
     const { filter } = parseSearch(request.query);
-    const found = await request.db.run(
+    const page = await request.db.run(
       listShownJobs({ ...filter, status: "dead", limit: pageSize + 1, textLength: rowTextLength }),
     );
-    const { shown, next } = takePage(found, ({ id }) => id);
-    if (found.length === 0)
+    const { shown, next } = takePage(page.jobs, ({ id }) => id);
+    if (page.jobs.length === 0 && page.next === null)
       return {
         title: "Dead letters",
         body: (
@@ -57,7 +57,7 @@ export const deadLetters: Page = {
               },
             ]}
           />
-          <Pager request={request} next={next} />
+          <Pager request={request} next={next ?? page.next} />
         </div>
       ),
     };

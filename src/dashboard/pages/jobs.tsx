@@ -1,5 +1,5 @@
 // Jobs: the list, newest first, with its filter in the URL.
-import { type JobStatus, jobStatuses } from "../../core/job.ts";
+import { type JobStatus, jobStatuses, timeOfId } from "../../core/job.ts";
 import { listShownJobs } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { Empty } from "../parts/card.tsx";
@@ -14,10 +14,11 @@ export const jobs: Page = {
   async render(request) {
     const search = parseSearch(request.query);
     const { filter, faults } = search;
-    const found = await request.db.run(
+    const page = await request.db.run(
       listShownJobs({ ...filter, limit: pageSize + 1, textLength: rowTextLength }),
     );
-    const { shown, next } = takePage(found, ({ id }) => id);
+    const { shown, next } = takePage(page.jobs, ({ id }) => id);
+    const searchedTo = next === null ? page.next : null;
     return {
       title: "Jobs",
       body: (
@@ -29,8 +30,14 @@ export const jobs: Page = {
               {fault}
             </p>
           ))}
-          {shown.length === 0 ? <NoJobs search={search} /> : <JobTable request={request} jobs={shown} />}
-          <Pager request={request} next={next} />
+          {shown.length > 0 && <JobTable request={request} jobs={shown} />}
+          {shown.length === 0 && searchedTo === null && <NoJobs search={search} />}
+          {searchedTo !== null && (
+            <p class="pad muted">
+              Searched back to {timeOfId(searchedTo).toISOString()}. Older jobs are on the next page.
+            </p>
+          )}
+          <Pager request={request} next={next ?? searchedTo} />
         </div>
       ),
     };

@@ -8,9 +8,11 @@ import { onError, problemResponse } from "./codec/problem.ts";
 import { countEnqueueErrors } from "./guards/enqueue-errors.ts";
 import { guardAnswer } from "./guards/guard-answer.ts";
 import { addOperations, allowOnly } from "./operation-routes.ts";
+import * as alarmHistory from "./routes/alarm-history.ts";
 import * as alarms from "./routes/alarms.ts";
 import * as audit from "./routes/audit.ts";
 import * as deadLetters from "./routes/dead-letters.ts";
+import * as deadRuns from "./routes/dead-runs.ts";
 import * as deployment from "./routes/deployment.ts";
 import { showDocs, showOpenapi } from "./routes/docs.ts";
 import { startDrain, wakeUp } from "./routes/drains.ts";
@@ -23,15 +25,17 @@ import * as metrics from "./routes/metrics.ts";
 import * as nudges from "./routes/nudges.ts";
 import * as pull from "./routes/pull.ts";
 import * as queues from "./routes/queues.ts";
+import * as rounds from "./routes/rounds.ts";
 import * as schedules from "./routes/schedules.ts";
 import * as stats from "./routes/stats.ts";
+import * as steps from "./routes/steps.ts";
 import * as workers from "./routes/workers.ts";
 
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
-  ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
+  ...{ ...jobs, ...pull, ...steps, ...deadLetters, ...deadRuns, ...jobTypes, ...queues, ...keys },
   ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows, ...schedules, ...nudges },
-  ...deployment,
+  ...{ ...deployment, ...alarmHistory, ...rounds },
 };
 
 export function addApi(app: Hono<AppEnv>): void {

@@ -4,6 +4,7 @@ import type { AlarmsResponse, TestNoticeResponse } from "../../../contract/alarm
 import type { AlarmRule, AlarmState } from "../../../core/alarms/alarm.ts";
 import { alarmLink, type Deployment, noticeBody, runbookLink } from "../../../core/alarms/notice.ts";
 import { SluiceError } from "../../../core/errors.ts";
+import type { Alarms } from "../../../core/sql/alarms.ts";
 import * as sql from "../../../core/sql/index.ts";
 import { type KeyedTarget, notify } from "../../../queue/alarms/notify.ts";
 import { type TargetState, targetStates } from "../../../queue/alarms/targets.ts";
@@ -15,9 +16,12 @@ export const listAlarms: Handlers["listAlarms"] = async (context) => {
   const stored = await ports.db.run(sql.readAlarms());
   const targets = targetStates(settings.alarmTargets, stored.targets);
   const body: AlarmsResponse = {
-    alarms: stored.alarms.map(({ state }) => alarmResponse(state, settings.deployment)),
+    alarms: stored.alarms.map(({ state }) => ({
+      ...alarmResponse(state, settings.deployment),
+      silenced_until: silencedUntil(stored.silences, state.alarm),
+    })),
     rules: settings.alarmRules.map(ruleResponse),
-    silences: stored.silences.map(({ alarm, until }) => ({ alarm, until: until.toISOString() })),
+    silences: stored.silences.map((silence) => ({ ...silence, until: silence.until.toISOString() })),
     targets: targets.map(targetResponse),
   };
   return context.json(body);
@@ -70,7 +74,14 @@ async function sendTest(context: Context<AppEnv>, target: KeyedTarget) {
   };
 }
 
-function alarmResponse(state: AlarmState, deployment: Deployment): AlarmsResponse["alarms"][number] {
+function silencedUntil(silences: Alarms["silences"], name: string): string | null {
+  return silences.find(({ alarm }) => alarm === name)?.until.toISOString() ?? null;
+}
+
+function alarmResponse(
+  state: AlarmState,
+  deployment: Deployment,
+): Omit<AlarmsResponse["alarms"][number], "silenced_until"> {
   const { alarm, queue, jobType, phase, severity, value, threshold, since, changedAt, summary } = state;
   return {
     ...{ alarm, queue, job_type: jobType, state: phase, severity, value, threshold, summary },

@@ -2,30 +2,31 @@
 import type { Context } from "hono";
 import type { JobTypeResponse, PausedTypeResponse } from "../../../contract/admin.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
+import type { Percentiles } from "../../../core/durations.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import type { OpenBreaker } from "../../../core/sql/breaker.ts";
-import { books, listBreakers, listPauses, pause, resume } from "../../../core/sql/index.ts";
+import { books, pause, resume, typeNumbers } from "../../../core/sql/index.ts";
+import type { TypeNumbers } from "../../../core/sql/type-numbers.ts";
 import type { JobType } from "../../../queue/ports.ts";
 import type { AppEnv } from "../app-env.ts";
-import { findPause, sumBooks } from "../codec/books-response.ts";
+import { sumBooks } from "../codec/books-response.ts";
 import type { Handlers } from "../operation-routes.ts";
 
 export const listJobTypes: Handlers["listJobTypes"] = async (context) => {
   const { ports } = context.env;
-  const [rows, pauses, breakers] = await Promise.all([
-    ports.db.run(books()),
-    ports.db.run(listPauses()),
-    ports.db.run(listBreakers()),
-  ]);
   const definitions = ports.registry.all().filter((definition) => !isCanary(definition));
-  const job_types = definitions.map((definition): JobTypeResponse => {
+  const [rows, numbers] = await Promise.all([ports.db.run(books()), ports.db.run(typeNumbers(definitions))]);
+  const byType = new Map(numbers.map((entry) => [entry.type, entry]));
+  const job_types = definitions.flatMap((definition): JobTypeResponse[] => {
     const { type } = definition;
-    return {
-      ...toOptionsResponse(definition),
-      ...findPause(pauses, { kind: "type", name: type }),
-      breaker: findBreaker(breakers, type),
-      books: sumBooks(rows.filter((row) => row.type === type)),
-    };
+    const own = byType.get(type);
+    if (!own) return []; // it is listed, so it has numbers
+    return [
+      {
+        ...toOptionsResponse(definition),
+        ...toNumbersResponse(own),
+        books: sumBooks(rows.filter((row) => row.type === type)),
+      },
+    ];
   });
   return context.json({ job_types });
 };
@@ -69,9 +70,25 @@ function toOptionsResponse(definition: JobType) {
   };
 }
 
-function findBreaker(breakers: readonly OpenBreaker[], type: string): JobTypeResponse["breaker"] {
-  const open = breakers.find((breaker) => breaker.type === type);
-  return open
-    ? { state: "open", opened_at: open.openedAt.toISOString() }
-    : { state: "closed", opened_at: null };
+function toNumbersResponse(numbers: TypeNumbers) {
+  const { pausedSince, breaker, inUse, since, enqueued, completed, failed, retried, died } = numbers;
+  const openedAt = breaker && breaker.closedAt === null ? breaker.openedAt.toISOString() : null;
+  return {
+    paused: pausedSince !== null,
+    paused_since: pausedSince?.toISOString() ?? null,
+    breaker: { state: openedAt ? ("open" as const) : ("closed" as const), opened_at: openedAt },
+    last_hour: {
+      ...{ since: since.toISOString(), enqueued, completed, failed, retried, died },
+      failure_rate: completed + failed === 0 ? null : failed / (completed + failed),
+      waiting: toPercentilesResponse(numbers.waiting),
+      processing: toPercentilesResponse(numbers.processing),
+    },
+    in_use: inUse,
+  };
+}
+
+function toPercentilesResponse(percentiles: Percentiles | null) {
+  if (!percentiles) return null;
+  const { jobs, p50Seconds, p95Seconds } = percentiles;
+  return { jobs, p50_seconds: p50Seconds, p95_seconds: p95Seconds };
 }

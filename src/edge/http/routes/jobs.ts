@@ -5,10 +5,13 @@ import type {
   CancelRequestedResponse,
   EnqueueResponse,
   ListResponse,
+  listQuery,
 } from "../../../contract/jobs.ts";
 import { SluiceError } from "../../../core/errors.ts";
+import { timeOfId } from "../../../core/job.ts";
 import type { EnqueuedJob } from "../../../core/sql/enqueue.ts";
 import * as sql from "../../../core/sql/index.ts";
+import type { JobFilter } from "../../../core/sql/jobs.ts";
 import { accept, findIdempotencyKey, startDrainsOf, toNewJob } from "../accept-jobs.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import { toFoundJobResponse, toJobResponse } from "../codec/job-response.ts";
@@ -32,16 +35,14 @@ export const enqueueJobs: Handlers["enqueueJobs"] = async (context, { body: requ
 };
 
 export const listJobs: Handlers["listJobs"] = async (context, { query }) => {
-  const { cursor, type, ...filter } = query;
+  const { type } = query;
   if (type) checkMayUse(context, type);
-  const before = cursor === undefined ? undefined : decodeCursor(cursor, z.uuid());
-  const jobs = await context.env.ports.db.run(
-    sql.listJobs({ ...filter, types: type ? [type] : context.get("caller").types, before }),
-  );
-  const last = jobs.length === filter.limit ? jobs.at(-1) : undefined;
+  const types = type ? [type] : context.get("caller").types;
+  const { jobs, next } = await context.env.ports.db.run(sql.listJobs({ ...toFilter(query), types }));
   const body: ListResponse = {
     jobs: jobs.map(toJobResponse),
-    next_cursor: last ? encodeCursor(last.id) : null,
+    next_cursor: next && encodeCursor(next),
+    ...(next && jobs.length < query.limit && { searched_back_to: timeOfId(next).toISOString() }),
   };
   return context.json(body);
 };
@@ -89,5 +90,19 @@ function toEnqueueResponse(job: EnqueuedJob): EnqueueResponse {
     scheduled_at: job.scheduledAt.toISOString(),
     deduplicated: job.deduplicated,
     ...(job.outcome && { outcome: job.outcome, replaced_job_id: job.replacedId }),
+  };
+}
+
+function toFilter(query: z.output<typeof listQuery>): Omit<JobFilter, "types"> {
+  const { cursor, status, queue, tag, limit, since, until } = query;
+  return {
+    ...{ status, queue, tag, limit },
+    partitionKey: query.partition_key,
+    fairKey: query.fair_key,
+    idempotencyKey: query.idempotency_key,
+    since: since === undefined ? undefined : new Date(since),
+    until: until === undefined ? undefined : new Date(until),
+    // Any 128 bits: a search may stop between two jobs.
+    before: cursor === undefined ? undefined : decodeCursor(cursor, z.guid()),
   };
 }

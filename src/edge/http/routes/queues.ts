@@ -2,12 +2,25 @@
 // it, if it ever had a job, or if it is paused.
 import type { Context } from "hono";
 import * as z from "zod";
-import type { PartitionPage, PausedQueueResponse, QueueResponse } from "../../../contract/admin.ts";
+import type {
+  PartitionPage,
+  PausedQueueResponse,
+  QueueDetailResponse,
+  QueueResponse,
+} from "../../../contract/admin.ts";
 import { name } from "../../../contract/jobs.ts";
 import { isCanary } from "../../../core/alarms/alarm.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { BlockedKey } from "../../../core/sql/blocked-keys.ts";
-import { books, knowsQueue, listBlockedKeys, listPauses, pause, resume } from "../../../core/sql/index.ts";
+import {
+  books,
+  knowsQueue,
+  listBlockedKeys,
+  listPauses,
+  pause,
+  queueNumbers,
+  resume,
+} from "../../../core/sql/index.ts";
 import type { AppEnv } from "../app-env.ts";
 import { findPause, sumBooks } from "../codec/books-response.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
@@ -34,6 +47,24 @@ export const listQueues: Handlers["listQueues"] = async (context) => {
     }),
   );
   return context.json({ queues });
+};
+
+export const getQueue: Handlers["getQueue"] = async (context) => {
+  const { db } = context.env.ports;
+  const queue = await findQueueInPath(context);
+  const [all, numbers] = await Promise.all([db.run(books()), db.run(queueNumbers(queue))]);
+  const { looked, top } = numbers.keys;
+  const body: QueueDetailResponse = {
+    queue,
+    paused: numbers.pausedSince !== null,
+    paused_since: numbers.pausedSince?.toISOString() ?? null,
+    books: sumBooks(all.filter((row) => row.queue === queue)),
+    priorities: [...numbers.priorities],
+    oldest_due_seconds: numbers.oldestDueSeconds,
+    top_keys: { looked, keys: top.map((key) => ({ ...key, share: key.waiting / looked })) },
+    blocked_partitions: numbers.blockedKeys,
+  };
+  return context.json(body);
 };
 
 export const pauseQueue: Handlers["pauseQueue"] = async (context) => {

@@ -1,0 +1,50 @@
+// The statements of each page of the dashboard, for the tests of what a page costs. A page has at most three.
+import * as sql from "../../src/core/sql/index.ts";
+import type { Statement } from "../../src/core/sql/statement.ts";
+import { commonTag, commonTypes, rareType } from "./large-queue.ts";
+
+export interface Page {
+  name: string;
+  statements: Statement<unknown>[];
+  /** It grows with the number of jobs until its search stops. */
+  isSearch?: boolean;
+}
+
+const types = [...commonTypes, rareType].map((type) => ({ type, limits: { concurrency: 10 } }));
+const list = (name: string, filter: Partial<Parameters<typeof sql.listJobs>[0]>): Page => ({
+  name: `jobs, ${name}`,
+  statements: [sql.listJobs({ limit: 50, ...filter })],
+});
+
+export const pages: Page[] = [
+  { name: "overview", statements: [sql.snapshot(), sql.overview({ range: "30m", queues: 50 })] },
+  { name: "overview of 3 h", statements: [sql.snapshot(), sql.overview({ range: "3h", queues: 50 })] },
+  { name: "overview of 24 h", statements: [sql.snapshot(), sql.overview({ range: "24h", queues: 50 })] },
+  { name: "types", statements: [sql.books(), sql.typeNumbers(types)] },
+  { name: "queues", statements: [sql.snapshot(), sql.readHistory({ range: "30m", queues: 50 })] },
+  {
+    name: "queue",
+    statements: [sql.queueNumbers("default"), sql.listBlockedKeys("default", { limit: 10 })],
+  },
+  { name: "schedules", statements: [sql.listSchedules({ limit: 50 })] },
+  {
+    name: "alarms",
+    statements: [sql.readAlarms(), sql.listAlarmEvents({ limit: 50 }), sql.listDeliveries({ limit: 50 })],
+  },
+  { name: "workers", statements: [sql.liveWorkers(), sql.listRounds({ limit: 50 })] },
+  { name: "audit", statements: [sql.listAudit({ limit: 50 })] },
+  { name: "dead letters", statements: [sql.listDeadLetters({ limit: 50 })] },
+  list("all", {}),
+  ...(["pending", "processing", "completed", "dead", "cancelled", "blocked"] as const).flatMap((status) => [
+    list(status, { status }),
+    list(`${status} of a common type`, { status, types: ["mail"] }),
+    list(`${status} of a rare type`, { status, types: [rareType] }),
+  ]),
+  list("a rare type", { types: [rareType] }),
+  list("an empty queue, pending", { queue: "empty", status: "pending" }),
+  list("a queue", { queue: "heavy" }),
+  list("a tag", { tag: commonTag }),
+  { ...list("a tag, completed", { tag: commonTag, status: "completed" }), isSearch: true },
+  list("a partition key that nobody has", { partitionKey: "none" }),
+  list("an old part of the time", { until: new Date(Date.now() - 30 * 60_000) }),
+];
