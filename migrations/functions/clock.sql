@@ -38,6 +38,11 @@ begin
   get diagnostics v_rows = row_count;
   v_mended := v_mended + v_rows;
 
+  -- A run over dead letters never waits longer for its next step.
+  update dead_run set next_at = v_now where state = 'running' and next_at > v_ahead + interval '2 minutes';
+  get diagnostics v_rows = row_count;
+  v_mended := v_mended + v_rows;
+
   -- Alarms and /health decide by these times whether rounds, completions and errors are recent.
   update round set ended_at = v_now, started_at = least(started_at, v_now)
   where id = any(array(select id from round order by id desc limit c_rounds)) and ended_at > v_ahead;

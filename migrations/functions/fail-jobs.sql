@@ -21,9 +21,9 @@ begin
     select *, outcome = 'suspend' and seq is null as is_suspended from unnest(v_moves)
   ),
   buried as (
-    insert into closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments, key, place)
+    insert into closed (id, status, reason, closed_at, started_at, lane, attempt, abandonments, key, place, fingerprint)
     select id, case when reason = 'cancelled' then reason else 'dead' end, nullif(reason, 'cancelled'), now(), started_at,
-           abs(lane), attempt, abandonments, key, place
+           abs(lane), attempt, abandonments, key, place, case when reason <> 'cancelled' then error_fingerprint(message) end
     from move where reason is not null
   ),
   forgotten as (

@@ -108,7 +108,8 @@ end $$;
 --
 -- It locks the flow's row, so two of them run one after the other, and then the jobs' rows as a cancel of one job does: `scheduled`
 -- before `ready`, each in the order of the ids, then `blocked`. A job that is released or put back meanwhile is met by the next
--- look: a settle that goes on in a chain waits for nobody here, and its successor is cancelled by itself (continue.sql).
+-- look: a settle that goes on in a chain waits for nobody here, and its successor is cancelled by itself (continue.sql). If the
+-- two are open at the same time, neither sees the other. Then the claim that meets the successor cancels it (cancel_strays).
 create or replace function cancel_flow(p_actor text, p_id uuid) returns jsonb
 language plpgsql
 security definer
@@ -135,6 +136,22 @@ begin
   end loop;
   perform write_audit(p_actor, 'cancel flow', 'flow ' || p_id, null, jsonb_build_object('cancelled', v_cancelled));
   return jsonb_build_object('cancelled', v_cancelled);
+end $$;
+
+-- Of jobs that a claim has locked: cancels the successors that were enqueued while their flow was being cancelled. One that was
+-- attempted before, or that somebody has replayed since, goes on. Answers whether there were any.
+create or replace function cancel_strays(p_linked linked_job[]) returns boolean
+language plpgsql as $$
+declare
+  v_ids uuid[] := array(
+    select linked.id
+    from unnest(p_linked) as linked
+    join flow on flow.id = linked.flow and flow.cancelled_at is not null
+    join job on job.id = linked.id and job.chain_index is not null
+    where not exists (select from failed_attempt where failed_attempt.id = linked.id)
+    order by linked.id);
+begin
+  return v_ids <> '{}' and cancel_pending(v_ids) > 0;
 end $$;
 
 -- p_superseded_by: the jobs that replace these, in the same order.

@@ -13,7 +13,7 @@ create or replace function judge_edges(
 )
 language plpgsql as $$
 declare
-  c_edges  constant int := 200; -- of one wait in one event: their rows stay locked until this claim has committed
+  c_edges  constant int := 500; -- of one wait in one event: their rows stay locked until this claim has committed
   c_many   constant int := 50;
   v_edges  end_event[];
   v_pages  end_event[];
@@ -71,7 +71,7 @@ create or replace function states_of_blockers(
 language plpgsql as $$
 declare
   v_open     uuid[];
-  v_leased   record;
+  v_leased   uuid[];
   v_rest     uuid[]; -- not open, or held by others
   v_closed   uuid[];
   v_statuses text[];
@@ -82,31 +82,47 @@ begin
   v_open := array(select id from ready where id = any(currents) for update skip locked)
     || array(select id from scheduled where id = any(currents) for update skip locked)
     || array(select id from blocked where id = any(currents) for update skip locked);
-  with locked as materialized (
-    select ctid as tid, ids from lease
-    where deadline > now() - interval '1 hour' and ids && currents and not (currents <@ v_open) -- a range of the index, not the whole table
-    for update skip locked
-  )
-  select array_agg(distinct tid) as leases, array_agg(id) as ids into v_leased
-  from locked cross join lateral unnest(ids) as id where id = any(currents);
-  update lease set linked = true where ctid = any(v_leased.leases);
-  v_open := v_open || v_leased.ids;
+  v_leased := lock_leases_of(array(select unnest(currents) except select unnest(v_open)));
+  v_open := v_open || v_leased;
   update job set chain = id where id = any(v_open) and chain is null;
 
-  v_rest := array(select id from unnest(currents) as id where id <> all(v_open));
+  v_rest := array(select unnest(currents) except select unnest(v_open));
   -- The lock of a dead one keeps a replay waiting until the jobs that it kills are dead, so that the replay finds them.
   select array_agg(id), array_agg(status) into v_closed, v_statuses
   from (select id, status from closed where id = any(v_rest) for share skip locked) as locked;
   v_done := done_or_pruned(v_rest);
-  select array_agg(case when moved.current <> entry.current then null
-                        when entry.current = any(v_open) then 'open'
+  select array_agg(case when entry.now_current <> entry.current then null
+                        when entry.current in (select unnest(v_open)) then 'open'
                         when is_signal(entry.blocker) then state_of_signal(entry.blocker)
-                        else coalesce(ended.status, case when entry.current = any(v_done) then 'completed' end) end
+                        else coalesce(ended.status, case when entry.current in (select unnest(v_done)) then 'completed' end) end
                    order by number)
   into states
   from unnest(p_blockers, currents, last_jobs(p_blockers)) with ordinality as entry(blocker, current, now_current, number)
-  cross join lateral (select entry.now_current as current) as moved
   left join unnest(v_closed, v_statuses) as ended(id, status) on ended.id = entry.current;
+end $$;
+
+-- Those of these jobs that are leased: their leases are locked and become linked.
+create or replace function lock_leases_of(p_ids uuid[]) returns uuid[]
+language plpgsql as $$
+declare
+  v_leases tid[];
+  v_ids    uuid[];
+begin
+  if p_ids = '{}' then
+    return p_ids;
+  end if;
+  -- `in (select …)` in a list of results compares by a hash: a join would compare each id of each lease with each.
+  with locked as materialized (
+    select ctid as tid, ids from lease
+    where deadline > now() - interval '1 hour' -- a range of the index, not the whole table
+      and (select bool_or(id in (select unnest(p_ids))) from unnest(ids) as id)
+    for update skip locked
+  )
+  select array_agg(distinct tid), array_agg(id) into v_leases, v_ids
+  from (select tid, id, id in (select unnest(p_ids)) as is_wanted from locked cross join lateral unnest(ids) as id offset 0) as held
+  where is_wanted;
+  update lease set linked = true where ctid = any(v_leases);
+  return coalesce(v_ids, '{}');
 end $$;
 
 -- The last job of each chain, in the order of the chains.
@@ -121,14 +137,27 @@ begin
     from unnest(p_chains) with ordinality as entry(chain, number) order by number);
 end $$;
 
--- Those of these jobs that have completed. One that is not there was pruned, so it counts as completed.
+-- Those of these jobs that have completed. One that is not there was pruned, so it counts as completed. Jobs of one bucket of ids are
+-- looked for together: a look for one of them may read the whole bucket.
 create or replace function done_or_pruned(p_ids uuid[]) returns uuid[]
 language plpgsql as $$
+declare
+  v_done uuid[];
 begin
-  return array(
+  if p_ids = '{}' then
+    return p_ids;
+  end if;
+  v_done := array(
+    select wanted.id
+    from (select (array_agg(id order by id))[1] as low, (array_agg(id order by id desc))[1] as high
+          from unnest(p_ids) as id group by left(id::text, 8)) as bucket
+    cross join lateral (
+      select ids from done where hi_id >= bucket.low and hi_id <= end_of_bucket(bucket.high) and lo_id <= bucket.high offset 0
+    ) as batch
+    cross join lateral unnest(batch.ids) as held(id)
+    join unnest(p_ids) as wanted(id) using (id));
+  return v_done || array(
     select rest.id
-    from unnest(p_ids) as rest(id)
-    where exists (select from done where hi_id >= rest.id and hi_id <= end_of_bucket(rest.id) and lo_id <= rest.id
-                  and rest.id = any(ids))
-       or not exists (select from job where job.id = rest.id));
+    from (select unnest(p_ids) except select unnest(v_done)) as rest(id)
+    where not exists (select from job where job.id = rest.id));
 end $$;

@@ -1,6 +1,6 @@
 -- next_due: in how many milliseconds the next thing is due. The clock (docs/clock.md) is told this, so that somebody comes back then.
---   due_ms     for a drain: a scheduled job, a retry, a time-out of a wait, the next probe of an open breaker, or the next start
---              of a type whose rate is used up (p_limits are as in a claim)
+--   due_ms     for a drain: a scheduled job, a retry, a time-out of a wait, the next probe of an open breaker, the next start
+--              of a type whose rate is used up (p_limits are as in a claim), or the next step of a run over dead letters
 --   upkeep_ms  for the reaper and the notices: a lease that runs out, a job that expires, slots of a schedule that must be planned, a
 --              notice to send again. Only if asked for.
 -- Null: there is none. A lease or an expiry whose time has passed is 0.
@@ -24,7 +24,8 @@ as $$
            (select run_at from scheduled where run_at > now() order by run_at limit 1),
            case when p_limits is not null then next_start(p_limits) end,
            (select min(probed_at + interval '60 s') from breaker
-            where closed_at is null and probed_at > now() - interval '60 s')) - now()) * 1000,
+            where closed_at is null and probed_at > now() - interval '60 s'),
+           (select min(next_at) from dead_run where state = 'running' and next_at > now())) - now()) * 1000,
          case when p_upkeep then (
            select date_part('epoch', case when at < now() then now() else at end - now()) * 1000
            from least(

@@ -153,8 +153,8 @@ as $$
 $$;
 
 -- Removes what is past its retention, a bounded number of rows in each call: closed jobs, finished jobs of the default
--- partitions, what belonged to jobs of dropped days, idempotency keys, keys of debounces, minutes of the books, and records of rounds and
--- enqueue errors. A job and its state are removed together.
+-- partitions, what belonged to jobs of dropped days, idempotency keys, keys of debounces, minutes of the books, and records of rounds,
+-- runs over dead letters and enqueue errors. A job and its state are removed together.
 create or replace function prune(
   p_limit int, p_keep interval default interval '7 days', p_keep_dead interval default interval '30 days'
 ) returns int
@@ -208,6 +208,8 @@ begin
 
   delete from round
   where id = any(array(select id from round where ended_at <= now() - p_keep order by id limit p_limit));
+  delete from dead_run where id = any(array(
+    select id from dead_run where ended_at <= now() - p_keep_dead order by id limit p_limit));
   delete from enqueue_error
   where ctid = any(array(select ctid from enqueue_error where at <= now() - p_keep order by at limit p_limit));
   delete from tally

@@ -32,7 +32,8 @@ begin
   return answer_with_job(p_id, true);
 end $$;
 
--- Answers how many jobs of each queue are pending again. One row of the audit names all of them.
+-- Answers how many jobs of each queue are pending again. One row of the audit names all of them. Only the Worker of the release
+-- before uses p_seconds_apart: a run does that now (dead-runs.sql).
 create or replace function replay_many(
   p_actor text, p_type text, p_reason text, p_count int, p_seconds_apart float8 default 0
 )
@@ -56,7 +57,7 @@ begin
     group by lane.queue;
 end $$;
 
--- The oldest dead jobs of a type, at most `p_count`; with a reason, only those that died of it.
+-- The jobs of a type that died first, at most `p_count`; with a reason, only those that died of it.
 create or replace function dead_letters_of(p_type text, p_reason text, p_count int) returns setof closed
 language sql stable
 security definer
@@ -69,7 +70,7 @@ as $$
   where status = 'dead'
     and lane = any(array(select lane.lane from lane where lane.type = p_type))
     and (p_reason is null or reason = p_reason)
-  order by id
+  order by closed_at, id
   limit p_count
 $$;
 
@@ -110,8 +111,10 @@ begin
 end $$;
 
 -- Moves the jobs that are dead from `closed` to `ready`, or to `blocked` if a blocker killed them, and answers their ids in order. With `p_seconds_apart` they become
--- due one after the other, so that a replay of many is not a second outage.
-create or replace function revive(p_ids uuid[], p_payload jsonb default null, p_seconds_apart float8 default 0)
+-- due one after the other, the first in `p_seconds_ahead`, so that a replay of many is not a second outage.
+create or replace function revive(
+  p_ids uuid[], p_payload jsonb default null, p_seconds_apart float8 default 0, p_seconds_ahead float8 default 0
+)
 returns uuid[]
 language plpgsql
 set enable_seqscan = off
@@ -141,7 +144,7 @@ begin
   from lane where lane = any(v_dead.lanes);
 
   with revived as materialized (
-    select dead.id, move.old_lane, (dead.number - 1) * p_seconds_apart as seconds, dead.place,
+    select dead.id, move.old_lane, p_seconds_ahead + (dead.number - 1) * p_seconds_apart as seconds, dead.place,
            coalesce(dead.key, key_of_job(queue, job.partition_key, job.fair_key)) as key,
            case when kind = 'plain' or dead.key is not null then move.new_lane else -move.new_lane end as lane
     from unnest(v_dead.ids, v_dead.lanes, v_dead.keys, v_dead.places) with ordinality as dead(id, lane, key, place, number)

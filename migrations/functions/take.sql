@@ -141,6 +141,10 @@ begin
       end if;
       p_batch.some_expired := true;
       return p_batch;
+    elsif v_linked is not null and cancel_strays(v_linked) then
+      p_batch.turns_returned := p_batch.turns_returned or (p_level.kinds[n] <> 'plain');
+      p_batch.some_expired := true; -- as with those: the choice was made by jobs that are gone now
+      return p_batch;
     end if;
     exit when v_bytes <= p_batch.bytes_left or (p_batch.taken is null and cardinality(v_locked.ids) = 1);
 

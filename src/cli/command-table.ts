@@ -10,6 +10,11 @@ export interface TableEntry {
 }
 
 export const commandTable = {
+  init: { summary: "Make a Worker with Sluice of this folder", load: () => import("./commands/init.ts") },
+  dev: {
+    summary: "Start Postgres, the Worker of this folder and its crons on this machine",
+    load: () => import("./commands/dev.ts"),
+  },
   status: {
     summary: "Show the state of all queues on one screen",
     load: () => import("./commands/status.ts"),

@@ -1,9 +1,11 @@
-// What the API uses and Node 20 lacks. The Worker has both.
+// Adds what the API uses and Node 20 lacks. The Worker has both.
 
-Map.groupBy ??= function groupBy<Key, Item>(
-  items: Iterable<Item>,
-  toKey: (item: Item, index: number) => Key,
-) {
+export function addWhatNode20Lacks(): void {
+  Map.groupBy ??= groupBy;
+  Promise.withResolvers ??= withResolvers;
+}
+
+function groupBy<Key, Item>(items: Iterable<Item>, toKey: (item: Item, index: number) => Key) {
   const groups = new Map<Key, Item[]>();
   let index = 0;
   for (const item of items) {
@@ -13,9 +15,9 @@ Map.groupBy ??= function groupBy<Key, Item>(
     else groups.set(key, [item]);
   }
   return groups;
-};
+}
 
-Promise.withResolvers ??= function withResolvers<T>() {
+function withResolvers<T>() {
   let resolve: (value: T | PromiseLike<T>) => void = () => {};
   let reject: (reason?: unknown) => void = () => {};
   const promise = new Promise<T>((onResolve, onReject) => {
@@ -23,4 +25,4 @@ Promise.withResolvers ??= function withResolvers<T>() {
     reject = onReject;
   });
   return { promise, resolve, reject };
-};
+}

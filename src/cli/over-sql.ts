@@ -1,7 +1,6 @@
 // The API in this process, over plain SQL: for when the Worker is down. Every command works as it does over HTTP, because
 // it is the same code behind another `fetch`. There is no Worker here that could run jobs, so nothing is nudged: new jobs
 // start with the next cron.
-import "./older-node.ts";
 import { Hono } from "hono";
 import { SluiceError } from "../core/errors.ts";
 import { defaultSchema } from "../core/schema-name.ts";
@@ -24,6 +23,7 @@ import type { ApiOptions } from "./api.ts";
 import { explainConnectError, parseTarget } from "./connect.ts";
 import { usageError } from "./exit.ts";
 import { knownTypes } from "./known-types.ts";
+import { addWhatNode20Lacks } from "./older-node.ts";
 
 /** Nothing is sent there. */
 const baseUrl = "http://over-sql.invalid";
@@ -36,6 +36,7 @@ interface Place {
 }
 
 export async function openDatabase(place: Place, env: NodeJS.ProcessEnv): Promise<ApiOptions> {
+  addWhatNode20Lacks();
   const { databaseUrl } = place;
   const settings = await readSettings(place, env);
   const transport = openTransport(place);
@@ -69,6 +70,7 @@ export async function openDatabase(place: Place, env: NodeJS.ProcessEnv): Promis
       connections: createConnections(),
       env: {},
       wakeIn: () => {},
+      hasClock: false,
     };
     const caller = { name: actor, role: "admin", types: null, actor } as const;
     const env = { settings, isolate, alarmClock, sender, ports, caller, nudge: () => {} };

@@ -1,22 +1,14 @@
 // The types of the client: its options, and what it can do.
+import type { JobOptions, JobResponse } from "../contract/jobs.ts";
 import type {
-  EnqueueOutcome,
-  JobOptions,
-  JobResponse,
-  MergeDebounce,
-  PlainDebounce,
-} from "../contract/jobs.ts";
+  EnqueueArgs,
+  Enqueued,
+  EnqueueManyArgs,
+  MergeOption,
+  PlainOption,
+} from "../core/enqueue-args.ts";
 import type { FlowBuilder } from "../core/flow.ts";
-import type {
-  FlowIds,
-  ItemOf,
-  JobId,
-  JobOfId,
-  OptionsFor,
-  OutputOf,
-  PayloadOf,
-  TypedJob,
-} from "../core/typed-job.ts";
+import type { FlowIds, ItemOf, JobId, JobOfId, OutputOf, PayloadOf, TypedJob } from "../core/typed-job.ts";
 import type { CamelCased } from "./field-names.ts";
 import type { Fetch } from "./send.ts";
 
@@ -35,39 +27,28 @@ export interface ClientOptions<Jobs extends Record<string, TypedJob> = Record<ne
   jobs?: Jobs;
 }
 
+export type { Enqueued };
+
 type OwnTypes = "scheduledAt" | "expiresAt" | "idempotencyKey" | "debounce";
 
 /** All options of a job but `traceparent`, which is a header. */
-export interface EnqueueOptions extends Omit<JobOptions, OwnTypes | "traceparent"> {
+interface CallOptions extends Omit<JobOptions, OwnTypes | "traceparent"> {
   scheduledAt?: Date | string;
   expiresAt?: Date | string;
   /** The same key and the same request return the same job. Without one, only the retries of this call do. */
   idempotencyKey?: string;
-  debounce?: PlainDebounce;
 }
-
-/** With these options the payload is one item of the type's payload, `{ items: [ … ] }`. */
-export interface MergeOptions extends Omit<EnqueueOptions, "debounce"> {
-  debounce: MergeDebounce;
-}
-
-/** What has become of an enqueue. */
-export interface Enqueued<Job = unknown> {
-  jobId: JobId<Job>;
-  /** created and replaced: a new job. kept, merged and throttled: `jobId` is the job that was there. */
-  outcome: EnqueueOutcome;
-  /** The job that was replaced. It is cancelled. */
-  replacedJobId: string | null;
-  /** The idempotency key was used before: then the outcome is "kept". */
-  deduplicated: boolean;
-}
+export interface EnqueueOptions extends CallOptions, PlainOption {}
+export interface MergeOptions extends CallOptions, MergeOption {}
 
 /** A job of a flow needs no idempotency key, because the whole flow has one. */
 export type FlowJobOptions = Omit<EnqueueOptions, "idempotencyKey" | "after" | "debounce" | "throttle">;
 
-export interface EnqueueManyOptions<Payload> extends Omit<EnqueueOptions, "idempotencyKey"> {
+interface ManyCallOptions<Payload> extends Omit<CallOptions, "idempotencyKey"> {
   idempotencyKey?: (payload: Payload, index: number) => string;
 }
+export interface EnqueueManyOptions<Payload> extends ManyCallOptions<Payload>, PlainOption {}
+export interface MergeManyOptions<Item> extends ManyCallOptions<Item>, MergeOption {}
 
 export interface WaitOptions {
   /** Default 30,000. */
@@ -79,10 +60,26 @@ export interface WaitOptions {
 /** A job as `GET /v1/jobs/:id` shows it. Times are ISO 8601. */
 export type Job = CamelCased<JobResponse>;
 
-type Name<Jobs> = TypedJob | (keyof Jobs & string) | (string & {});
+/** A job, or a name. With types by name a misspelt one does not compile. */
+type Name<Jobs> = TypedJob | (keyof Jobs extends never ? string : keyof Jobs & string);
 type JobFor<Jobs, Job> = Job extends TypedJob ? Job : Job extends keyof Jobs ? Jobs[Job] : unknown;
 type PayloadFor<Jobs, Job> = Job extends TypedJob | keyof Jobs ? PayloadOf<JobFor<Jobs, Job>> : object;
 type ItemFor<Jobs, Job> = Job extends TypedJob | keyof Jobs ? ItemOf<PayloadOf<JobFor<Jobs, Job>>> : object;
+
+type ArgsFor<Jobs, Job> = EnqueueArgs<
+  JobFor<Jobs, Job>,
+  CallOptions,
+  PayloadFor<Jobs, Job>,
+  ItemFor<Jobs, Job>
+>;
+
+type ManyArgsFor<Jobs, Job> = EnqueueManyArgs<
+  JobFor<Jobs, Job>,
+  ManyCallOptions<PayloadFor<Jobs, Job>>,
+  ManyCallOptions<ItemFor<Jobs, Job>>,
+  PayloadFor<Jobs, Job>,
+  ItemFor<Jobs, Job>
+>;
 
 /** A job that has ended. Its output is null if it did not complete. */
 export type EndedJob<Of = unknown> = Omit<Job, "output"> & { output: OutputOf<Of> | null };
@@ -96,32 +93,16 @@ export interface EnqueuedFlow<Refs> {
 
 export interface Client<Jobs extends Record<string, TypedJob> = Record<never, never>> {
   /** Returns the job's id. */
-  enqueue<Job extends Name<Jobs>>(
-    job: Job,
-    payload: PayloadFor<Jobs, Job>,
-    ...options: OptionsFor<JobFor<Jobs, Job>, EnqueueOptions>
-  ): Promise<JobId<JobFor<Jobs, Job>>>;
-  enqueue<Job extends Name<Jobs>>(
-    job: Job,
-    item: ItemFor<Jobs, Job>,
-    options: MergeOptions,
-  ): Promise<JobId<JobFor<Jobs, Job>>>;
+  enqueue<Job extends Name<Jobs>>(job: Job, ...args: ArgsFor<Jobs, Job>): Promise<JobId<JobFor<Jobs, Job>>>;
   /** The same, and tells what a debounce or a throttle has made of it. */
   enqueueWithOutcome<Job extends Name<Jobs>>(
     job: Job,
-    payload: PayloadFor<Jobs, Job>,
-    ...options: OptionsFor<JobFor<Jobs, Job>, EnqueueOptions>
-  ): Promise<Enqueued<JobFor<Jobs, Job>>>;
-  enqueueWithOutcome<Job extends Name<Jobs>>(
-    job: Job,
-    item: ItemFor<Jobs, Job>,
-    options: MergeOptions,
+    ...args: ArgsFor<Jobs, Job>
   ): Promise<Enqueued<JobFor<Jobs, Job>>>;
   /** Returns the jobs' ids in the order of the payloads. Each hundred is enqueued as a whole or not at all. */
   enqueueMany<Job extends Name<Jobs>>(
     job: Job,
-    payloads: readonly PayloadFor<Jobs, Job>[],
-    ...options: OptionsFor<JobFor<Jobs, Job>, EnqueueManyOptions<PayloadFor<Jobs, Job>>>
+    ...args: ManyArgsFor<Jobs, Job>
   ): Promise<JobId<JobFor<Jobs, Job>>[]>;
   /** Enqueues up to 1,000 jobs that wait for each other, all or none. */
   enqueueFlow<Refs>(

@@ -22,6 +22,7 @@ import type {
   EnqueueOptions,
   FlowJobOptions,
   Job,
+  MergeManyOptions,
   MergeOptions,
   WaitOptions,
 } from "./client-types.ts";
@@ -45,6 +46,7 @@ export type {
   Job,
   JobId,
   MergeDebounce,
+  MergeManyOptions,
   MergeOptions,
   OutputOf,
   PayloadOf,
@@ -67,15 +69,15 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
   const { look, lookAtLast, unlessDone } = createLooks(send);
 
   return {
-    async enqueue(job: TypedJob | string, payload: unknown, options?: object) {
+    async enqueue(job, ...[payload, options]) {
       return (await enqueueOne(send, job, payload, options)).job_id as never;
     },
 
-    async enqueueWithOutcome(job: TypedJob | string, payload: unknown, options?: object) {
+    async enqueueWithOutcome(job, ...[payload, options]) {
       return toEnqueued(await enqueueOne(send, job, payload, options)) as never;
     },
 
-    async enqueueMany(job, payloads, ...[options = {}]) {
+    async enqueueMany(job, ...[payloads, options = {}]) {
       const { idempotencyKey = () => crypto.randomUUID(), ...given } = options as EnqueueManyOptions<unknown>;
       const jobs = payloads.map((payload, index) =>
         newJob(job, payload, { ...given, idempotencyKey: idempotencyKey(payload, index) }),
@@ -147,7 +149,12 @@ export function createClient<Jobs extends Record<string, TypedJob> = Record<neve
   };
 }
 
-function enqueueOne(send: Send, job: TypedJob | string, payload: unknown, options: EnqueueOptions = {}) {
+function enqueueOne(
+  send: Send,
+  job: TypedJob | string,
+  payload: unknown,
+  options: { idempotencyKey?: string } = {},
+) {
   const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
   const body = newJob(job, payload, { ...options, idempotencyKey });
   return send<EnqueueResponse>("POST", "/v1/jobs", { body });

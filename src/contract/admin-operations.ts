@@ -3,9 +3,6 @@ import * as z from "zod";
 import {
   auditPage,
   auditQuery,
-  deadLetterPage,
-  deadLetterQuery,
-  discardRequest,
   jobTypesResponse,
   keyRequest,
   keyResponse,
@@ -17,9 +14,6 @@ import {
   pausedTypeResponse,
   queueDetailResponse,
   queuesResponse,
-  replayManyRequest,
-  replayManyResponse,
-  replayRequest,
 } from "./admin.ts";
 import {
   alarmsResponse,
@@ -30,7 +24,6 @@ import {
 } from "./alarms.ts";
 import { bodyLimits } from "./body-limits.ts";
 import { deploymentResponse } from "./deployment.ts";
-import { jobResponse } from "./jobs.ts";
 import type { Operation } from "./operation.ts";
 import { roundPage, roundQuery, statsQuery, statsResponse } from "./stats.ts";
 
@@ -38,48 +31,6 @@ const adminsOnly = [] as const;
 const viewers = ["viewer"] as const;
 
 export const adminOperations = {
-  listDeadLetters: {
-    method: "get",
-    path: "/v1/admin/dlq",
-    summary: "List dead letters, newest first",
-    roles: viewers,
-    query: deadLetterQuery,
-    answers: { 200: deadLetterPage },
-  },
-  getDeadLetter: {
-    method: "get",
-    path: "/v1/admin/dlq/{id}",
-    summary: "Get a dead letter",
-    roles: viewers,
-    answers: { 200: jobResponse },
-    problems: [404],
-  },
-  replayDeadLetter: {
-    method: "post",
-    path: "/v1/admin/dlq/{id}/replay",
-    summary: "Replay a dead letter, with a new payload if the body has one",
-    roles: adminsOnly,
-    body: { schema: replayRequest, maxBytes: bodyLimits.job, isOptional: true },
-    answers: { 200: jobResponse },
-    problems: [404, 409],
-  },
-  discardDeadLetter: {
-    method: "post",
-    path: "/v1/admin/dlq/{id}/discard",
-    summary: "Discard a dead letter",
-    roles: adminsOnly,
-    body: { schema: discardRequest, maxBytes: bodyLimits.job, isOptional: true },
-    answers: { 200: jobResponse },
-    problems: [404, 409],
-  },
-  replayDeadLetters: {
-    method: "post",
-    path: "/v1/admin/dlq/replay",
-    summary: "Replay many dead letters, oldest first",
-    roles: adminsOnly,
-    body: { schema: replayManyRequest, maxBytes: bodyLimits.job },
-    answers: { 200: replayManyResponse },
-  },
   listJobTypes: {
     method: "get",
     path: "/v1/admin/job-types",

@@ -1,43 +1,13 @@
-// The shapes of the admin API: dead letters, job types, queues, API keys and the audit log.
+// The shapes of the admin API: job types, queues, API keys and the audit log.
 import * as z from "zod";
 import { booked } from "../core/booked.ts";
 import { deadReasons } from "../core/job.ts";
 import { defaultRateLimitPerSecond, roles } from "../core/key.ts";
-import { jobResponse, name, time } from "./jobs.ts";
-import { json, jsonObject, limitedList } from "./json.ts";
+import { name, time } from "./jobs.ts";
+import { json, limitedList } from "./json.ts";
+import { page, plainText } from "./pages.ts";
 
-export const maxReplayed = 1000;
-
-export const page = {
-  limit: z.coerce.number().int().min(1).max(100).default(20),
-  cursor: z.string().max(200).optional(),
-};
-export const plainText = z.string().regex(/^\P{Cc}+$/u, "must not be empty or contain control characters");
 export const books = z.record(z.enum(booked), z.int());
-
-export const deadLetterQuery = z.strictObject({
-  type: name.optional(),
-  reason: z.enum(deadReasons).optional(),
-  ...page,
-});
-export const deadLetterPage = z.object({ jobs: z.array(jobResponse), next_cursor: z.string().nullable() });
-export type DeadLetterPage = z.output<typeof deadLetterPage>;
-
-/** Without a payload in the request, the job keeps its own. */
-export const replayRequest = z.strictObject({ payload: jsonObject.optional() });
-export const discardRequest = z.strictObject({ reason: plainText.max(1000).optional() });
-
-/** Replays the oldest jobs first, at most `count` in one request. A dry run only counts them. */
-export const replayManyRequest = z.strictObject({
-  type: name,
-  reason: z.enum(deadReasons).optional(),
-  count: z.int().min(1).max(maxReplayed).default(maxReplayed),
-  /** Spreads the jobs over time, so that a replay is not a second outage. If left out, all are due at once. */
-  per_minute: z.int().min(1).max(100_000).optional(),
-  dry_run: z.boolean().default(false),
-});
-export const replayManyResponse = z.object({ replayed: z.int(), dry_run: z.boolean() });
-export type ReplayManyResponse = z.output<typeof replayManyResponse>;
 
 /** From histograms, so they are exact to the bucket: 50, 100, 250, 500 ms, 1, 2.5, 5, 10, 30 s, 1, 5, 15 min, 1, 6, 24 h. */
 const percentiles = z.object({ jobs: z.int(), p50_seconds: z.number(), p95_seconds: z.number() });

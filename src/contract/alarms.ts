@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { alarmNames, severities } from "../core/alarms/alarm.ts";
 import type { NoticeBody } from "../core/alarms/notice.ts";
-import { page, plainText } from "./admin.ts";
 import { requestTime, time } from "./jobs.ts";
+import { page, plainText } from "./pages.ts";
 
 const key = {
   alarm: z.enum(alarmNames),

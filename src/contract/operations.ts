@@ -3,6 +3,7 @@
 import { adminOperations } from "./admin-operations.ts";
 import { alarmOperations } from "./alarm-operations.ts";
 import { bodyLimits } from "./body-limits.ts";
+import { deadLetterOperations } from "./dead-letter-operations.ts";
 import { flowOperations } from "./flow-operations.ts";
 import { resolveRequest } from "./flows.ts";
 import { healthResponse } from "./health.ts";
@@ -21,6 +22,8 @@ import { nudgeRequest, nudgeResponse } from "./nudge.ts";
 import type { Operation } from "./operation.ts";
 import { scheduleOperations } from "./schedule-operations.ts";
 import {
+  childrenRequest,
+  childrenResponse,
   claimRequest,
   claimResponse,
   completeRequest,
@@ -34,6 +37,8 @@ import {
   settlementsResponse,
   stepsRequest,
   stepsResponse,
+  waitedRequest,
+  waitedResponse,
 } from "./work.ts";
 import { removedWorkerResponse, workerRequest, workerResponse, workersResponse } from "./workers.ts";
 
@@ -148,6 +153,21 @@ export const operations = {
     body: { schema: stepsRequest, maxBytes: bodyLimits.batch },
     answers: { 200: stepsResponse },
   },
+  startChildren: {
+    ...forClaimedJob,
+    path: "/v1/jobs/{id}/children",
+    summary: "Enqueue up to 100 jobs for a durable step of a claimed job, each once",
+    body: { schema: childrenRequest, maxBytes: bodyLimits.batch },
+    answers: { 200: childrenResponse },
+    problems: [...forClaimedJob.problems, 422],
+  },
+  findWaited: {
+    ...forClaimedJob,
+    path: "/v1/jobs/{id}/waited",
+    summary: "Look whether a signal was sent, and how jobs have ended, for a durable step of a claimed job",
+    body: { schema: waitedRequest, maxBytes: bodyLimits.pull },
+    answers: { 200: waitedResponse },
+  },
   extendJobs: {
     method: "post",
     path: "/v1/extensions",
@@ -186,6 +206,7 @@ export const operations = {
     roles: ["worker"],
     answers: { 200: removedWorkerResponse },
   },
+  ...deadLetterOperations,
   ...adminOperations,
   ...alarmOperations,
   ...scheduleOperations,

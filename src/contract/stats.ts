@@ -2,9 +2,10 @@
 import * as z from "zod";
 import { historyRangeNames } from "../core/history.ts";
 import { roundKinds } from "../core/snapshot.ts";
-import { books, page } from "./admin.ts";
+import { books } from "./admin.ts";
 import { time } from "./jobs.ts";
 import { jsonObject } from "./json.ts";
+import { page } from "./pages.ts";
 
 export const historyRange = z.enum(historyRangeNames);
 

@@ -148,10 +148,49 @@ export const stepsResponse = z.object({
 });
 export type StepsResponse = z.output<typeof stepsResponse>;
 
+const signalKey = z.strictObject({ name, key: z.string().min(1).max(255) });
+
+export const childrenRequest = z.strictObject({
+  lease,
+  lease_seconds: leaseSeconds.default(300),
+  jobs: limitedList(
+    refineEnqueue(
+      z.strictObject({
+        ...nextFields,
+        idempotency_key: z
+          .string()
+          .min(1)
+          .max(255)
+          .describe("Begins with the id of the claimed job and a colon."),
+      }),
+    ),
+    { min: 1, max: 100 },
+  ),
+});
+export const childrenResponse = z.object({
+  job_ids: z.array(z.uuid()).describe("In the order of the jobs."),
+});
+export type ChildrenResponse = z.output<typeof childrenResponse>;
+
+export const waitedRequest = z.strictObject({
+  lease,
+  lease_seconds: leaseSeconds.default(300),
+  signal: signalKey.optional(),
+  jobs: limitedList(z.uuid(), { max: 1000 }).default([]),
+});
+export const waitedResponse = z.object({
+  signal: z
+    .object({ payload: json })
+    .nullable()
+    .describe("Null if nobody has sent it yet, or if none was asked for."),
+  jobs: z.array(blocker).describe("In the order of the request. Of a chain the last job."),
+});
+export type WaitedResponse = z.output<typeof waitedResponse>;
+
 export const releaseRequest = z.strictObject({ lease });
 
 const job = { job_id: z.uuid(), lease };
-const settlement = z.discriminatedUnion("outcome", [
+const outcomes = [
   z.strictObject({ ...job, outcome: z.literal("complete"), output: json.default(null), next }),
   z.strictObject({ ...job, outcome: z.literal("fail"), ...failRequest.omit({ lease: true }).shape }),
   z.strictObject({ ...job, outcome: z.literal("release") }),
@@ -160,13 +199,19 @@ const settlement = z.discriminatedUnion("outcome", [
       ...job,
       outcome: z.literal("suspend"),
       seconds: retryInSeconds.optional(),
-      signal: z.strictObject({ name, key: z.string().min(1).max(255) }).optional(),
+      signal: signalKey.optional(),
       jobs: limitedList(z.uuid(), { min: 1, max: 1000 }).optional(),
     })
     .describe(
       "The job waits for a signal, for the end of jobs, or for so many seconds, whichever comes first. No attempt is used.",
     ),
-]);
+] as const;
+type Outcomes = (typeof outcomes)[number];
+// The type of a union differs between versions of zod 4, and this one is in the package's types.
+const settlement: z.ZodType<z.output<Outcomes>, z.input<Outcomes>> = z.discriminatedUnion(
+  "outcome",
+  outcomes,
+);
 export type SettlementRequest = z.output<typeof settlement>;
 
 export const settlementsRequest = z.strictObject({

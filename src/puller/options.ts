@@ -9,17 +9,14 @@ import type { Step } from "../queue/steps/step.ts";
 export type ClaimedJob = ClaimResponse["jobs"][number];
 
 /** A claimed job as its handler sees it. Times are ISO 8601. */
-/** Waits for signals and children are not there yet. */
-export type PulledStep = Pick<Step, "run" | "sleep">;
-
 export interface PulledJob extends CamelCased<Omit<ClaimedJob, "payload" | "lease_expires_at">> {
   /**
    * Aborted when the lease is lost, when `timeoutSeconds` have passed, when somebody cancelled the job, or when the puller
    * has no more time to stop.
    */
   readonly signal: AbortSignal;
-  /** Durable steps. A sleep of more than a few seconds gives the job back until it is over. */
-  readonly step: PulledStep;
+  /** Durable steps. A wait, and a sleep of more than a few seconds, gives the job back until it is over. */
+  readonly step: Step;
 }
 
 /** Its return value is the job's output. A handler may declare a narrower type for its payload. */

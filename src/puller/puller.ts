@@ -12,7 +12,6 @@ import {
   type Handler,
   type JobName,
   type PulledJob,
-  type PulledStep,
   type PullerOptions,
   type Settings,
   withDefaults,
@@ -25,7 +24,7 @@ import { onStopSignal } from "./signals.ts";
 import { createSlots } from "./slots.ts";
 import { createStop, type Stop } from "./stop.ts";
 
-export type { Handler, JobName, PulledJob, PulledStep, PullerOptions, TypedJob };
+export type { Handler, JobName, PulledJob, PullerOptions, TypedJob };
 export { FatalError, LeaseLostError, next, RetryableError, SluiceRequestError, StoppedError };
 
 export interface Puller {

@@ -1,12 +1,14 @@
 // The requests of a puller.
 import { createSend } from "../client/send.ts";
 import type {
+  ChildrenResponse,
   ClaimResponse,
   ExtensionsResponse,
   SettlementsResponse,
   StepsResponse,
+  WaitedResponse,
 } from "../contract/work.ts";
-import type { NewStep } from "../core/job.ts";
+import type { NewStep, Wait } from "../core/job.ts";
 import type { Settings } from "./options.ts";
 
 /** What identifies a claimed job in a request. */
@@ -20,7 +22,7 @@ export type Settlement = LeasedJob &
     | { outcome: "complete"; output: unknown; next?: object }
     | { outcome: "fail"; error: string; fatal?: boolean; retry_in_seconds?: number | undefined }
     | { outcome: "release" }
-    | { outcome: "suspend"; seconds: number }
+    | ({ outcome: "suspend" } & Wait)
   );
 
 export interface Requests {
@@ -35,6 +37,17 @@ export interface Requests {
   extend(jobs: readonly LeasedJob[], signal: AbortSignal): Promise<ExtensionsResponse>;
   /** Without steps it answers with all that are stored. */
   storeSteps(job: LeasedJob, steps: readonly NewStep[], signal: AbortSignal): Promise<StepsResponse>;
+  /** Enqueues jobs, each once for its idempotency key. */
+  startChildren(
+    job: LeasedJob & { traceparent: string | null },
+    jobs: readonly object[],
+    signal: AbortSignal,
+  ): Promise<ChildrenResponse>;
+  findWaited(
+    job: LeasedJob,
+    wait: Pick<Wait, "signal" | "jobs">,
+    signal: AbortSignal,
+  ): Promise<WaitedResponse>;
   register(signal: AbortSignal): Promise<void>;
   leave(signal: AbortSignal): Promise<void>;
 }
@@ -77,6 +90,15 @@ export function createRequests(settings: Settings): Requests {
     storeSteps({ job_id, lease }, steps, signal) {
       const body = { lease, lease_seconds: leaseSeconds, steps };
       return send("POST", `/v1/jobs/${encodeURIComponent(job_id)}/steps`, { body, signal });
+    },
+    startChildren({ job_id, lease, traceparent }, jobs, signal) {
+      const body = { lease, lease_seconds: leaseSeconds, jobs };
+      const headers = { ...(traceparent && { traceparent }) };
+      return send("POST", `/v1/jobs/${encodeURIComponent(job_id)}/children`, { body, headers, signal });
+    },
+    findWaited({ job_id, lease }, wait, signal) {
+      const body = { lease, lease_seconds: leaseSeconds, ...wait };
+      return send("POST", `/v1/jobs/${encodeURIComponent(job_id)}/waited`, { body, signal });
     },
     register: (signal) =>
       send("POST", "/v1/workers", { body: { worker_id: workerId, queues }, isRetried: false, signal }),

@@ -60,12 +60,9 @@ export function released({ job_id, lease }: ClaimedJob): Settlement {
 }
 
 function suspended({ job_id, lease }: ClaimedJob, outcome: Outcome): Settlement {
-  return {
-    job_id,
-    lease,
-    outcome: "suspend",
-    seconds: outcome.kind === "snooze" ? outcome.retryInSeconds : 0,
-  };
+  const job = { job_id, lease, outcome: "suspend" } as const;
+  if (outcome.kind === "suspend") return { ...job, ...outcome.wait };
+  return { ...job, seconds: outcome.kind === "snooze" ? outcome.retryInSeconds : 0 };
 }
 
 async function run(job: ClaimedJob, handler: Handler | undefined, host: StepHost): Promise<unknown> {

@@ -1,6 +1,7 @@
 // The ports: everything that src/queue needs from outside. The code in src/queue and Sluice's own kinds of jobs use the
 // database, the clock and the network only through them. A user's handler is free to do anything.
 import type { JobBlockers } from "../core/blocker-row.ts";
+import type { Fault } from "../core/errors.ts";
 import type { JobError, Json, Outcome, Payload } from "../core/job.ts";
 import type { QueuePolicy } from "../core/key-policy.ts";
 import type { Next } from "../core/next.ts";
@@ -127,6 +128,8 @@ export interface JobType {
   /** How many requests one job sends. A drain counts them against its budget. */
   readonly subrequests: number;
   readonly work: Work;
+  /** The faults of a payload. Empty if it can be enqueued. */
+  faultsOf(payload: unknown): Fault[];
 }
 
 export interface Registry {
@@ -149,6 +152,7 @@ export interface Ports {
   readonly connections: Connections;
   readonly registry: Registry;
   readonly env: unknown;
-  /** Has somebody look for due jobs after that time. It may do nothing: a cron comes at some time. */
+  /** Has somebody look for due jobs after that time. Without a clock it does nothing: a cron comes at some time. */
   wakeIn(ms: number): void;
+  readonly hasClock: boolean;
 }

@@ -6,6 +6,7 @@ import {
   advanceCursors,
   checkReach,
   dropOldestDay,
+  foldDeaths,
   foldFlows,
   foldLedger,
   inspect,
@@ -25,7 +26,7 @@ import { keepSchedules } from "./schedules.ts";
 const rowsPerCall = 2000;
 const ledgerRowsPerCall = 100_000;
 /**
- * A step is repeated while there is more to do, within these limits. Four steps are repeated, and ten are not: 46 statements at
+ * A step is repeated while there is more to do, within these limits. Four steps are repeated, and eleven are not: 47 statements at
  * most. With the record of the round and its heartbeats that fits into the 50 subrequests of the free plan.
  */
 const callsPerStep = 9;
@@ -62,6 +63,7 @@ function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
     cursors: step(advanceCursors()), // must follow the check, which closes the gaps that this leaves
     stamps: step(mendStamps()),
     ledger: step(foldLedger({ limit: ledgerRowsPerCall }), (rows) => rows >= ledgerRowsPerCall),
+    deaths: step(foldDeaths({ limit: ledgerRowsPerCall })),
     flows: step(foldFlows({ limit: ledgerRowsPerCall })),
     partitions: step(addPartitions()),
     dropped: step(dropOldestDay()),

@@ -5,7 +5,9 @@ import { cronBudget, drainsThatFit, type Plan, shareOf } from "../core/policy/dr
 import { drainsOfRound, type FanOut, maxInvocations } from "../core/policy/fan-out.ts";
 import type { RoundKind } from "../core/snapshot.ts";
 import { look, nextDue, recordRound, recordRoundAndLook } from "../core/sql/index.ts";
-import type { NextDue } from "../core/sql/next-due.ts";
+import type { Look, NextDue } from "../core/sql/next-due.ts";
+import type { Statement } from "../core/sql/statement.ts";
+import { advanceRuns, secondsBetweenSteps } from "./dead-runs.ts";
 import { type DrainReport, drainQueue } from "./drain/drain.ts";
 import type { DrainOptions } from "./drain/drain-state.ts";
 import type { Ports } from "./ports.ts";
@@ -50,14 +52,26 @@ export async function lookForWork(
   const { plan, fanOut, upkeep, isFannedOut } = options;
   const types = ports.registry.all().filter((type) => type.work.kind !== "pulled");
   const cap = fanOut.jobsPerDrain * fanOut.maxDrains;
-  const { waiting, ...due } = await ports.db.run(look({ types, cap, upkeep }));
+  const seconds = secondsBetweenSteps(ports);
+  const statement = look({ types, cap, upkeep, seconds });
+  const { waiting, hasDueRuns, ...due } = await lookAfterRuns(ports, plan, statement);
   const shuffled = waiting
     .map((backlog) => ({ ...backlog, place: ports.random() }))
     .sort((a, b) => a.place - b.place);
   const queues = isFannedOut
     ? drainsOfRound(shuffled, fanOut, { limit: maxInvocations })
     : drainsOfRound(shuffled, { ...fanOut, maxDrains: 1 }, { limit: drainsThatFit(cronBudget(plan)) });
-  return { queues, ...due };
+  return { queues, ...due, dueMs: hasDueRuns ? 0 : due.dueMs };
+}
+
+/** Runs over dead letters go on first, so that the look sees their jobs. */
+async function lookAfterRuns(ports: Ports, plan: Plan, statement: Statement<Look>): Promise<Look> {
+  const first = await ports.db.run(statement);
+  if (!first.hasDueRuns) return first;
+  await advanceRuns(ports, plan).catch((error: unknown) =>
+    ports.log.error("a run over dead letters did not go on", describeError(error)),
+  );
+  return await ports.db.run(statement);
 }
 
 /** How long to wait after an error that ended the claims. */

@@ -2,12 +2,17 @@
 // work with a transaction of drizzle, `pg`, `postgres` and Prisma, and with that of any other tool through an object with
 // `query(text, values)`. With Neon's HTTP function, each call is a transaction of its own.
 import type { NeonQueryFunction, NeonQueryPromise } from "@neondatabase/serverless";
-import type { SQL } from "drizzle-orm";
-import type * as z from "zod";
+import type {
+  EnqueueArgs,
+  Enqueued,
+  EnqueueManyArgs,
+  MergeOption,
+  PlainOption,
+} from "../core/enqueue-args.ts";
 import { SluiceError } from "../core/errors.ts";
 import { describeFlow, type FlowBuilder, toLists } from "../core/flow.ts";
-import type { Json, LeaseRef } from "../core/job.ts";
-import type { EnqueueOutcome, JobOptions, MergeDebounce, PlainDebounce } from "../core/job-options.ts";
+import type { Json, LeaseRef, Payload } from "../core/job.ts";
+import { type JobOptions, storedPayload } from "../core/job-options.ts";
 import type { SharedOptions } from "../core/sql/enqueue.ts";
 import {
   completeOne,
@@ -18,15 +23,16 @@ import {
   sendSignal,
 } from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
-import type { FlowIds, ItemOf, JobId, OptionsFor, Slots } from "../core/typed-job.ts";
-import type { JobDefinition, PayloadSchema } from "../jobs/define.ts";
+import type { FlowIds, JobId, OptionsFor, PayloadOf, TypedJob } from "../core/typed-job.ts";
 import { checkPayload, type EnqueuableJob, newJob, withDefaults } from "../jobs/flow-context.ts";
 
+export { SluiceError } from "../core/errors.ts";
 export { type NudgeEnv, nudge } from "./nudge.ts";
+export type { Enqueued };
 
 /** The one method of each driver that is needed. No driver is imported. */
 export type Transaction =
-  | { execute(query: SQL): PromiseLike<unknown> } // drizzle
+  | { execute(query: never): PromiseLike<unknown> } // drizzle: its types differ from version to version
   | { unsafe(text: string, values: string[]): PromiseLike<unknown> } // postgres
   | { $queryRawUnsafe(text: string, ...values: unknown[]): PromiseLike<unknown> } // Prisma
   | { query(text: string, values: unknown[]): PromiseLike<unknown> }; // pg, neon
@@ -35,70 +41,29 @@ interface SchemaOption {
   /** The schema of Sluice. */
   schema?: string;
 }
-export interface InTransactionOptions extends Omit<JobOptions, "debounce">, SchemaOption {
-  debounce?: PlainDebounce | null | undefined;
-}
-/** With these options the payload is one item of the type's payload, `{ items: [ … ] }`. */
-export interface MergeOptions extends Omit<JobOptions, "debounce">, SchemaOption {
-  debounce: MergeDebounce;
-}
-export interface ManyOptions extends Omit<SharedOptions, "debounce">, SchemaOption {
-  debounce?: PlainDebounce | null | undefined;
-}
-
-/** What has become of an enqueue. */
-export interface Enqueued<Job = unknown> {
-  jobId: JobId<Job>;
-  /** created and replaced: a new job. kept, merged and throttled: `jobId` is the job that was there. */
-  outcome: EnqueueOutcome;
-  /** The job that was replaced. It is cancelled. */
-  replacedJobId: string | null;
-  /** The idempotency key was used before: then the outcome is "kept". */
-  deduplicated: boolean;
-}
+type CallOptions = Omit<JobOptions, "debounce"> & SchemaOption;
+export interface InTransactionOptions extends CallOptions, PlainOption {}
+export interface MergeOptions extends CallOptions, MergeOption {}
+type ManyCallOptions = Omit<SharedOptions, "debounce"> & SchemaOption;
+export interface ManyOptions extends ManyCallOptions, PlainOption {}
+export interface MergeManyOptions extends ManyCallOptions, MergeOption {}
 
 /** Enqueues a job that commits or rolls back with the transaction. Returns its id. */
-export function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
+export async function enqueue<Job extends EnqueuableJob & TypedJob>(
   transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  payload: z.input<Schema>,
-  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
-): Promise<JobId<JobDefinition<Schema, Output, After>>>;
-export function enqueue<Schema extends PayloadSchema, Output, After extends Slots>(
-  transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  item: ItemOf<z.input<Schema>>,
-  options: MergeOptions,
-): Promise<JobId<JobDefinition<Schema, Output, After>>>;
-export async function enqueue(
-  transaction: Transaction,
-  job: EnqueuableJob,
-  payload: unknown,
-  options?: object,
-): Promise<never> {
+  job: Job,
+  ...[payload, options]: EnqueueArgs<Job, CallOptions>
+): Promise<JobId<Job>> {
   const { schema, ...given } = withLists(options);
-  return run(transaction, enqueueOne(newJob(job, payload, given)), schema) as never;
+  return run(transaction, enqueueOne(newJob(job, payload, given)), schema);
 }
 
 /** The same, and tells what a debounce or a throttle has made of it. */
-export function enqueueWithOutcome<Schema extends PayloadSchema, Output, After extends Slots>(
+export async function enqueueWithOutcome<Job extends EnqueuableJob & TypedJob>(
   transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  payload: z.input<Schema>,
-  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
-): Promise<Enqueued<JobDefinition<Schema, Output, After>>>;
-export function enqueueWithOutcome<Schema extends PayloadSchema, Output, After extends Slots>(
-  transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  item: ItemOf<z.input<Schema>>,
-  options: MergeOptions,
-): Promise<Enqueued<JobDefinition<Schema, Output, After>>>;
-export async function enqueueWithOutcome(
-  transaction: Transaction,
-  job: EnqueuableJob,
-  payload: unknown,
-  options?: object,
-): Promise<never> {
+  job: Job,
+  ...[payload, options]: EnqueueArgs<Job, CallOptions>
+): Promise<Enqueued<Job>> {
   const { schema, ...given } = withLists(options);
   const told = await run(transaction, enqueueWithOutcomeStatement(newJob(job, payload, given)), schema);
   return {
@@ -106,19 +71,20 @@ export async function enqueueWithOutcome(
     outcome: told.outcome ?? (told.deduplicated ? "kept" : "created"),
     replacedJobId: told.replacedId,
     deduplicated: told.deduplicated,
-  } as never;
+  };
 }
 
 /** Enqueues a job for each payload, in one statement. Returns their ids in the same order. */
-export async function enqueueMany<Schema extends PayloadSchema, Output, After extends Slots>(
+export async function enqueueMany<Job extends EnqueuableJob & TypedJob>(
   transaction: Transaction,
-  job: JobDefinition<Schema, Output, After>,
-  payloads: readonly z.input<Schema>[],
-  ...[options]: OptionsFor<JobDefinition<Schema, Output, After>, ManyOptions>
-): Promise<JobId<JobDefinition<Schema, Output, After>>[]> {
+  job: Job,
+  ...[payloads, options]: EnqueueManyArgs<Job, ManyCallOptions>
+): Promise<JobId<Job>[]> {
   const { schema, ...given } = withLists(options);
-  const checked = payloads.map((payload, index) => checkPayload(job, payload, [String(index)]));
-  return run(transaction, enqueueManyStatement(job.type, checked, withDefaults(job, given)), schema) as never;
+  for (const [index, payload] of payloads.entries())
+    checkPayload(job, storedPayload(payload, given), [String(index)]);
+  const stored = payloads as readonly Payload[];
+  return run(transaction, enqueueManyStatement(job.type, stored, withDefaults(job, given)), schema);
 }
 
 /** A job of a flow has no `after` among its options: it is given by its slots. */
@@ -173,30 +139,28 @@ export async function complete(
 export function enqueueQuery<
   ArrayMode extends boolean,
   FullResults extends boolean,
-  Schema extends PayloadSchema,
-  Output,
-  After extends Slots,
+  Job extends EnqueuableJob,
 >(
   neon: NeonQueryFunction<ArrayMode, FullResults>,
-  job: JobDefinition<Schema, Output, After>,
-  payload: z.input<Schema>,
-  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
+  job: Job,
+  payload: PayloadOf<Job>,
+  ...options: OptionsFor<Job, InTransactionOptions>
 ): NeonQueryPromise<ArrayMode, FullResults>;
-export function enqueueQuery<Query, Schema extends PayloadSchema, Output, After extends Slots>(
-  db: { execute(query: SQL): Query },
-  job: JobDefinition<Schema, Output, After>,
-  payload: z.input<Schema>,
-  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
+export function enqueueQuery<Query, Job extends EnqueuableJob>(
+  db: { execute(query: never): Query },
+  job: Job,
+  payload: PayloadOf<Job>,
+  ...options: OptionsFor<Job, InTransactionOptions>
 ): Query;
 export function enqueueQuery(
-  db: { execute(query: SQL): unknown } | { query(text: string, values: unknown[]): unknown },
+  db: { execute(query: never): unknown } | { query(text: string, values: unknown[]): unknown },
   job: EnqueuableJob,
   payload: unknown,
   options?: object,
 ): unknown {
   const { schema, ...given } = withLists(options);
   const statement = enqueueOne(newJob(job, payload, given));
-  if ("execute" in db) return db.execute(toSql(statement, schema));
+  if ("execute" in db) return db.execute(toSql(statement, schema) as never);
   const { text, values } = compile(statement, schema);
   return db.query(text, values);
 }
@@ -212,7 +176,7 @@ function send(
   statement: Statement<unknown>,
   schema?: string,
 ): PromiseLike<unknown> {
-  if ("execute" in transaction) return transaction.execute(toSql(statement, schema));
+  if ("execute" in transaction) return transaction.execute(toSql(statement, schema) as never);
   const { text, values } = compile(statement, schema);
   if ("$queryRawUnsafe" in transaction) return transaction.$queryRawUnsafe(text, ...values);
   if ("query" in transaction) return transaction.query(text, values);
@@ -220,7 +184,7 @@ function send(
 }
 
 /** A slot for one job gets a list of one. */
-function withLists(options: object = {}): InTransactionOptions {
-  const given = options as InTransactionOptions;
+function withLists(options: object = {}): JobOptions & SchemaOption {
+  const given = options as JobOptions & SchemaOption;
   return given.after ? { ...given, after: toLists(given.after) } : given;
 }

@@ -139,13 +139,38 @@ describe.each<Way>(["worker", "database"])("over the %s", (way) => {
     const { stdout } = await run("dead", "list", "--type", "fatal");
     expect(stdout.split("\n")).toHaveLength(3);
     expect((await run("dead", "show", first)).stdout).not.toContain("\u001b");
-    const discarded = await json(["dead", "discard", second, "--reason", "it was a test"]);
+    answerOf("listDeadGroups", await json(["dead", "groups"]));
+    const discarded = await json(["dead", "discard", second, "--note", "it was a test"]);
     expect(answerOf("discardDeadLetter", discarded)).toMatchObject({ status: "discarded" });
     const counted = await json(["dead", "replay", "--type", "fatal", "--dry-run"]);
-    expect(answerOf("replayDeadLetters", counted)).toEqual({ replayed: 1, dry_run: true });
+    expect(answerOf("startDeadRun", counted)).toMatchObject({ matched: 1, dry_run: true });
     expect(await statusOf(first)).toBe("dead");
-    const replayed = await json(["dead", "replay", "--type", "fatal", "--rate", "60/h", "--reason", "fatal"]);
-    expect(answerOf("replayDeadLetters", replayed)).toEqual({ replayed: 1, dry_run: false });
+  });
+
+  test("a run over all that match shows its progress until its end, and can be stopped", async () => {
+    const ids = [await makeDead("one"), await makeDead("two")];
+    const started = await json([
+      "dead",
+      "discard",
+      "--type",
+      "fatal",
+      "--rate",
+      "60/h",
+      "--note",
+      "a test",
+      "--detach",
+    ]);
+    const { run_id } = answerOf("startDeadRun", started, 201);
+    answerOf("getDeadRun", await json(["dead", "run", run_id]));
+    expect((await run("dead", "runs")).stdout).toContain("type fatal");
+    expect(answerOf("stopDeadRun", await json(["dead", "stop", run_id]))).toMatchObject({ state: "stopped" });
+    expect(await run("dead", "stop", run_id)).toMatchObject({ code: 1 });
+    const { code, stdout } = await run("dead", "discard", "--reason", "fatal");
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/^run \d+ /) });
+    await until("both are discarded", async () => {
+      const statuses = await Promise.all(ids.map(statusOf));
+      return statuses.every((status) => status === "discarded");
+    });
   });
 
   test("dead replay with an id replays that one, and refuses flags that are for many", async () => {

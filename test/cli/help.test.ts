@@ -59,7 +59,16 @@ test("every operation of people who run the place has a command", () => {
   const called = all.flatMap(({ command }) => command.operation ?? []);
   /** Called by commands with more than one operation, or by programs only. */
   const elsewhere = [
-    ...["replayDeadLetter", "replayDeadLetters", "getStats", "getHealth", "getDeployment", "getChain"],
+    ...[
+      "replayDeadLetter",
+      "replayDeadLetters",
+      "discardDeadLetter",
+      "startDeadRun",
+      "getStats",
+      "getHealth",
+      "getDeployment",
+      "getChain",
+    ],
     ...["enqueueJobs", "enqueueFlow", "nudge", "getMetrics", "silenceOneAlarm"],
     ...[
       "claimJobs",
@@ -68,6 +77,8 @@ test("every operation of people who run the place has a command", () => {
       "releaseJob",
       "extendJob",
       "storeSteps",
+      "startChildren",
+      "findWaited",
       "extendJobs",
       "settleJobs",
     ],

@@ -17,6 +17,10 @@ const welcome = defineJob("welcome", {
   payload: z.object({ userId: z.string(), locale: z.string().default("en") }),
   run: () => {},
 });
+const list = defineJob("list", {
+  payload: z.object({ items: z.array(z.object({ n: z.number() })) }),
+  run: () => {},
+});
 const key = "sk_of_a_producer";
 let api: ProducerApi;
 let client: Client;
@@ -107,6 +111,25 @@ describe("the client sends", () => {
       { throttle: { key: "k", seconds: 5 } },
     ]);
     for (const body of bodies) expect(enqueueRequest.safeParse(body).success).toBe(true);
+  });
+
+  test("many items to merge, each with a key of its own", async () => {
+    const debounce = { key: "k", mode: "merge", seconds: 5 } as const;
+    const options = { debounce, idempotencyKey: ({ n }: { n: number }) => `n ${n}` };
+    await client.enqueueMany("anything", [{ n: 1 }, { n: 2 }], { debounce });
+    const typed = createClient<{ list: typeof list }>({ url: api.url, key });
+    await typed.enqueueMany("list", [{ n: 1 }, { n: 2 }], options);
+    expect(api.requests.map(({ body }) => body)).toMatchObject([
+      {
+        jobs: [
+          { payload: { n: 1 }, debounce },
+          { payload: { n: 2 }, debounce },
+        ],
+      },
+      { jobs: [{ idempotency_key: "n 1" }, { idempotency_key: "n 2" }] },
+    ]);
+    // @ts-expect-error An item has a number.
+    await typed.enqueueMany("list", [{ n: "1" }], { debounce });
   });
 
   test("an idempotency key of its own when the caller's is undefined", async () => {

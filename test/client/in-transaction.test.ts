@@ -270,6 +270,19 @@ describe.each(Object.entries(drivers))("debounce with %s", (_, inTransaction) =>
     const { rows } = await db.pool.query("select payload from sluice.jobs where type = 'digest'");
     expect(rows).toEqual([{ payload: { items: [{ userId: "a" }, { userId: "b" }] } }]);
   });
+
+  test("many items are merged into one job, in their order", async () => {
+    const debounce = { key: "many", mode: "merge", seconds: 60 } as const;
+    const ids = await enqueueMany(db.pool, digest, [{ userId: "p1" }, { userId: "p2" }], { debounce });
+    expect(new Set(ids).size).toBe(1);
+    expect(await db.run(findJob(ids[0] ?? ""))).toMatchObject({
+      payload: { items: [{ userId: "p1" }, { userId: "p2" }] },
+    });
+    // @ts-expect-error An item has a userId.
+    await expect(enqueueMany(db.pool, digest, [{}], { debounce })).rejects.toThrow("invalid payload");
+    // @ts-expect-error Without the mode merge the payload is the whole list.
+    await expect(enqueueMany(db.pool, digest, [{ userId: "p1" }])).rejects.toThrow("invalid payload");
+  });
 });
 
 describe("a batch over Neon's HTTP", () => {

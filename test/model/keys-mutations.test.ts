@@ -192,8 +192,8 @@ const scenarios: Scenario[] = [
     title: "a discard forgets the turn",
     mutations: [
       {
-        name: "discard",
-        from: "perform return_held_turns(array[row(v_dead.lane, v_dead.key, v_dead.place)::held_turn]);",
+        name: "discard_dead",
+        from: "perform return_held_turns(v_turns);",
         to: "null;",
       },
     ],

@@ -1,5 +1,7 @@
 // sluice/puller against a real Worker: what its handlers get, how it settles, and how it stops.
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { definePulledJob, defineSignal } from "../../src/index.ts";
 import { FatalError, LeaseLostError, type PulledJob, RetryableError } from "../../src/puller/puller.ts";
 import { usePullerDeployment } from "../support/puller-deployment.ts";
 
@@ -260,6 +262,98 @@ describe("durable steps", () => {
         output: { one: 1, two: 2, attempt: 1 },
       });
     expect(ran).toEqual(["one", "two"]);
+  });
+
+  test("a wait for a signal gives the job back, and the signal's payload stays the same", async () => {
+    const packed = defineSignal("packed", z.object({ parcel: z.string() }));
+    const [id = "", late = ""] = await enqueue("work", [{ n: 1 }, { n: 2 }]);
+    pull({
+      handlers: {
+        work: async ({ n }: { n: number }, { step, attempt }) => {
+          const timeoutSeconds = n === 1 ? 60 : 0.5;
+          const signal = await step.waitFor(packed, `order ${n}`, { timeoutSeconds });
+          return { parcel: signal?.parcel ?? null, attempt };
+        },
+      },
+    });
+    await expect.poll(async () => (await look(id)).status, patience).toBe("blocked");
+    const sent = { key: "order 1", payload: { parcel: "p1" } };
+    expect((await deployment.call("POST", "/v1/signals/packed", sent)).status).toBeLessThan(300);
+    await expect
+      .poll(() => look(id), patience)
+      .toMatchObject({ status: "completed", output: { parcel: "p1", attempt: 1 } });
+    await expect
+      .poll(() => look(late), patience)
+      .toMatchObject({ status: "completed", output: { parcel: null } });
+  });
+
+  test("children are enqueued once, and their ends come in the order of the payloads", async () => {
+    const other = definePulledJob("other", { payload: z.looseObject({ n: z.number() }) });
+    const [id = ""] = await enqueue("work", [{}]);
+    let runs = 0;
+    pull({
+      concurrency: 20,
+      handlers: {
+        work: async (_: object, { step }) => {
+          runs++;
+          const ends = await step.all(
+            "parts",
+            other,
+            Array.from({ length: 120 }, (__, n) => ({ n })),
+          );
+          return ends.map(({ status, output }) => (status === "completed" ? output : status));
+        },
+        other: ({ n }: { n: number }) => {
+          if (n === 7) throw new FatalError("no use");
+          return n * 2;
+        },
+      },
+    });
+    await expect
+      .poll(() => look(id), patience)
+      .toMatchObject({
+        status: "completed",
+        output: Array.from({ length: 120 }, (_, n) => (n === 7 ? "dead" : n * 2)),
+      });
+    expect(runs).toBeGreaterThan(1);
+    const { rows } = await deployment.db.pool.query("select count(*)::int as jobs from sluice.job");
+    expect(rows).toEqual([{ jobs: 121 }]);
+  });
+
+  test("children that the server refuses fail the attempt, and the handler is not told", async () => {
+    const unknown = definePulledJob("unknown", { payload: z.looseObject({}) });
+    const [id = ""] = await enqueue("work", [{}]);
+    let caught: unknown = "nothing";
+    pull({
+      handlers: {
+        work: (_: object, { step }) =>
+          step.all("parts", unknown, [{}]).catch((error) => {
+            caught = error;
+          }),
+      },
+    });
+    await expect
+      .poll(() => look(id), patience)
+      .toMatchObject({ status: "pending", error: expect.stringContaining('no job type "unknown"') });
+    expect(caught).toBe("nothing");
+  });
+
+  test("only who holds the lease may start children and look, and only with keys of the job", async () => {
+    const [id = ""] = await enqueue("work", [{}]);
+    const answer = await deployment.call("POST", "/v1/claims", { worker_id: "w", types: ["work"] });
+    const [job] = ((await answer.json()) as { jobs: { lease: string }[] }).jobs;
+    const lease = job?.lease ?? "";
+    const start = (body: object) => deployment.call("POST", `/v1/jobs/${id}/children`, body);
+    const child = { type: "other", payload: {}, idempotency_key: `${id}:a:0` };
+    expect((await start({ lease, jobs: [{ ...child, idempotency_key: "a" }] })).status).toBe(400);
+    const [first, second] = [
+      await (await start({ lease, jobs: [child] })).json(),
+      await (await start({ lease, jobs: [child] })).json(),
+    ];
+    expect(second).toEqual(first);
+    await deployment.call("POST", `/v1/jobs/${id}/complete`, { lease });
+    expect((await start({ lease, jobs: [child] })).status).toBe(409);
+    expect((await deployment.call("POST", `/v1/jobs/${id}/waited`, { lease })).status).toBe(409);
   });
 });
 

@@ -266,6 +266,42 @@ describe("a cancelled flow", () => {
     expect(await differences(verbs)).toEqual([]);
   });
 
+  test.each(["settle", "cancel"])(
+    "cancels a successor whose settle was open at the same time, whichever commits first: the %s",
+    async (first) => {
+      const { flowId } = await jobs.flow({ ref: "a" });
+      const [held] = await jobs.claim();
+      const next = { type: "echo", payload: { name: "a2" } };
+      const endFirst = first === "settle" ? ["settle", "cancel"] : ["cancel", "settle"];
+      await inSession(db.pool, (settling) =>
+        inSession(db.pool, async (cancelling) => {
+          const sessions: Record<string, typeof settling> = { settle: settling, cancel: cancelling };
+          for (const client of [settling, cancelling]) await client.query("begin");
+          await flowJobsOf(settling).settle(held ? [held] : [], { outcome: "complete", next });
+          await cancelling.query("select sluice.cancel_flow('ann', $1)", [flowId]);
+          for (const name of endFirst) await sessions[name]?.query("commit");
+        }),
+      );
+      expect(await jobs.drain()).toBe("");
+      expect(await jobs.find(flowId)).toMatchObject({
+        status: "cancelled",
+        counts: { completed: 1, cancelled: 1 },
+      });
+      expect(await differences(verbs)).toEqual([]);
+    },
+  );
+
+  test("lets a successor that ran before try again", async () => {
+    const { flowId } = await jobs.flow({ ref: "a" });
+    const next = { type: "echo", payload: { name: "a2" } };
+    await jobs.settle(await jobs.claim(), { outcome: "complete", next });
+    const held = await jobs.claim();
+    await cancelFlow(flowId);
+    await jobs.settle(held, { outcome: "retry", message: "again", seconds: 0 });
+    expect(await jobs.drain()).toBe("a2");
+    expect((await jobs.find(flowId)).counts).toMatchObject({ completed: 2, cancelled: 0 });
+  });
+
   test("is answered with null if there is none", async () => {
     expect(await cancelFlow(await jobs.value<string>("select sluice.new_id()"))).toBeNull();
   });

@@ -2,7 +2,13 @@
 // what a step back leaves behind. test/clock/ does the same with a real clock.
 import type pg from "pg";
 import { beforeEach, describe, expect, test } from "vitest";
-import { advanceCursors, backlog, replayMany, snapshot } from "../../src/core/sql/index.ts";
+import {
+  advanceCursors,
+  advanceDeadRuns,
+  backlog,
+  snapshot,
+  startDeadRun,
+} from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
 import { until } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -74,7 +80,10 @@ describe("after the clock has stepped back", () => {
   test("all jobs of a replay that spreads them over time are claimed", async () => {
     const ids = [await queue.buryOne(), await queue.buryOne()];
     await stepBack(10);
-    await db.run(replayMany("ann", { type: "echo", count: 2, perMinute: 60_000 }));
+    await db.run(
+      startDeadRun("ann", { action: "replay", until: new Date(Date.now() + 60_000), perMinute: 60_000 }),
+    );
+    await db.run(advanceDeadRuns({ seconds: 1 }));
     await untilDue();
     expect((await queue.claim()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
   });

@@ -183,7 +183,9 @@ describe("overlap: skip", () => {
       await first.query("begin");
       await first.query("select sluice.promote_due(1, null)"); // a claim that has fired a slot and is not committed yet
       expect(await verbs.claim()).toEqual([]);
-      const { waiting } = await db.run(look({ types: [{ type: "echo" }], cap: 10, upkeep: false }));
+      const { waiting } = await db.run(
+        look({ types: [{ type: "echo" }], cap: 10, upkeep: false, seconds: 1 }),
+      );
       expect(waiting).toEqual([{ queue: "default", due: 2 }]); // so somebody comes back for what was left
       await first.query("commit");
     });

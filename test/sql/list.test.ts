@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { JobStatus, NewJob } from "../../src/core/job.ts";
 import { cancel, discard, findJob, listDeadLetters, listJobs, replay } from "../../src/core/sql/index.ts";
-import type { DeadLetterFilter, JobFilter } from "../../src/core/sql/jobs.ts";
+import type { DeadLetterPage, JobFilter } from "../../src/core/sql/jobs.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, times, verbsOf } from "../support/verbs.ts";
 
@@ -169,8 +169,9 @@ describe("the view sluice.jobs", () => {
 });
 
 describe("a list of dead letters", () => {
-  const listDead = async (filter: Partial<DeadLetterFilter> = {}) =>
-    (await db.run(listDeadLetters({ limit: 100, ...filter }))).map((job) => job.id);
+  const pageOf = (filter: Partial<DeadLetterPage> = {}) => db.run(listDeadLetters({ limit: 100, ...filter }));
+  const listDead = async (filter: Partial<DeadLetterPage> = {}) =>
+    (await pageOf(filter)).map(({ job }) => job.id);
 
   async function bury(count: number, fields: Partial<NewJob> = {}): Promise<string[]> {
     const ids: string[] = [];
@@ -185,7 +186,11 @@ describe("a list of dead letters", () => {
     await db.run(discard("ann", { id: discarded }));
     expect(await listDead()).toEqual(ids.toReversed());
     const [newest] = await db.run(listDeadLetters({ limit: 1 }));
-    expect(newest).toMatchObject({ status: "dead", deadReason: "fatal", errors: [{ message: "no use" }] });
+    expect(newest?.job).toMatchObject({
+      status: "dead",
+      deadReason: "fatal",
+      errors: [{ message: "no use" }],
+    });
   });
 
   test("can be filtered by type and reason", async () => {
@@ -201,11 +206,11 @@ describe("a list of dead letters", () => {
 
   test("comes in pages without gaps, while jobs die and are replayed", async () => {
     const ids = await bury(7);
-    const first = await listDead({ limit: 3 });
+    const first = await pageOf({ limit: 3 });
     await bury(1);
-    await db.run(replay("ann", { id: first.at(-1) ?? "" }));
-    const second = await listDead({ before: first.at(-1), limit: 3 });
-    const third = await listDead({ before: second.at(-1), limit: 3 });
-    expect([...first, ...second, ...third]).toEqual(ids.toReversed());
+    await db.run(replay("ann", { id: first.at(-1)?.job.id ?? "" }));
+    const second = await pageOf({ before: first.at(-1)?.position, limit: 3 });
+    const third = await pageOf({ before: second.at(-1)?.position, limit: 3 });
+    expect([...first, ...second, ...third].map(({ job }) => job.id)).toEqual(ids.toReversed());
   });
 });

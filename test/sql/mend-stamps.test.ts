@@ -8,6 +8,7 @@ import {
   reapLeases,
   recordRound,
   snapshot,
+  startDeadRun,
 } from "../../src/core/sql/index.ts";
 import { differences } from "../support/balance.ts";
 import { makeOlder } from "../support/old-jobs.ts";
@@ -33,6 +34,14 @@ test("nothing is changed while no timestamp is in the future", async () => {
   await db.run(recordRound({ kind: "drain", ms: 1, report: {} }));
   await db.run(openBreaker("echo"));
   await db.run(foldLedger({ limit: 100 }));
+  expect(await mend()).toBe(0);
+});
+
+test("a run over dead letters goes on", async () => {
+  await db.run(startDeadRun("ann", { action: "replay", perMinute: 1 }));
+  await queue.query("update sluice.dead_run set next_at = next_at + interval '1 hour'");
+  expect(await mend()).toBe(1);
+  expect(await secondsAhead("dead_run", "next_at")).toBeLessThanOrEqual(0);
   expect(await mend()).toBe(0);
 });
 

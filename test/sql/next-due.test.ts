@@ -8,12 +8,12 @@ const db = useTestDatabase();
 const queue = verbsOf(db);
 beforeEach(() => emptyQueue(db.pool));
 
-const ask = (upkeep = true) => db.run(look({ types: [{ type: "echo" }], cap: 10, upkeep }));
+const ask = (upkeep = true) => db.run(look({ types: [{ type: "echo" }], cap: 10, upkeep, seconds: 1 }));
 const near = (seconds: number) => expect.closeTo(seconds * 1000, -3);
 
 describe("in an empty queue", () => {
   test("nothing is due", async () => {
-    expect(await ask()).toEqual({ waiting: [], dueMs: null, upkeepMs: null });
+    expect(await ask()).toEqual({ waiting: [], hasDueRuns: false, dueMs: null, upkeepMs: null });
     expect(await db.run(nextDue([]))).toEqual({ dueMs: null, upkeepMs: null });
   });
 });
@@ -84,7 +84,9 @@ describe("of a type whose rate is used up", () => {
     expect(await start(2, 30)).toBe(2);
     expect(await start(10, 20)).toBe(1);
     expect(await db.run(nextDue(rated))).toMatchObject({ dueMs: near(10) });
-    expect(await db.run(look({ types: rated, cap: 10, upkeep: false }))).toMatchObject({ dueMs: near(10) });
+    expect(await db.run(look({ types: rated, cap: 10, upkeep: false, seconds: 1 }))).toMatchObject({
+      dueMs: near(10),
+    });
     expect(await db.run(nextDue([]))).toMatchObject({ dueMs: null });
   });
 
@@ -109,6 +111,6 @@ describe("a job whose time has come", () => {
     await queue.enqueue({ delaySeconds: 60 });
     await db.pool.query("update sluice.scheduled set run_at = now()");
     await db.run(pause("ann", { type: "echo" }));
-    expect(await ask(false)).toEqual({ waiting: [], dueMs: null, upkeepMs: null });
+    expect(await ask(false)).toEqual({ waiting: [], hasDueRuns: false, dueMs: null, upkeepMs: null });
   });
 });

@@ -1,7 +1,15 @@
 // A dead job blocks its partition key or lets it pass: the queue's policy says which. Replay, discard, retention and a
 // changed policy.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { discard, prune, replay, replayMany, settle } from "../../src/core/sql/index.ts";
+import {
+  advanceDeadRuns,
+  discard,
+  prune,
+  replay,
+  replayMany,
+  settle,
+  startDeadRun,
+} from "../../src/core/sql/index.ts";
 import { runOn } from "../model/gate/gate-sql.ts";
 import { differences } from "../support/balance.ts";
 import { keyedJobsOf, ofKey } from "../support/keyed-jobs.ts";
@@ -79,7 +87,8 @@ describe("a dead job that blocks", () => {
     await jobs.put("b1 b2");
     await jobs.take(block);
     await jobs.end("b1", bury);
-    await db.run(replayMany("ann", { type: "echo", count: 10, perMinute: 1 }));
+    await db.run(startDeadRun("ann", { action: "replay", perMinute: 1 }));
+    await db.run(advanceDeadRuns({ seconds: 60 }));
     expect(await jobs.take(block)).toBe("a1");
     await jobs.makeDue();
     expect(await jobs.take(block)).toBe("b1");

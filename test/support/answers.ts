@@ -2,6 +2,7 @@
 // the contract test parses real answers with it: a wrong cast in a decoder shows in one of the two.
 import * as z from "zod";
 import { alarmNames, severities } from "../../src/core/alarms/alarm.ts";
+import { runActions, runStates } from "../../src/core/dead-letters.ts";
 import { deadReasons, jobStatuses } from "../../src/core/job.ts";
 import { enqueueOutcomes } from "../../src/core/job-options.ts";
 import { roles } from "../../src/core/key.ts";
@@ -31,6 +32,21 @@ const flag = z.boolean();
 const payload = z.record(text, z.json());
 const status = z.enum(jobStatuses);
 const outcome = z.enum(enqueueOutcomes);
+
+const deadRun = z.strictObject({
+  ...{ id: text, action: z.enum(runActions), type: text.nullable(), reason: z.enum(deadReasons).nullable() },
+  ...{ fingerprint: text.nullable(), queue: text.nullable(), until: time, maxJobs: count.nullable() },
+  ...{ perMinute: count.nullable(), patch: payload.nullable(), note: text.nullable(), actor: text },
+  ...{ state: z.enum(runStates), matched: count, done: count, skipped: count, remaining: count },
+  ...{
+    skips: z.array(z.strictObject({ jobId: id, reason: text })),
+    startedAt: time,
+    endedAt: time.nullable(),
+  },
+});
+const patchedJob = z.strictObject({ id, payload, fault: text.nullable() });
+const check = z.strictObject({ ahead: z.record(text, z.json()), type: text, jobs: z.array(patchedJob) });
+const runStep = z.strictObject({ runId: text, queues: z.array(text), check: check.nullable() }).nullable();
 
 const error = z.strictObject({
   attempt: count,
@@ -296,7 +312,24 @@ export const answers = {
   claimDeliveries: z.array(z.strictObject({ id: text, target: text, notice: z.json(), tries: count })),
   closeBreakerByProbe: flag,
   completeOne: flag,
-  countDeadLetters: count,
+  advanceDeadRun: runStep,
+  advanceDeadRuns: runStep,
+  countDead: z.strictObject({ dead: count, at: time }),
+  findDeadRun: deadRun.nullable(),
+  foldDeaths: count,
+  listDeadGroups: z.strictObject({
+    groups: z.array(
+      z.strictObject({
+        ...{ type: text, reason: z.enum(deadReasons), fingerprint: text, count, firstAt: time, lastAt: time },
+        ...{ newestId: id, error: text.nullable(), pattern: text.nullable(), hours: z.array(count) },
+      }),
+    ),
+    totalGroups: count,
+    totalDead: count,
+  }),
+  listDeadRuns: z.array(deadRun),
+  startDeadRun: deadRun,
+  stopDeadRun: z.strictObject({ applied: flag, run: deadRun }).nullable(),
   deleteSchedule: flag,
   deleteFlow: z.enum(["deleted", "running", "waited_for"]).nullable(),
   depths: z.array(z.strictObject({ queue: text, pending: count })),
@@ -382,7 +415,9 @@ export const answers = {
     }),
   ),
   listBreakers: z.array(z.strictObject({ type: text, openedAt: time })),
-  listDeadLetters: z.array(job),
+  listDeadLetters: z.array(
+    z.strictObject({ job, position: z.strictObject({ diedMicros: text, jobId: id }) }),
+  ),
   listFlowJobs: z.array(job),
   listFlows: z.array(flow),
   listJobs: z.strictObject({ jobs: z.array(job), next: id.nullable() }),
@@ -475,7 +510,9 @@ export const answers = {
   recordRound: text,
   recordRoundAndLook: z.strictObject({ id: text, dueMs: z.number().nullable() }),
   nextDue: z.strictObject(due),
-  look: z.strictObject({ ...due, waiting: z.array(z.strictObject({ queue: text, due: count })) }),
+  look: z.strictObject({
+    ...{ ...due, hasDueRuns: flag, waiting: z.array(z.strictObject({ queue: text, due: count })) },
+  }),
   registerPuller: z.strictObject({ puller: worker, workers: z.array(worker) }),
   removeWorker: flag,
   replay: changedJob,

@@ -1,5 +1,6 @@
 // Compares the books with the tables, in one statement and so in one snapshot. A job that waits for its key stands under the
 // negative number of its lane.
+import { wrongGroups } from "./dead-groups.ts";
 import type { Verbs } from "./verbs.ts";
 
 const unbalanced = `
@@ -33,13 +34,14 @@ const unbalanced = `
 
 const ended = ["enqueued", "completed", "dead", "discarded", "cancelled"];
 
-/** Returns every count that differs from its rows. There is none when the books balance. Pruned jobs are in the books alone. */
+/** Returns every count that differs from its rows, also of groups of dead letters. There is none when the books balance. Pruned jobs are in the books alone. */
 export async function differences(queue: Pick<Verbs, "query">, { isPruned = false } = {}): Promise<object[]> {
   const found = await queue.query<{ entry: string; booked: number; counted: number; difference: number }>(
     unbalanced,
   );
-  return found.filter(
+  const wrong = found.filter(
     ({ entry, booked, counted, difference }) =>
       !isPruned || difference !== 0 || booked < counted || !ended.includes(entry),
   );
+  return [...wrong, ...(await wrongGroups(queue))];
 }

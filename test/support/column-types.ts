@@ -25,7 +25,17 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   claimDeliveries: "id uuid, target text, notice jsonb, tries integer",
   closeBreakerByProbe: "changed boolean",
   completeOne: "applied boolean",
-  countDeadLetters: "dead bigint",
+  advanceDeadRun: "step jsonb",
+  advanceDeadRuns: "step jsonb",
+  countDead: "dead bigint, at double precision",
+  findDeadRun: "run jsonb",
+  foldDeaths: "count integer",
+  listDeadGroups:
+    "type text, reason text, fingerprint text, dead bigint, first_at double precision, last_at double precision, " +
+    "groups bigint, total numeric, newest_id uuid, error text, pattern text, hours json",
+  listDeadRuns: "run jsonb",
+  startDeadRun: "run jsonb",
+  stopDeadRun: "stopped jsonb",
   deleteSchedule: "found boolean",
   deleteFlow: "answer text",
   depths: "queue text, pending numeric",
@@ -93,7 +103,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, died_micros bigint",
   listFlowJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
@@ -158,7 +168,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   recordRound: "id bigint",
   recordRoundAndLook: "id bigint, due_ms double precision",
   nextDue: "due_ms double precision, upkeep_ms double precision",
-  look: "waiting json, due_ms double precision, upkeep_ms double precision",
+  look: "waiting json, has_due_runs boolean, due_ms double precision, upkeep_ms double precision",
   registerPuller:
     "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
     "expires_at double precision",

@@ -31,6 +31,8 @@ const stop = "select sluice.cancel($1, null, true)";
 const find = "select * from sluice.find_job($1)";
 const waitingFor = 'select sluice.waiting_for($1, \'{"mail": {"concurrency": 1000}}\')';
 const reap = (limit: number) => compile(reapLeases({ limit }));
+const groups = "select * from sluice.dead_groups(null, null, null, 100)";
+const deadLetters = "select * from sluice.dead_letters($1, null, $2, null, null, null, null, null, 100)";
 const list = "select * from sluice.list_jobs($1, $2, $3, $4, $5, 100)";
 
 const of = (
@@ -107,6 +109,16 @@ export const hotCalls: readonly HotCall[] = [
     "ready_in_order",
     "scheduled_in_order",
   ]),
+  of("list groups of dead letters", groups, () => [], 2_200, ["closed_by_group", "dead_group_pkey"]),
+  of("list dead letters", deadLetters, () => [null, null], 4_500, ["closed_by_group", "job_pkey"]),
+  of("list dead letters of a type", deadLetters, () => ["mail", 0], 4_500, ["closed_by_group", "job_pkey"]),
+  of("count dead letters", "select sluice.count_dead('mail', null, null, null)", () => [], 200, [
+    "dead_group_pkey",
+  ]),
+  of("take 1 step of a run", "select sluice.advance_dead_runs(1)", startRun, 12_000, [
+    "closed_by_death",
+    "job_pkey",
+  ]),
   { name: "list", text: list, values: () => filter({}), buffers: 4_000, indexes: ["job_pkey"] },
   of("list pending", list, () => filter({ status: "pending" }), 4_000, ["ready_by_id", "scheduled_by_id"]),
   of("list completed", list, () => filter({ status: "completed" }), 4_000, ["done_hi_id_lo_id_idx"]),
@@ -182,6 +194,17 @@ function half([ids, keys]: [string[], string[]]): unknown[] {
 }
 
 /** A job from the middle, because the oldest and the newest may be found early by chance. */
+/** It discards ten jobs, so that the other calls find enough. */
+async function startRun(client: pg.ClientBase): Promise<unknown[]> {
+  await client.query(
+    "update sluice.dead_run set state = 'stopped', ended_at = now() where state = 'running'",
+  );
+  await client.query(
+    "select sluice.start_dead_run('ann', 'discard', 'mail', null, null, null, null, 10, null, null, null)",
+  );
+  return [];
+}
+
 async function idOf(client: pg.ClientBase, table: "ready" | "scheduled" | "closed"): Promise<unknown[]> {
   const { rows } = await client.query(`select id from sluice.${table} limit 1 offset 1000`);
   return [rows[0].id];

@@ -2,6 +2,8 @@
 // (statement-examples.ts). A driver sends text, and Postgres reads it as this type.
 import type * as statements from "../../src/core/sql/index.ts";
 
+const twice = (types: string) => [types, types];
+
 export const parameterTypes: Record<keyof typeof statements, string[]> = {
   addKey: ["text, text, text, text, text[], integer", "text, text, text, text, text[], integer"],
   addPartitions: [""],
@@ -27,7 +29,17 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   claimDeliveries: ["jsonb, integer, double precision"],
   closeBreakerByProbe: ["uuid, uuid"],
   completeOne: ["text, text, text", "text, text, text"],
-  countDeadLetters: ["text, text, integer", "text, text, integer"],
+  advanceDeadRun: ["bigint, double precision, jsonb"],
+  advanceDeadRuns: ["double precision"],
+  countDead: twice("text, text, text, text, timestamp with time zone"),
+  findDeadRun: ["bigint"],
+  foldDeaths: ["integer"],
+  listDeadGroups: twice("text, text, text, integer"),
+  listDeadRuns: ["bigint, integer", "bigint, integer"],
+  startDeadRun: twice(
+    "text, text, text, text, text, text, timestamp with time zone, bigint, integer, jsonb, text",
+  ),
+  stopDeadRun: ["text, bigint"],
   deleteSchedule: ["text, text"],
   deleteFlow: ["text, uuid"],
   depths: [""],
@@ -63,7 +75,9 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   listAudit: ["integer", "bigint, integer"],
   listBlockedKeys: ["text, bigint, uuid, integer", "text, bigint, uuid, integer"],
   listBreakers: [""],
-  listDeadLetters: ["text, text, uuid, integer", "text, text, uuid, integer"],
+  listDeadLetters: twice(
+    "text, text, text, text, timestamp with time zone, timestamp with time zone, bigint, uuid, integer",
+  ),
   listFlowJobs: ["uuid, uuid, integer", "uuid, uuid, integer"],
   listFlows: ["uuid, integer", "uuid, integer"],
   listJobs: [
@@ -100,7 +114,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   recentMinutes: ["integer"],
   recordEnqueueErrors: ["integer"],
   nextDue: ["jsonb", "jsonb"],
-  look: ["text[], integer, boolean, jsonb", "text[], integer, boolean, jsonb"],
+  look: twice("text[], integer, double precision, boolean, jsonb"),
   recordRoundAndLook: [
     "text, text, double precision, jsonb, jsonb",
     "text, text, double precision, jsonb, jsonb",
@@ -110,7 +124,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   registerPuller: ["text, text[]"],
   removeWorker: ["text"],
   replay: ["text, uuid, jsonb", "text, uuid, jsonb"],
-  replayMany: ["text, text, text, integer, double precision", "text, text, text, integer, double precision"],
+  replayMany: ["text, text, text, integer", "text, text, text, integer"],
   requireSchemaVersion: ["integer"],
   resumeSchedule: ["text, text"],
   runSchedule: ["text, text"],

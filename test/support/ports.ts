@@ -47,6 +47,7 @@ export function createTestPorts(
     registry: createRegistry(jobs, queues),
     env: {},
     wakeIn: () => {},
+    hasClock: true,
     events,
   };
 }

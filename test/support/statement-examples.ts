@@ -25,6 +25,13 @@ export const fullJob: NewJob = {
 };
 const { idempotencyKey: _key, ...manyOptions } = fullJob;
 
+const deadFilter = {
+  type: "a",
+  reason: "fatal",
+  fingerprint: "00ff00ff00ff00ff",
+  queue: "q",
+  until: new Date(),
+} as const;
 const answer = { target: "ops", urlHash: "h", status: 200, error: null, retryInSeconds: 1.5 };
 
 type Name = keyof typeof statements;
@@ -111,10 +118,26 @@ export const examples = {
   ],
   closeBreakerByProbe: [statements.closeBreakerByProbe(held)],
   completeOne: [statements.completeOne(held, null), statements.completeOne(held, { a: [1] })],
-  countDeadLetters: [
-    statements.countDeadLetters({ type: "a", count: 1 }),
-    statements.countDeadLetters({ type: "a", reason: "fatal", count: 1 }),
+  advanceDeadRun: [
+    statements.advanceDeadRun("1", { seconds: 1, ahead: {}, skips: [{ jobId: id, reason: "r" }] }),
   ],
+  advanceDeadRuns: [statements.advanceDeadRuns({ seconds: 1 })],
+  countDead: [statements.countDead({}), statements.countDead(deadFilter)],
+  findDeadRun: [statements.findDeadRun("1")],
+  foldDeaths: [statements.foldDeaths({ limit: 1 })],
+  listDeadGroups: [
+    statements.listDeadGroups({ limit: 1 }),
+    statements.listDeadGroups({ type: "a", reason: "fatal", queue: "q", limit: 1 }),
+  ],
+  listDeadRuns: [statements.listDeadRuns({ limit: 1 }), statements.listDeadRuns({ before: "1", limit: 1 })],
+  startDeadRun: [
+    statements.startDeadRun("me", { action: "discard" }),
+    statements.startDeadRun("me", {
+      ...deadFilter,
+      ...{ action: "replay", maxJobs: 1, perMinute: 1, patch: { a: null }, note: "n" },
+    }),
+  ],
+  stopDeadRun: [statements.stopDeadRun("me", "1")],
   depths: [statements.depths()],
   discard: [statements.discard("me", { id }), statements.discard("me", { id, reason: "r" })],
   dropOldestDay: [statements.dropOldestDay()],
@@ -166,7 +189,10 @@ export const examples = {
   listBreakers: [statements.listBreakers()],
   listDeadLetters: [
     statements.listDeadLetters({ limit: 1 }),
-    statements.listDeadLetters({ type: "a", reason: "fatal", before: id, limit: 1 }),
+    statements.listDeadLetters({
+      ...deadFilter,
+      ...{ since: new Date(), before: { diedMicros: "1", jobId: id }, limit: 1 },
+    }),
   ],
   listJobs: [
     statements.listJobs({ limit: 1 }),
@@ -226,8 +252,8 @@ export const examples = {
     statements.recordRoundAndLook({ kind: "nudge", queue: "q", ms: 1, report: {} }, [rated]),
   ],
   look: [
-    statements.look({ types: [{ type: "a" }, rated], cap: 10, upkeep: true }),
-    statements.look({ types: [], cap: 1, upkeep: false }),
+    statements.look({ types: [{ type: "a" }, rated], cap: 10, upkeep: true, seconds: 1 }),
+    statements.look({ types: [], cap: 1, upkeep: false, seconds: 60 }),
   ],
   nextDue: [statements.nextDue([]), statements.nextDue([rated])],
   reapExpired: [statements.reapExpired({ limit: 1 })],

@@ -1,16 +1,15 @@
 // Each way to the database brings only its own driver into a Worker's bundle.
 import { builtinModules } from "node:module";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
 
-async function bundle(imports: string) {
+async function driversIn(imports: string): Promise<string[]> {
   const contents = `${imports}
     export default sluice({ jobs: [defineJob("note", { payload: z.object({}), run() {} })] });`;
-  const { outputFiles, metafile } = await build({
+  const { metafile } = await build({
     stdin: { contents: `import * as z from "zod"; ${contents}`, resolveDir: root, loader: "ts" },
     bundle: true,
     minify: true,
@@ -24,20 +23,16 @@ async function bundle(imports: string) {
   const [output] = Object.values(metafile.outputs);
   const used = Object.entries(output?.inputs ?? {}).filter(([, { bytesInOutput }]) => bytesInOutput > 0);
   const drivers = used.flatMap(([name]) => /node_modules\/(@neondatabase|pg)\//.exec(name)?.[1] ?? []);
-  const kib = gzipSync(outputFiles[0]?.contents ?? "").length / 1024;
-  return { drivers: [...new Set(drivers)], kib };
+  return [...new Set(drivers)];
 }
 
 test.each([
-  ["sluice", 'import { defineJob, sluice } from "./src/index.ts";', ["@neondatabase"], 175],
+  ["sluice", 'import { defineJob, sluice } from "./src/index.ts";', ["@neondatabase"]],
   [
     "sluice/hyperdrive",
     'import { defineJob } from "./src/index.ts"; import { sluice } from "./src/hyperdrive.ts";',
     ["pg"],
-    155,
   ],
-])("a Worker with the `sluice` of %s has one driver", async (_, imports, drivers, maxKib) => {
-  const bundled = await bundle(imports);
-  expect(bundled.drivers).toEqual(drivers);
-  expect(bundled.kib).toBeLessThan(maxKib);
+])("a Worker with the `sluice` of %s has one driver", async (_, imports, drivers) => {
+  expect(await driversIn(imports)).toEqual(drivers);
 });

@@ -3,15 +3,14 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
   auditPage,
-  deadLetterPage,
   type JobTypeResponse,
   jobTypesResponse,
   partitionPage,
   pausedQueueResponse,
   pausedTypeResponse,
   queuesResponse,
-  replayManyResponse,
 } from "../../src/contract/admin.ts";
+import { deadLetterPage, replayManyResponse } from "../../src/contract/dead-letters.ts";
 import { jobResponse } from "../../src/contract/jobs.ts";
 import { statsResponse } from "../../src/contract/stats.ts";
 import { defineJob, definePulledJob, FatalError } from "../../src/index.ts";

@@ -11,6 +11,7 @@ import {
 import { env, exports } from "cloudflare:workers";
 import { neon, neonConfig } from "@neondatabase/serverless";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { deadRunResponse } from "../../src/contract/dead-letters.ts";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
 import { claimResponse } from "../../src/contract/work.ts";
 import { type ClockState, nextLookMs } from "../../src/core/policy/clock.ts";
@@ -89,6 +90,24 @@ describe("without any cron", () => {
   test("a job whose type may outlast a nudge starts within a second", async () => {
     const job = await completed(await enqueue({ type: "sleep", payload: { ms: 0 } }));
     expect(msBetween(job.created_at, job.started_at)).toBeLessThan(1000);
+  });
+
+  test("a run over dead letters goes on at its rate", async () => {
+    const ids = await Promise.all(
+      [1, 2, 3, 4].map(() => enqueue({ type: "fatal", payload: { message: "no" } })),
+    );
+    for (const id of ids)
+      await expect.poll(async () => (await look(id)).status, { timeout: 10_000 }).toBe("dead");
+    const body = { action: "replay", type: "fatal", per_minute: 60 };
+    const { run_id } = deadRunResponse.parse(await (await post("/v1/admin/dlq/runs", body)).json());
+    const url = `https://sluice.example/v1/admin/dlq/runs/${run_id}`;
+    const run = async () => deadRunResponse.parse(await (await worker.fetch(url, { headers })).json());
+    await expect.poll(async () => (await run()).state, { timeout: 10_000 }).toBe("done");
+    const { done, started_at, ended_at } = await run();
+    expect(done).toBe(4);
+    // The steps are at 0 and 2 s: each takes the jobs of that time and of one second more.
+    expect(msBetween(started_at, ended_at)).toBeGreaterThan(1500);
+    expect(msBetween(started_at, ended_at)).toBeLessThan(5000);
   });
 
   test("a delayed job that was enqueued by SQL is on time after a nudge", async () => {

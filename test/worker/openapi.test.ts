@@ -74,6 +74,7 @@ test("a worker test fails on an answer that the document does not describe", asy
 
 const adminBodies: Record<string, object> = {
   "post /v1/admin/dlq/replay": { type: "print" },
+  "post /v1/admin/dlq/runs": { action: "replay" },
   "post /v1/admin/alarms/silences": { alarm: "dead_letters", until: "2026-01-01T00:00:00Z" },
   "post /v1/admin/alarms/{alarm}/silence": { minutes: 1 },
   "post /v1/admin/keys": { name: "shop", role: "producer" },
@@ -104,6 +105,12 @@ async function adminPath(path: string, method: string): Promise<string> {
     await deployment.query("insert into sluice.expiry values (now(), $1)", [id]);
     await deployment.query("select sluice.reap_expired(10)");
     return path.replace("{id}", id ?? "");
+  }
+  if (path.includes("/runs/{run}")) {
+    const started =
+      "select sluice.start_dead_run('me', 'discard', null, null, null, null, null, null, 1, null, null) as run";
+    const [row] = await deployment.query<{ run: { id: number } }>(started);
+    return path.replace("{run}", String(row?.run.id));
   }
   if (path.includes("/keys/{id}") && method === "delete") {
     const made = await call("/v1/admin/keys", {
@@ -147,6 +154,7 @@ describe("each operation answers as the document says", () => {
     const bodies: Record<string, object> = {
       fail: { lease, error: "x" },
       extend: { lease, lease_seconds: 60 },
+      children: { lease, jobs: [{ type: "print", idempotency_key: `${job_id}:a:0` }] },
     };
     if (path.endsWith("/cancel")) {
       await call(`/v1/jobs/${job_id}/release`, { method: "POST", body: JSON.stringify({ lease }) });

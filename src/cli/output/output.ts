@@ -17,6 +17,8 @@ export interface Output {
   line(text: string): void;
   /** For people: where the answer comes from, what comes next. It goes to the standard error. */
   note(text: string): void;
+  /** Only on a terminal: writes over the last progress. */
+  progress(text: string): void;
   /** Replaces the screen of a terminal. In a pipe the text comes behind the last one. */
   screen(text: string): void;
   /** Resolves when the reader has taken what was written. */
@@ -60,6 +62,7 @@ export function createOutput(
         );
     },
     note: (text) => void streams.stderr.write(`${text}\n`),
+    progress: (text) => void streams.stderr.write(`\r\x1b[2K${text}`),
     screen: (text) => void stdout.write(isTerminal ? `\x1b[H\x1b[2J${text}\n` : `${text}\n\n`),
     flushed: () =>
       stdout.writableNeedDrain ? new Promise((resolve) => stdout.once("drain", resolve)) : Promise.resolve(),

@@ -1,4 +1,5 @@
 // Every statement that Sluice runs, by name.
+export { advanceDeadRun, advanceDeadRuns } from "./advance-dead-runs.ts";
 export { auditTestNotice, changeAlarms, listAlarmEvents, readAlarms, silenceAlarm } from "./alarms.ts";
 export { listAudit } from "./audit.ts";
 export { listBlockedKeys } from "./blocked-keys.ts";
@@ -10,6 +11,8 @@ export { cancel, findCancelRequests } from "./cancel.ts";
 export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { applyCodeSchedules } from "./code-schedules.ts";
+export { countDead, foldDeaths, listDeadGroups } from "./dead-groups.ts";
+export { findDeadRun, listDeadRuns, startDeadRun, stopDeadRun } from "./dead-runs.ts";
 export { claimDeliveries, listDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
 export { enqueue, enqueueMany, enqueueOne, enqueueWithOutcome } from "./enqueue.ts";
@@ -49,7 +52,7 @@ export {
   resolveQueues,
   sweepBlocked,
 } from "./reap.ts";
-export { countDeadLetters, replay, replayMany } from "./replay.ts";
+export { replay, replayMany } from "./replay.ts";
 export { resolve } from "./resolve.ts";
 export { backlog, listRounds, recordRound, recordRoundAndLook } from "./rounds.ts";
 export {

@@ -1,6 +1,7 @@
 // find job, find shown job, find states, list jobs, list shown jobs, list dead letters. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
 import { type SQL, sql } from "drizzle-orm";
-import type { DeadReason, Job, JobStatus } from "../job.ts";
+import type { DeadLetterFilter } from "../dead-letters.ts";
+import type { Job, JobStatus } from "../job.ts";
 import { decodeJob, jobColumns } from "../job-row.ts";
 import type { WaitingReason } from "../policy/waiting-for.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
@@ -179,28 +180,40 @@ function toPage<Listed extends { id: string }>(
   });
 }
 
-export interface DeadLetterFilter {
-  type?: string | undefined;
-  reason?: DeadReason | undefined;
-  /** The last id of the previous page. */
-  before?: string | undefined;
+/** Where a page ends. The time is in microseconds, because that is how exactly the database orders by it. */
+export interface DeathPosition {
+  diedMicros: string;
+  jobId: string;
+}
+
+export interface DeadLetterPage extends DeadLetterFilter {
+  since?: Date | undefined;
+  before?: DeathPosition | undefined;
   limit: number;
 }
 
-/** Newest first. */
-export function listDeadLetters(filter: DeadLetterFilter): Statement<Job[]> {
+/** The last death first. */
+export function listDeadLetters(page: DeadLetterPage): Statement<{ job: Job; position: DeathPosition }[]> {
   return {
     name: "list dead letters",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${columns}
-      from ${schema}.list_dead_letters(
-        ${filter.type ?? null}::text,
-        ${filter.reason ?? null}::text,
-        ${filter.before ?? null}::uuid,
-        ${filter.limit}::int
+      select ${columns}, (extract(epoch from closed_at) * 1000000)::bigint as died_micros
+      from ${schema}.dead_letters(
+        ${page.type ?? null}::text,
+        ${page.reason ?? null}::text,
+        ('x' || ${page.fingerprint ?? null}::text)::bit(64)::bigint,
+        ${page.queue ?? null}::text,
+        ${page.since?.toISOString() ?? null}::timestamptz,
+        ${page.until?.toISOString() ?? null}::timestamptz,
+        ${page.before?.diedMicros ?? null}::bigint,
+        ${page.before?.jobId ?? null}::uuid,
+        ${page.limit}::int
       )`,
-    decode: many(decodeJob),
+    decode: many((row) => {
+      const job = decodeJob(row);
+      return { job, position: { diedMicros: String(row.died_micros), jobId: job.id } };
+    }),
   };
 }
 

@@ -13,6 +13,8 @@ export interface NextDue {
 export interface Look extends NextDue {
   /** Only queues with due jobs. Each type and priority is counted up to the cap. */
   waiting: { queue: string; due: number }[];
+  /** A run over dead letters can go on. */
+  hasDueRuns: boolean;
 }
 
 /** `types` are those of the deployment. Of a type whose rate is used up, the next start is due. */
@@ -31,17 +33,23 @@ export function look(options: {
   types: readonly LimitedType[];
   cap: number;
   upkeep: boolean;
+  /** How long until somebody looks again. */
+  seconds: number;
 }): Statement<Look> {
-  const { types, cap, upkeep } = options;
+  const { types, cap, upkeep, seconds } = options;
   return {
     name: "look",
     isRepeatable: true,
     build: (schema) => sql`
       select (select json_agg(json_build_object('queue', queue, 'due', due))
               from ${schema}.backlog(${sql.param(types.map(({ type }) => type))}::text[], ${cap}::int)) as waiting,
-             due_ms, upkeep_ms
+             ${schema}.has_due_runs(${seconds}::float8) as has_due_runs, due_ms, upkeep_ms
       from ${schema}.next_due(${upkeep}::boolean, ${packLimits(types)}::jsonb)`,
-    decode: one((row) => ({ waiting: (row.waiting ?? []) as Look["waiting"], ...toNextDue(row) })),
+    decode: one((row) => ({
+      waiting: (row.waiting ?? []) as Look["waiting"],
+      hasDueRuns: row.has_due_runs === true,
+      ...toNextDue(row),
+    })),
   };
 }
 

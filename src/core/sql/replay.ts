@@ -1,4 +1,4 @@
-// replay, replay many, count dead letters: dead jobs become pending again. See migrations/functions/replay.sql.
+// replay, replay many: dead jobs become pending again. See migrations/functions/replay.sql.
 import { sql } from "drizzle-orm";
 import type { DeadReason, Payload } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
@@ -27,14 +27,12 @@ export interface ManyDeadLetters {
   reason?: DeadReason | undefined;
   /** The oldest are replayed first. */
   count: number;
-  /** If left out, all are due at once. */
-  perMinute?: number | undefined;
 }
 
 /** Answers how many jobs of each queue are pending again. */
 export function replayMany(
   actor: string,
-  { type, reason, count, perMinute }: ManyDeadLetters,
+  { type, reason, count }: ManyDeadLetters,
 ): Statement<{ queue: string; replayed: number }[]> {
   return {
     name: "replay many",
@@ -45,21 +43,8 @@ export function replayMany(
         ${actor}::text,
         ${type}::text,
         ${reason ?? null}::text,
-        ${count}::int,
-        ${perMinute ? 60 / perMinute : 0}::float8
+        ${count}::int
       )`,
     decode: many((row) => ({ queue: String(row.queue), replayed: Number(row.replayed) })),
-  };
-}
-
-/** Answers how many jobs a replay would take. */
-export function countDeadLetters({ type, reason, count }: ManyDeadLetters): Statement<number> {
-  return {
-    name: "count dead letters",
-    isRepeatable: true,
-    build: (schema) => sql`
-      select count(*) as dead
-      from ${schema}.dead_letters_of(${type}::text, ${reason ?? null}::text, ${count}::int)`,
-    decode: one((row) => Number(row.dead)),
   };
 }

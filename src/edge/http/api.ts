@@ -12,6 +12,7 @@ import * as alarmHistory from "./routes/alarm-history.ts";
 import * as alarms from "./routes/alarms.ts";
 import * as audit from "./routes/audit.ts";
 import * as deadLetters from "./routes/dead-letters.ts";
+import * as deadRuns from "./routes/dead-runs.ts";
 import * as deployment from "./routes/deployment.ts";
 import { showDocs, showOpenapi } from "./routes/docs.ts";
 import { startDrain, wakeUp } from "./routes/drains.ts";
@@ -27,11 +28,12 @@ import * as queues from "./routes/queues.ts";
 import * as rounds from "./routes/rounds.ts";
 import * as schedules from "./routes/schedules.ts";
 import * as stats from "./routes/stats.ts";
+import * as steps from "./routes/steps.ts";
 import * as workers from "./routes/workers.ts";
 
 /** Each file of routes/ exports its handlers under the ids of their operations. */
 const handlers = {
-  ...{ ...jobs, ...pull, ...deadLetters, ...jobTypes, ...queues, ...keys },
+  ...{ ...jobs, ...pull, ...steps, ...deadLetters, ...deadRuns, ...jobTypes, ...queues, ...keys },
   ...{ ...audit, ...alarms, ...stats, ...metrics, ...health, ...workers, ...flows, ...schedules, ...nudges },
   ...{ ...deployment, ...alarmHistory, ...rounds },
 };

@@ -6,7 +6,7 @@ import type { IsolateState } from "../isolate-state.ts";
 import type { Settings } from "../settings/env.ts";
 import type { Caller } from "./guards/caller.ts";
 
-/** Routes need the payload schemas of the registered types. The code in src/queue does not. */
+/** Routes need the definitions of the registered types. */
 interface AppPorts extends Ports {
   readonly registry: JobRegistry;
 }

@@ -29,6 +29,7 @@ const bars: readonly Bar[] = [
   { what: /^http: one drain/, judge: atLeast(6_000, "jobs/s") },
   // 1 for each batch; the last settle and the round's own two are spread over all batches.
   { what: /^http: round trips/, judge: atMost(2.1, "requests") },
+  { what: /^pg: one drain/, judge: pgBar },
   { what: /^http: enqueue to start by nudge, p50$/, judge: atMost(100, "ms") },
   { what: /^[\d,]+ keys, by 100, /, judge: keysBar },
   { what: /^one hot key, /, judge: atLeast(10_000, "jobs/s") },
@@ -98,6 +99,14 @@ function backlogBar({ what, cells }: Row, rows: readonly Row[]): Verdict | undef
   if (!cells.sluice || small === undefined) return undefined;
   const growth = cells.sluice.median / small;
   return { bar: "at most 1.5 × that of 2,000", reached: times(growth), isMet: growth <= 1.5 };
+}
+
+/** A drain over `pg` is not slower than one over HTTP. */
+function pgBar({ cells, better }: Row, rows: readonly Row[]): Verdict | undefined {
+  const byHttp = rows.find((row) => row.what === "http: one drain of echo jobs")?.cells.sluice?.median;
+  if (!cells.sluice || byHttp === undefined) return undefined;
+  const toHttp = ratio(cells.sluice.median, byHttp, better);
+  return { bar: "1 × that by http", reached: times(toHttp), isMet: toHttp >= 1 };
 }
 
 /** A share of what plain jobs reach in the same rounds, and each job queue's own order by key. */

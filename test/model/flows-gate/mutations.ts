@@ -43,13 +43,13 @@ export const flowScenarios: Scenario[] = [
     title: "a blocker that another transaction ends just now is judged without its lock",
     mutations: [
       {
-        name: "states_of_blockers",
-        from: "where deadline > now() - interval '1 hour' and ids && currents and not (currents <@ v_open) -- a range of the index, not the whole table\n    for update skip locked",
-        to: "where ids && currents",
+        name: "lock_leases_of",
+        from: "from unnest(ids) as id)\n    for update skip locked",
+        to: "from unnest(ids) as id)",
       },
       {
-        name: "states_of_blockers",
-        from: "update lease set linked = true where ctid = any(v_leased.leases);",
+        name: "lock_leases_of",
+        from: "update lease set linked = true where ctid = any(v_leases);",
         to: "",
       },
     ],
@@ -60,8 +60,8 @@ export const flowScenarios: Scenario[] = [
     title: "an adopted job's lease is not marked",
     mutations: [
       {
-        name: "states_of_blockers",
-        from: "update lease set linked = true where ctid = any(v_leased.leases);",
+        name: "lock_leases_of",
+        from: "update lease set linked = true where ctid = any(v_leases);",
         to: "",
       },
     ],

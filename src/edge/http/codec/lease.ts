@@ -36,3 +36,7 @@ function parseToken(lease: string): unknown {
     return undefined;
   }
 }
+
+export function leaseLost(jobId: string): SluiceError {
+  return new SluiceError("lease_lost", `the lease of job ${jobId} has expired, or the job was settled`);
+}

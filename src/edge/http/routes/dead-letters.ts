@@ -1,7 +1,12 @@
-// Dead letters: list them, replay one or many, discard one.
+// Dead letters: list them, one by one and in groups, replay one or many, discard one.
 import type { Context } from "hono";
 import * as z from "zod";
-import type { DeadLetterPage, ReplayManyResponse } from "../../../contract/admin.ts";
+import type {
+  DeadGroupsResponse,
+  DeadLetterPage,
+  ReplayManyResponse,
+} from "../../../contract/dead-letters.ts";
+import type { DeadGroup } from "../../../core/dead-letters.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { Job, Payload } from "../../../core/job.ts";
 import * as sql from "../../../core/sql/index.ts";
@@ -11,18 +16,50 @@ import { toJobResponse } from "../codec/job-response.ts";
 import { refuseBadPayload } from "../codec/payload.ts";
 import { changeJobInPath, findJobInPath } from "../job-in-path.ts";
 import type { Handlers } from "../operation-routes.ts";
+import { startRun } from "../start-run.ts";
 
 export const listDeadLetters: Handlers["listDeadLetters"] = async (context, { query }) => {
-  const { cursor, ...filter } = query;
-  const before = cursor === undefined ? undefined : decodeCursor(cursor, z.uuid());
-  const jobs = await context.env.ports.db.run(sql.listDeadLetters({ ...filter, before }));
-  const last = jobs.length === filter.limit ? jobs.at(-1) : undefined;
+  const { cursor, since, until, ...filter } = query;
+  const page = {
+    ...filter,
+    since: since === undefined ? undefined : new Date(since),
+    until: until === undefined ? undefined : new Date(until),
+    before: cursor === undefined ? undefined : decodeCursor(cursor, position),
+  };
+  const found = await context.env.ports.db.run(sql.listDeadLetters(page));
+  const last = found.length === page.limit ? found.at(-1)?.position : undefined;
   const body: DeadLetterPage = {
-    jobs: jobs.map(toJobResponse),
-    next_cursor: last ? encodeCursor(last.id) : null,
+    jobs: found.map(({ job }) => toJobResponse(job)),
+    next_cursor: last ? encodeCursor(`${last.diedMicros}/${last.jobId}`) : null,
   };
   return context.json(body);
 };
+
+const position = z
+  .string()
+  .transform((text) => ({ diedMicros: text.split("/")[0], jobId: text.split("/")[1] }))
+  .pipe(z.object({ diedMicros: z.string().regex(/^\d{1,17}$/), jobId: z.uuid() }));
+
+export const listDeadGroups: Handlers["listDeadGroups"] = async (context, { query }) => {
+  const { groups, totalGroups, totalDead } = await context.env.ports.db.run(sql.listDeadGroups(query));
+  const body: DeadGroupsResponse = {
+    groups: groups.map(toGroupResponse),
+    total_groups: totalGroups,
+    total_jobs: totalDead,
+  };
+  return context.json(body);
+};
+
+function toGroupResponse(group: DeadGroup): DeadGroupsResponse["groups"][number] {
+  const { firstAt, lastAt, newestId, hours, ...rest } = group;
+  return {
+    ...rest,
+    first_at: firstAt.toISOString(),
+    last_at: lastAt.toISOString(),
+    newest_job_id: newestId,
+    deaths_by_hour: hours,
+  };
+}
 
 export const getDeadLetter: Handlers["getDeadLetter"] = async (context) => {
   const job = await findJobInPath(context);
@@ -31,13 +68,18 @@ export const getDeadLetter: Handlers["getDeadLetter"] = async (context) => {
 };
 
 export const replayDeadLetters: Handlers["replayDeadLetters"] = async (context, { body }) => {
-  const { dry_run, per_minute: perMinute, ...filter } = body;
+  const { dry_run, per_minute: perMinute, count, ...filter } = body;
   const { ports, nudge } = context.env;
+  const { actor } = context.get("caller");
   if (dry_run) {
-    const dead = await ports.db.run(sql.countDeadLetters(filter));
-    return context.json({ replayed: dead, dry_run } satisfies ReplayManyResponse);
+    const { dead } = await ports.db.run(sql.countDead(filter));
+    return context.json({ replayed: Math.min(dead, count), dry_run } satisfies ReplayManyResponse);
   }
-  const replayed = await ports.db.run(sql.replayMany(context.get("caller").actor, { ...filter, perMinute }));
+  if (perMinute !== undefined) {
+    const run = await startRun(context, { action: "replay", ...filter, maxJobs: count, perMinute });
+    return context.json({ replayed: run.matched, dry_run, run_id: run.id } satisfies ReplayManyResponse);
+  }
+  const replayed = await ports.db.run(sql.replayMany(actor, { ...filter, count }));
   for (const { queue: name } of replayed) nudge(name);
   const total = replayed.reduce((sum, row) => sum + row.replayed, 0);
   return context.json({ replayed: total, dry_run } satisfies ReplayManyResponse);

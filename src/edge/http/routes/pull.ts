@@ -5,14 +5,13 @@ import type {
   ExtensionsResponse,
   SettlementRequest,
   SettlementsResponse,
-  StepsResponse,
 } from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
 import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import type { NewJob, Outcome } from "../../../core/job.ts";
 import type { Claim } from "../../../core/sql/claim.ts";
-import { checkpointOne, extend, extendOne, nextDue } from "../../../core/sql/index.ts";
+import { extend, extendOne, nextDue } from "../../../core/sql/index.ts";
 import { blockersOf } from "../../../queue/blockers.ts";
 import { logEnds } from "../../../queue/log-ends.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
@@ -21,7 +20,7 @@ import type { AppEnv } from "../app-env.ts";
 import { claimForClient } from "../claim-waiting.ts";
 import { toClaimedJobResponse } from "../codec/claimed-job-response.ts";
 import { toJobResponse } from "../codec/job-response.ts";
-import { decodeLease, type Lease } from "../codec/lease.ts";
+import { decodeLease, type Lease, leaseLost } from "../codec/lease.ts";
 import {
   addCurrentStatus,
   type OneSettlement,
@@ -29,7 +28,7 @@ import {
   wasSettledByLease,
 } from "../codec/repeated-settle.ts";
 import { refuseOwnType } from "../guards/auth.ts";
-import { changeJobInPath, jobIdInPath } from "../job-in-path.ts";
+import { changeJobInPath } from "../job-in-path.ts";
 import { findBuckets } from "../live-workers.ts";
 import type { Handlers } from "../operation-routes.ts";
 
@@ -100,21 +99,6 @@ export const extendJobs: Handlers["extendJobs"] = async (context, { body: reques
         cancel_requested: job?.cancelRequested ?? false,
       };
     }),
-  };
-  return context.json(body);
-};
-
-export const storeSteps: Handlers["storeSteps"] = async (context, { body: request }): Promise<Response> => {
-  const id = jobIdInPath(context);
-  const job = { id, leaseKey: decodeLease(request.lease).key };
-  const seconds = request.lease_seconds;
-  const answer = await context.env.ports.db.run(checkpointOne(job, request.steps, { seconds }));
-  if (!answer) throw leaseLost(id);
-  const body: StepsResponse = {
-    job_id: id,
-    steps: answer.steps,
-    cancel_requested: answer.cancelRequested,
-    now: new Date(answer.nowMs).toISOString(),
   };
   return context.json(body);
 };
@@ -208,10 +192,6 @@ function toOutcome(context: Context<AppEnv>, request: OneSettlement, path: reado
     default:
       return request satisfies never;
   }
-}
-
-function leaseLost(id: string): SluiceError {
-  return new SluiceError("lease_lost", `the lease of job ${id} has expired, or the job was settled`);
 }
 
 function alreadySettled(id: string): SluiceError {
