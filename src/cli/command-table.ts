@@ -37,6 +37,7 @@ export const commandTable = {
   alarms: { summary: "List, test or silence alarms", load: () => import("./commands/alarms.ts") },
   audit: { summary: "List what operators have done", load: () => import("./commands/audit.ts") },
   workers: { summary: "List the live workers", load: () => import("./commands/workers.ts") },
+  rounds: { summary: "List rounds and why each ended", load: () => import("./commands/rounds.ts") },
   tail: { summary: "Show jobs as they end", load: () => import("./commands/tail.ts") },
   migrate: { summary: "Bring the database's schema up to date", load: () => import("./commands/migrate.ts") },
   doctor: { summary: "Check a deployment and its database", load: () => import("./commands/doctor.ts") },

@@ -274,7 +274,7 @@ describe.each<Way>(["worker", "database"])("over the %s", (way) => {
 
   test("workers, rounds and a queue are shown", async () => {
     answerOf("listWorkers", await json(["workers"]));
-    answerOf("listRounds", await json(["workers", "rounds"]));
+    answerOf("listRounds", await json(["rounds"]));
     await json(["enqueue", "echo", "{}"]);
     answerOf("getQueue", await json(["queues", "show", "default"]));
     expect((await run("queues", "show", "default")).stdout).toContain("default");

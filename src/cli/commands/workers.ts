@@ -1,4 +1,4 @@
-// sluice workers: the live workers and their buckets, and the rounds.
+// sluice workers: the live workers and their buckets.
 import type { Commands } from "../command-table.ts";
 import { listCommand } from "../operation-command.ts";
 import { ago } from "../output/words.ts";
@@ -16,19 +16,5 @@ export const commands: Commands = {
       ["SEEN", (worker) => ago(worker.seen_at)],
     ],
     empty: "no worker is live",
-  }),
-  rounds: listCommand("listRounds", {
-    examples: ["workers rounds", "workers rounds --kind drain --limit 50"],
-    rows: ({ rounds }) => rounds,
-    columns: [
-      ["ENDED", (round) => `${round.ended_at} (${ago(round.ended_at)})`],
-      ["ROUND", ({ kind, queue }) => (queue === null ? kind : `${kind} ${queue}`)],
-      ["MS", (round) => Date.parse(round.ended_at) - Date.parse(round.started_at)],
-      ["CLAIMED", ({ claimed }) => claimed],
-      ["COMPLETED", ({ completed }) => completed],
-      ["FAILED", ({ failed }) => failed],
-      ["WHY IT ENDED", ({ reason, message }) => message ?? reason],
-    ],
-    empty: "no round was recorded",
   }),
 };
