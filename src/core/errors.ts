@@ -19,6 +19,7 @@ export type ErrorCode =
   | "rate_limited"
   | "queue_full"
   | "too_many_workers"
+  | "access_unavailable"
   | "internal";
 
 /** The database cannot do the work now. Each code calls for another reaction. */

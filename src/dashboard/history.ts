@@ -1,63 +1,29 @@
-// What the charts show: one number for each bucket of time, of all queues and of each.
-import { isCanary } from "../core/alarms/alarm.ts";
-import type { Minute, Snapshot } from "../core/snapshot.ts";
+// The history as charts draw it: numbers of the users' jobs, for all queues and for each.
+import { canary } from "../core/alarms/alarm.ts";
+import { type Counted, type History, type HistoryRange, sumSeries } from "../core/history.ts";
 
-/** The beginning of each bucket and of the bucket after the last: one time more than there are values. */
-export interface History {
-  times: Date[];
-  /** Jobs that were due at the end of the bucket, and jobs that are due now. */
-  due: number[];
-  dueNow: number;
-  /** These three are a minute. */
-  completed: number[];
-  failed: number[];
-  expired: number[];
-}
+export const rangeNames: Record<HistoryRange, string> = { "30m": "30 min", "3h": "3 h", "24h": "24 h" };
 
-const minuteMs = 60_000;
+export type DrawnSeries = { [Name in keyof Counted]: number[] };
 
-/** The last minutes that have ended, oldest first. */
-export function historyOf(
-  snapshot: Pick<Snapshot, "at" | "groups">,
-  minutes: readonly Minute[],
-  { length, queue }: { length: number; queue?: string },
-): History {
-  const isShown = (row: { queue: string; type: string }) =>
-    !isCanary(row) && (queue === undefined || row.queue === queue);
-  const endMs = Math.floor(snapshot.at.getTime() / minuteMs) * minuteMs;
-  const times = Array.from(
-    { length: length + 1 },
-    (_, index) => new Date(endMs - (length - index) * minuteMs),
+export function seriesOf({ queues, starts }: History, queue?: string): DrawnSeries {
+  const shown = queues.filter((series) =>
+    queue === undefined ? series.queue !== canary.queue : series.queue === queue,
   );
-  const shown = Map.groupBy(minutes.filter(isShown), ({ minute }) => minute.getTime());
-  const sum = (at: Date, field: "completed" | "failed" | "expired" | "ready") =>
-    (shown.get(at.getTime()) ?? []).reduce((total, row) => total + row[field], 0);
-  const starts = times.slice(0, -1);
-  const dueNow = snapshot.groups
-    .filter(isShown)
-    .reduce((total, { pending, scheduled }) => total + pending - scheduled, 0);
-  return {
-    times,
-    dueNow,
-    due: dueAtEnds(times, { dueNow, changeIn: (at) => sum(at, "ready") }),
-    completed: starts.map((at) => sum(at, "completed")),
-    failed: starts.map((at) => sum(at, "failed")),
-    expired: starts.map((at) => sum(at, "expired")),
-  };
+  const summed = Object.entries(sumSeries({ queues: shown, starts }));
+  // Before the first record there is nothing to draw.
+  return Object.fromEntries(
+    summed.map(([name, values]) => [name, values.map((value: number | null) => value ?? 0)]),
+  ) as DrawnSeries;
 }
 
-/** Counts back from now: what is due now, less what has been added since. */
-function dueAtEnds(
-  times: readonly Date[],
-  { dueNow, changeIn }: { dueNow: number; changeIn(at: Date): number },
-): number[] {
-  let due = dueNow;
-  return times
-    .slice(1)
-    .toReversed()
-    .map((end) => {
-      due = Math.max(0, due - changeIn(end));
-      return due;
-    })
-    .toReversed();
+/** The beginning of each bucket, and the end of the last. */
+export function timesOf({ starts, minutes }: History): Date[] {
+  const end = (starts.at(-1)?.getTime() ?? 0) + minutes * 60_000;
+  return [...starts, new Date(end)];
+}
+
+/** A minute, in the last bucket that has ended. */
+export function latestRate(values: readonly number[], { minutes }: History): number {
+  return (values.at(-2) ?? 0) / minutes;
 }

@@ -51,13 +51,12 @@ export function SignInPage({ frame, error, to }: SignInProps): Html {
 }
 
 /**
- * A link on another site led here. Browsers do not send the cookie then (SameSite=Strict), so this page asks once more, from
- * this site.
+ * A link on another site led here. Browsers do not send the cookie then (SameSite=Strict), so this page leads there once more,
+ * from this site: its answer has the header Refresh.
  */
 export function TryAgainPage({ frame, to }: { frame: Frame; to: string }): Html {
   return (
     <Outside frame={frame} title="One moment">
-      <meta http-equiv="refresh" content={`0;url=${to}`} />
       <h1>One moment</h1>
       <p>
         <a href={to}>Go on</a>

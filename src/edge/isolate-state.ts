@@ -2,6 +2,7 @@
 // the request that made it, and never settles after that request has ended. The platform may end an isolate at any time, so
 // nothing depends on this state. It only saves work or delays it.
 import type { ApiKey } from "../core/key.ts";
+import type { AccessKey } from "./settings/access.ts";
 import type { Settings } from "./settings/env.ts";
 
 export interface IsolateState {
@@ -15,6 +16,8 @@ export interface IsolateState {
   keys: Map<string, { key: ApiKey; untilMs: number }>;
   /** Hashes of unknown keys. They are kept apart from the keys, so that guesses do not evict the keys in use. */
   unknownKeysUntilMs: Map<string, number>;
+  /** The public keys of the team in Cloudflare Access, as last read. */
+  accessKeys: { keys: readonly AccessKey[]; readAtMs: number } | undefined;
   /** The number of calls of each API key in the current second. */
   calls: { second: number; byKey: Map<string, number> };
   /** The live workers by queue, as last read, and the owner of each bucket once somebody has asked for it. */
@@ -57,6 +60,7 @@ function emptyState(): IsolateState {
     enqueueErrors: { unwritten: 0, writtenAtMs: 0 },
     keys: new Map(),
     unknownKeysUntilMs: new Map(),
+    accessKeys: undefined,
     calls: { second: 0, byKey: new Map() },
     liveWorkers: new Map(),
     refusedWrites: new Map(),

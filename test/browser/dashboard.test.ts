@@ -122,6 +122,19 @@ describe.skipIf(!browser)("in Chromium", () => {
     await page.getByRole("heading", { level: 1, name: "Sign in" }).waitFor();
   });
 
+  test.each(["127.0.0.1", "localhost"])("a link on another site leads in, at %s too", async (host) => {
+    const own = url.replace("127.0.0.1", host);
+    const page = await open();
+    await page.goto(own);
+    await page.getByLabel("API key").fill(adminKey);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    await page.goto(`data:text/html,<a href="${own}/jobs?q=status:dead">a notice</a>`);
+    await page.getByRole("link", { name: "a notice" }).click();
+    await page.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
+    expect(page.url()).toBe(`${own}/jobs?q=status:dead`);
+  });
+
   test("keys go to pages, to the search, to rows and to the help", async () => {
     await enqueue({ type: "approval" });
     const page = await open();
@@ -166,7 +179,7 @@ describe.skipIf(!browser)("in Chromium", () => {
     expect(faults).toEqual([]);
   });
 
-  test("axe finds no violation on any page, in light and in dark", async () => {
+  test("axe finds no violation on any page, in light and in dark", { timeout: 180_000 }, async () => {
     const page = await open();
     await page.goto(url);
     expect(await violations(page)).toEqual([]);

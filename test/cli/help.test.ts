@@ -69,7 +69,7 @@ test("every operation of people who run the place has a command", () => {
       "getDeployment",
       "getChain",
     ],
-    ...["enqueueJobs", "enqueueFlow", "nudge", "getMetrics"],
+    ...["enqueueJobs", "enqueueFlow", "nudge", "getMetrics", "silenceOneAlarm"],
     ...[
       "claimJobs",
       "completeJob",

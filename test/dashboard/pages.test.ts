@@ -133,6 +133,21 @@ describe("an action", () => {
   });
 });
 
+test("an open page does not wake a database that sleeps, but opening one does", async () => {
+  const state = { idleSinceMs: Date.now() - 60_000 };
+  const asleep = { read: async () => ({ state, isAsleep: true, nowMs: Date.now(), metrics: null }) };
+  const settings = { SLUICE_MAX_SLEEP_MINUTES: "60", CLOCK: { getByName: () => asleep } };
+  let statements = 0;
+  neonConfig.fetchFunction = (url: string, init: RequestInit) => {
+    statements++;
+    return fetch(url, init);
+  };
+  expect((await admin.get("/", { "hx-request": "true" }, settings)).status).toBe(204);
+  expect(statements).toBe(0);
+  expect(await (await admin.get("/", {}, settings)).text()).toContain("Asleep since");
+  expect(statements).toBeGreaterThan(0);
+});
+
 describe("errors", () => {
   test("a database that is away is a page with 503 that tries again", async () => {
     neonConfig.fetchFunction = () => Promise.reject(new Error("no route"));

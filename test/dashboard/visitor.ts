@@ -68,7 +68,5 @@ export async function signedIn(
 
 /** The message that the next page shows. */
 export function flashOf(visitor: Visitor): [string, string] {
-  return JSON.parse(
-    decodeURIComponent(decodeURIComponent(visitor.cookies.get("__Host-sluice-flash") ?? "null")),
-  );
+  return JSON.parse(decodeURIComponent(visitor.cookies.get("__Host-sluice-flash") ?? "null"));
 }

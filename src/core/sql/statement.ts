@@ -42,21 +42,6 @@ export function many<T>(decode: (row: Row) => T): Statement<T[]>["decode"] {
   return (rows) => rows.map(decode);
 }
 
-/**
- * Two reads in one round trip, of one moment. Their rows come as JSON, so it is only for columns that are the same there:
- * texts, JSON, numbers, and times by `time`.
- */
-export function together<A, B>(a: Statement<A>, b: Statement<B>): Statement<[A, B]> {
-  const rowsOf = (statement: Statement<unknown>, schema: SQL) =>
-    sql`(select coalesce(jsonb_agg(to_jsonb(answer)), '[]') from (${statement.build(schema)}) as answer)`;
-  return {
-    name: `${a.name} and ${b.name}`,
-    isRepeatable: a.isRepeatable && b.isRepeatable,
-    build: (schema) => sql`select ${rowsOf(a, schema)} as first, ${rowsOf(b, schema)} as second`,
-    decode: one((row) => [a.decode(row.first as Row[]), b.decode(row.second as Row[])]),
-  };
-}
-
 const dialect = new PgDialect();
 
 /**

@@ -1,14 +1,14 @@
 // Overview: how things are, in one sentence, four numbers, three charts and a table of queues.
 import { isCanary } from "../../core/alarms/alarm.ts";
+import { type HistoryRange, historyRangeNames } from "../../core/history.ts";
 import type { Snapshot } from "../../core/snapshot.ts";
-import type { Alarms } from "../../core/sql/alarms.ts";
-import { listSchedules, readAlarms, recentMinutes, snapshot } from "../../core/sql/index.ts";
-import { together } from "../../core/sql/statement.ts";
-import { historyOf } from "../history.ts";
+import { overview as readOverview, snapshot } from "../../core/sql/index.ts";
+import type { Overview } from "../../core/sql/overview.ts";
+import { rangeNames } from "../history.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { sumCounts } from "../parts/books.ts";
 import { Figures } from "../parts/figures.tsx";
-import { absolute, count, counted, wholeSeconds } from "../parts/numbers.ts";
+import { absolute, count, counted, duration, wholeSeconds } from "../parts/numbers.ts";
 import { urlWith } from "../parts/pager.tsx";
 import { Charts } from "./overview/charts.tsx";
 import { NextSchedules } from "./overview/next-schedules.tsx";
@@ -16,43 +16,31 @@ import { QueueTable } from "./overview/queue-table.tsx";
 import { SentenceOfTruth } from "./overview/sentence-of-truth.tsx";
 import { Rounds } from "./workers.tsx";
 
-/** In minutes, by the parameter `range`. */
-const ranges = { "30m": 30, "1h": 60 } as const;
-type Range = keyof typeof ranges;
-const rangeNames: Record<Range, string> = { "30m": "30 min", "1h": "1 h" };
-/** The most pairs of queue and type with minutes of their own. The rest is added up. */
-const maxPairs = 200;
-const maxSchedules = 100;
+/** The most queues with series of their own. The rest is added up. */
+const maxQueues = 100;
 const maxRounds = 8;
 
 export const overview: Page = {
   path: "/",
   section: "Overview",
   async render(request) {
-    const range =
-      (Object.keys(ranges) as Range[]).find((name) => name === request.query.get("range")) ?? "30m";
-    const [now, minutes, [alarms, schedules], asleepSince] = await Promise.all([
+    const range = historyRangeNames.find((name) => name === request.query.get("range")) ?? "30m";
+    const [now, shown, asleepSince] = await Promise.all([
       request.db.run(snapshot()),
-      request.db.run(recentMinutes({ pairs: maxPairs })),
-      request.db.run(together(readAlarms(), listSchedules({ limit: maxSchedules }))),
+      request.db.run(readOverview({ range, queues: maxQueues })),
       request.asleepSince(),
     ]);
-    const history = historyOf(now, minutes, { length: ranges[range] });
     return {
       title: "Overview",
       tools: <Ranges request={request} range={range} />,
       body: (
         <>
-          <SentenceOfTruth request={request} alarms={alarms} now={now} history={history} />
-          <FourNumbers now={now} alarms={alarms} />
-          <Charts history={history} rangeName={rangeNames[range]} />
-          <QueueTable now={now} minutes={minutes} />
+          <SentenceOfTruth request={request} shown={shown} now={now} />
+          <FourNumbers now={now} shown={shown} />
+          <Charts now={now} history={shown.history} />
+          <QueueTable now={now} shown={shown} />
           <div class="two">
-            <NextSchedules
-              request={request}
-              schedules={schedules}
-              hasMore={schedules.length === maxSchedules}
-            />
+            <NextSchedules request={request} slots={shown.nextSlots} />
             <Rounds
               request={request}
               rounds={now.recentRounds.slice(0, maxRounds)}
@@ -67,10 +55,10 @@ export const overview: Page = {
   },
 };
 
-function Ranges({ request, range }: { request: PageRequest; range: Range }) {
+function Ranges({ request, range }: { request: PageRequest; range: HistoryRange }) {
   return (
     <nav class="seg" aria-label="Range of the charts">
-      {(Object.keys(ranges) as Range[]).map((name) => (
+      {historyRangeNames.map((name) => (
         <a href={urlWith(request, { range: name })} aria-current={name === range ? "true" : undefined}>
           {rangeNames[name]}
         </a>
@@ -79,13 +67,13 @@ function Ranges({ request, range }: { request: PageRequest; range: Range }) {
   );
 }
 
-function FourNumbers({ now, alarms }: { now: Snapshot; alarms: Alarms }) {
+function FourNumbers({ now, shown }: { now: Snapshot; shown: Overview }) {
   const groups = now.groups.filter((group) => !isCanary(group));
   const { pending, scheduled, blocked, leased, dead } = sumCounts(groups);
   const oldest = groups.toSorted((a, b) => (b.oldestDueSeconds ?? 0) - (a.oldestDueSeconds ?? 0))[0];
   const oldestSeconds = oldest?.oldestDueSeconds ?? null;
-  const fires = (...names: string[]) =>
-    alarms.alarms.some(({ state }) => state.phase === "firing" && names.includes(state.alarm));
+  const fires = (...names: string[]) => shown.firing.some(({ alarm }) => names.includes(alarm));
+  const p95 = shown.waiting ? `; p95 of the last hour ${duration(shown.waiting.p95Seconds * 1000)}` : "";
   const [number, ...unit] = wholeSeconds(oldestSeconds ?? 0).split(" ");
   return (
     <Figures
@@ -101,7 +89,7 @@ function FourNumbers({ now, alarms }: { now: Snapshot; alarms: Alarms }) {
           name: "Oldest due job",
           value: oldestSeconds === null ? "none" : (number ?? "0"),
           unit: oldestSeconds === null ? "" : unit.join(" "),
-          note: oldestSeconds === null ? "nothing is due" : `in ${oldest?.queue}`,
+          note: `${oldestSeconds === null ? "nothing is due" : `in ${oldest?.queue}`}${p95}`,
           isAlarming: fires("oldest_pending_high"),
         },
         {

@@ -5,7 +5,7 @@ import type { Page } from "../page.ts";
 import { ActionForm } from "../parts/action-form.tsx";
 import { Empty } from "../parts/card.tsx";
 import { JobId, jobsUrl } from "../parts/links.tsx";
-import { Pager, pageSize, takePage } from "../parts/pager.tsx";
+import { byName, Pager, pageSize, takePage } from "../parts/pager.tsx";
 import { State } from "../parts/state.tsx";
 import { None, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
@@ -72,7 +72,7 @@ export const schedules: Page = {
               },
             ]}
           />
-          <Pager request={request} next={next} />
+          <Pager request={request} next={next} words={byName} />
         </div>
       ),
     };

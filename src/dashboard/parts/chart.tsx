@@ -151,9 +151,9 @@ function TimeLabels({ times }: { times: readonly Date[] }) {
   );
 }
 
-/** The next of 2, 4, 5, 10, 20, … so that its half is a round number too. */
+/** The next round number whose half is a whole number too. */
 export function roundTop(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 2, 4, 5, 6, 8, 10].find((factor) => factor * power >= value) ?? 10;
-  return Math.max(2, step * power);
+  const tops = [1, 2, 4, 5, 6, 8, 10, 20].map((factor) => factor * power);
+  return tops.find((top) => top >= value && top % 2 === 0) ?? value;
 }

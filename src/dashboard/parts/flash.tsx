@@ -5,17 +5,21 @@ export interface Flash {
   text: string;
 }
 
-const maxCharacters = 500;
+/** A cookie has at most 4 kB, and a character may need 12 bytes of it. */
+const maxBytes = 3_500;
 
-/** As the value of a cookie. The text is shortened: a cookie has at most 4 kB. */
+/** As the value of a cookie, before it is escaped. A long text is cut off. */
 export function encodeFlash({ kind, text }: Flash): string {
-  return encodeURIComponent(JSON.stringify([kind, text.slice(0, maxCharacters).toWellFormed()]));
+  const value = JSON.stringify([kind, text.toWellFormed()]);
+  const bytes = encodeURIComponent(value).length;
+  if (bytes <= maxBytes) return value;
+  return encodeFlash({ kind, text: text.slice(0, Math.floor((text.length * maxBytes) / bytes) - 1) });
 }
 
 /** Anything that is not a message is ignored. */
 export function decodeFlash(value: string | undefined): Flash | undefined {
   try {
-    const [kind, text] = JSON.parse(decodeURIComponent(value ?? ""));
+    const [kind, text] = JSON.parse(value ?? "");
     if ((kind === "done" || kind === "failed") && typeof text === "string") return { kind, text };
   } catch {}
   return undefined;

@@ -18,22 +18,31 @@ export function urlWith(
   return text === "" ? url.pathname : `${url.pathname}?${text}`;
 }
 
-/** `next` is the cursor of the next page, or null on the last one. */
-export function Pager({ request, next }: { request: PageRequest; next: string | null }) {
+interface PagerProps {
+  request: PageRequest;
+  /** The cursor of the next page, or null on the last one. */
+  next: string | null;
+  words?: { first: string; next: string };
+}
+
+const newestFirst = { first: "Newest", next: "Older" };
+export const byName = { first: "First page", next: "Next page" };
+
+export function Pager({ request, next, words = newestFirst }: PagerProps) {
   const isFirst = !request.query.has("before");
   if (isFirst && next === null) return null;
   return (
     <nav class="row pad" aria-label="Pages">
       {isFirst ? null : (
         <a class="btn" href={urlWith(request, { before: undefined })}>
-          Newest
+          {words.first}
         </a>
       )}
       {next === null ? (
         <span class="muted small">This is the last page.</span>
       ) : (
         <a class="btn push" href={urlWith(request, { before: next })} rel="next">
-          Older
+          {words.next}
         </a>
       )}
     </nav>

@@ -8,7 +8,8 @@ import { decodeFlash, encodeFlash, type Flash } from "../../dashboard/parts/flas
 import type { AppEnv } from "../http/app-env.ts";
 import { problemOf } from "../http/codec/problem.ts";
 import type { Caller } from "../http/guards/caller.ts";
-import { cookieOptions, findSession } from "./session.ts";
+import { findVisitor } from "./find-visitor.ts";
+import { cookieOptions } from "./session.ts";
 
 const flashCookie = "__Host-sluice-flash";
 const themeCookie = "__Host-sluice-theme";
@@ -45,10 +46,15 @@ export function answerPage(context: Context<AppEnv>, answer: PageAnswer): Promis
     viewer: viewerOf(caller),
     section,
     refreshUrl: isRefreshed ? url.pathname + url.search : undefined,
-    flash: takeFlash(context),
+    flash: isRefresh(context) ? undefined : takeFlash(context),
     content,
   });
   return answerHtml(context, page, status);
+}
+
+/** The script sends it, for a page that is open already. */
+export function isRefresh(context: Context<AppEnv>): boolean {
+  return context.req.header("hx-request") === "true";
 }
 
 export function viewerOf({ name, role }: Caller): Viewer {
@@ -93,7 +99,7 @@ export async function answerError(context: Context<AppEnv>, error: unknown): Pro
   const mayHelp = body.status >= 500 && method === "GET";
   const content = errorContent(body, mayHelp ? path : undefined);
   const { status } = body;
-  const caller = await findSession(context).catch(() => undefined);
+  const caller = await findVisitor(context).catch(() => undefined);
   if (caller) return answerPage(context, { caller, content, isRefreshed: mayHelp, status });
   return answerHtml(context, ErrorPage({ frame: frameOf(context), content }), status);
 }

@@ -10,11 +10,13 @@ import { SignInPage, TryAgainPage } from "../../dashboard/sign-in-page.tsx";
 import type { AppEnv } from "../http/app-env.ts";
 import type { Caller } from "../http/guards/caller.ts";
 import { allowOnly } from "../http/operation-routes.ts";
-import { answerError, answerHtml, answerPage, frameOf, keepTheme, viewerOf } from "./answer.ts";
+import { accessHeader } from "./access.ts";
+import { answerError, answerHtml, answerPage, frameOf, isRefresh, keepTheme, viewerOf } from "./answer.ts";
+import { findVisitor } from "./find-visitor.ts";
 import { readForm, safePath } from "./form.ts";
 import { runAction } from "./run-action.ts";
 import { requireSameOrigin } from "./same-origin.ts";
-import { endSession, findSession } from "./session.ts";
+import { endSession } from "./session.ts";
 import { signIn } from "./sign-in.ts";
 
 type Call = (
@@ -36,11 +38,12 @@ export function createDashboard(callApi: Call): Hono<AppEnv> {
   dashboard.post("/sign-in", signIn);
   dashboard.post("/sign-out", (context) => {
     endSession(context);
-    return context.redirect("/", 303);
+    // Access has a cookie of its own, which only Access can remove.
+    return context.redirect(context.req.header(accessHeader) ? "/cdn-cgi/access/logout" : "/", 303);
   });
   dashboard.post("/theme", changeTheme);
   dashboard.post("/actions/:action", async (context) => {
-    const caller = await findSession(context);
+    const caller = await findVisitor(context);
     if (!caller) return context.redirect("/", 302);
     const action = findAction(context.req.param("action"));
     if (!action) throw new SluiceError("not_found", `there is no action "${context.req.param("action")}"`);
@@ -53,22 +56,26 @@ export function createDashboard(callApi: Call): Hono<AppEnv> {
 }
 
 async function showPage(context: Context<AppEnv>, page: Page): Promise<Response> {
-  const caller = await findSession(context);
+  const caller = await findVisitor(context);
   if (!caller) return askToSignIn(context);
-  const content = await page.render(toPageRequest(context, caller));
+  const request = toPageRequest(context, caller);
+  // A tab that is left open must not wake a database that sleeps. Whoever opens a page does.
+  if (isRefresh(context) && (await request.asleepSince())) return context.body(null, 204);
+  const content = await page.render(request);
   return answerPage(context, { caller, section: page.section, content, isRefreshed: true });
 }
 
 function askToSignIn(context: Context<AppEnv>): Response | Promise<Response> {
   const { pathname, search } = new URL(context.req.url);
   // A page that refreshes itself leaves for the sign-in page as a whole.
-  if (context.req.header("hx-request"))
-    return new Response(null, { status: 401, headers: { "hx-redirect": "/" } });
+  if (isRefresh(context)) return new Response(null, { status: 401, headers: { "hx-redirect": "/" } });
   if (pathname !== "/") return context.redirect(`/?to=${encodeURIComponent(pathname + search)}`, 302);
   const to = safePath(context, context.req.query("to"));
   const frame = frameOf(context);
   const isFromElsewhere = context.req.header("sec-fetch-site") === "cross-site";
-  return answerHtml(context, isFromElsewhere ? TryAgainPage({ frame, to }) : SignInPage({ frame, to }));
+  if (!isFromElsewhere) return answerHtml(context, SignInPage({ frame, to }));
+  context.header("refresh", `0;url=${to}`);
+  return answerHtml(context, TryAgainPage({ frame, to }));
 }
 
 function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
@@ -84,6 +91,7 @@ function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
     query: url.searchParams,
     param: (name) => context.req.param(name) ?? "",
     async asleepSince() {
+      if (settings.maxSleepMinutes === 0) return null;
       const reading = await alarmClock.read();
       if (reading === null || reading === "unreachable" || !reading.isAsleep) return null;
       return reading.state.idleSinceMs === null ? null : new Date(reading.state.idleSinceMs);

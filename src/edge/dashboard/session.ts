@@ -41,9 +41,12 @@ export async function findSession(context: Context<AppEnv>): Promise<Caller | un
   return keyName === adminName ? adminCaller : findCaller(context.env, { keyHash: keyName, isKey: true });
 }
 
-/** A person may have chosen the admin key. Whoever steals a cookie must not find the key by trying words. */
+/**
+ * A person may have chosen the admin key. Whoever steals a cookie must not find the key by trying words. The address of
+ * Hyperdrive does not help: it may differ from isolate to isolate.
+ */
 function secretOf({ databaseUrl }: Settings, adminKey: string): string {
-  return `${adminKey}\n${databaseUrl}`;
+  return `${adminKey}\n${databaseUrl ?? ""}`;
 }
 
 function toMessage(keyName: string, endsAt: string): string {

@@ -9,6 +9,7 @@ import { defaultSchema, schemaName, schemaNameFault } from "../../core/schema-na
 import { faultsOf } from "../../jobs/faults.ts";
 import { type KeyedTarget, keyTargets } from "../../queue/alarms/notify.ts";
 import type { ClockBinding } from "../clock/clock-binding.ts";
+import { type AccessSettings, accessSettings, missingAccess, toAccess } from "./access.ts";
 import { alarmRuleSetting } from "./alarm-rules.ts";
 import { alarmTargets } from "./alarm-targets.ts";
 import { type HeartbeatUrls, heartbeatUrls } from "./heartbeat-urls.ts";
@@ -71,6 +72,7 @@ const settingsSchema = z.object({
     .string()
     .regex(/^\P{Cc}{1,64}$/u, "must have 1 to 64 characters and no control characters")
     .optional(),
+  ...accessSettings,
   SELF: binding<SelfBinding>("fetch", "must be a service binding"),
   RATE_LIMITER: binding<RateLimiter>("limit", "must be a rate limit binding"),
   CLOCK: binding<ClockBinding>("getByName", "must be a Durable Object binding"),
@@ -114,6 +116,8 @@ export interface Settings {
   deployment: Deployment;
   /** The name in the dashboard's head. */
   environment: string | undefined;
+  /** Cloudflare Access in front of the dashboard. */
+  access: AccessSettings | undefined;
   /** Without it a round drains all queues in one invocation. */
   self: SelfBinding | undefined;
   /** Without it only the isolates count calls. */
@@ -139,11 +143,15 @@ export async function parseSettings(env: object): Promise<Settings> {
   const parsed = (hasHyperdrive ? settingsOfHyperdrive : settingsSchema).safeParse(env);
   if (!parsed.success) throw settingsError(parsed.error, env);
   const allowPrivateTargets = parsed.data.SLUICE_ALLOW_PRIVATE_TARGETS === "true";
+  const missing = missingAccess(parsed.data).map((path) => ({
+    path,
+    message: "is not set: Access needs all three",
+  }));
   const refusals = listOutgoingUrls(parsed.data).flatMap(({ path, url }) => {
     const message = findRefusal(url, { allowPrivate: allowPrivateTargets });
     return message ? [{ path, message }] : [];
   });
-  if (refusals.length > 0) throw invalidSettings(refusals);
+  if (refusals.length + missing.length > 0) throw invalidSettings([...refusals, ...missing]);
   const databaseAddress = addressOf(parsed.data);
   return {
     databaseUrl: parsed.data.DATABASE_URL,
@@ -168,6 +176,7 @@ export async function parseSettings(env: object): Promise<Settings> {
       runbookUrl: parsed.data.SLUICE_RUNBOOK_URL,
     },
     environment: parsed.data.SLUICE_ENVIRONMENT,
+    access: toAccess(parsed.data),
     self: parsed.data.SELF,
     rateLimiter: parsed.data.RATE_LIMITER,
     clock: parsed.data.CLOCK,
@@ -199,7 +208,12 @@ function listOutgoingUrls(parsed: Parsed): { path: string; url: string }[] {
     url,
   }));
   const heartbeats = new Set(Object.values(parsed.SLUICE_HEARTBEAT_URL).filter((url) => url !== undefined));
-  return [...targets, ...[...heartbeats].map((url) => ({ path: "SLUICE_HEARTBEAT_URL", url }))];
+  const team = parsed.SLUICE_ACCESS_TEAM_DOMAIN;
+  return [
+    ...targets,
+    ...[...heartbeats].map((url) => ({ path: "SLUICE_HEARTBEAT_URL", url })),
+    ...(team === undefined ? [] : [{ path: "SLUICE_ACCESS_TEAM_DOMAIN", url: team }]),
+  ];
 }
 
 function settingsError(error: z.ZodError, env: object): SluiceError {

@@ -1,7 +1,8 @@
 // The queues of the overview: what is in each, how old it is, and how fast it goes.
 import { isCanary } from "../../../core/alarms/alarm.ts";
-import type { Group, Minute, Snapshot } from "../../../core/snapshot.ts";
-import { historyOf } from "../../history.ts";
+import type { Group, Snapshot } from "../../../core/snapshot.ts";
+import type { Overview } from "../../../core/sql/overview.ts";
+import { rangeNames, seriesOf } from "../../history.ts";
 import { Bar, Sparkline } from "../../parts/bar.tsx";
 import { segmentsOf, sumCounts } from "../../parts/books.ts";
 import { Card, Empty } from "../../parts/card.tsx";
@@ -9,9 +10,7 @@ import { jobsUrl } from "../../parts/links.tsx";
 import { count, counted, wholeSeconds } from "../../parts/numbers.ts";
 import { Count, None, Table } from "../../parts/table.tsx";
 
-const sparkMinutes = 30;
-
-export function QueueTable({ now, minutes }: { now: Snapshot; minutes: readonly Minute[] }) {
+export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
   const byQueue = Map.groupBy(
     now.groups.filter((group) => !isCanary(group)),
     ({ queue }) => queue,
@@ -21,7 +20,7 @@ export function QueueTable({ now, minutes }: { now: Snapshot; minutes: readonly 
     .map(([queue, groups]) => toRow(queue, groups));
   if (rows.length === 0)
     return <Empty title="No queues yet">A queue is listed here once it has had a job.</Empty>;
-  const completed = (queue: string) => historyOf(now, minutes, { length: sparkMinutes, queue }).completed;
+  const rangeName = rangeNames[shown.history.range];
   return (
     <Card id="queues" title="Queues" note={<span class="muted small">{counted(rows.length, "queue")}</span>}>
       <Table
@@ -49,10 +48,13 @@ export function QueueTable({ now, minutes }: { now: Snapshot; minutes: readonly 
             cell: ({ oldestSeconds }) => (oldestSeconds === null ? <None /> : wholeSeconds(oldestSeconds)),
           },
           {
-            title: "Last 30 min",
+            title: `Last ${rangeName}`,
             class: "hide-s",
             cell: ({ queue }) => (
-              <Sparkline label={`${queue}: completed a minute, last 30 minutes`} values={completed(queue)} />
+              <Sparkline
+                label={`${queue}: completed, last ${rangeName}`}
+                values={seriesOf(shown.history, queue).completed}
+              />
             ),
           },
         ]}

@@ -1,27 +1,23 @@
 // One sentence of truth: all is well, or what fires. A silenced alarm is named, but does not make it red.
-import type { AlarmState } from "../../../core/alarms/alarm.ts";
 import type { Snapshot } from "../../../core/snapshot.ts";
-import type { Alarms } from "../../../core/sql/alarms.ts";
-import type { History } from "../../history.ts";
+import type { FiringAlarm, Overview } from "../../../core/sql/overview.ts";
+import { latestRate, seriesOf } from "../../history.ts";
 import type { PageRequest } from "../../page.ts";
 import { Truth } from "../../parts/figures.tsx";
 import { jobsUrl } from "../../parts/links.tsx";
 import { counted, wholeSeconds } from "../../parts/numbers.ts";
-import { Age } from "../../parts/time.tsx";
+import { Age, Time } from "../../parts/time.tsx";
 
 interface Props {
   request: PageRequest;
-  alarms: Alarms;
+  shown: Overview;
   now: Snapshot;
-  history: History;
 }
 
-export function SentenceOfTruth({ request, alarms, now, history }: Props) {
-  const silences = alarms.silences.filter(({ until }) => until > request.now);
-  const isSilenced = ({ alarm }: AlarmState) => silences.some((silence) => silence.alarm === alarm);
-  const firing = alarms.alarms.map(({ state }) => state).filter(({ phase }) => phase === "firing");
-  const loud = firing.filter((state) => !isSilenced(state));
-  const quiet = firing.filter(isSilenced);
+export function SentenceOfTruth({ request, shown, now }: Props) {
+  const isSilenced = ({ silencedUntil }: FiringAlarm) =>
+    silencedUntil !== null && silencedUntil > request.now;
+  const loud = shown.firing.filter((alarm) => !isSilenced(alarm));
   return (
     <Truth
       isAlarm={loud.length > 0}
@@ -30,21 +26,32 @@ export function SentenceOfTruth({ request, alarms, now, history }: Props) {
           <b>{loud.length === 1 ? "One alarm is firing." : `${loud.length} alarms are firing.`}</b>
         ) : (
           <>
-            <b>All is well.</b> {wellText(now, history)}
+            <b>All is well.</b> {wellText(now, shown)}
           </>
         )
       }
     >
       {loud.length > 0 ? (
         <ul>
-          {loud.map((state) => (
-            <Firing state={state} request={request} />
+          {loud.map((alarm) => (
+            <Firing alarm={alarm} request={request} />
           ))}
         </ul>
       ) : null}
-      {quiet.map(({ alarm, summary }) => (
+      {shown.firing.filter(isSilenced).map(({ alarm, summary, silencedUntil }) => (
         <p class="muted">
-          Silenced: <a href="/alarms">{alarm}</a>, {summary}
+          Silenced
+          {silencedUntil ? (
+            <>
+              , ends <Time at={silencedUntil} now={request.now} />
+            </>
+          ) : null}
+          : <a href="/alarms">{alarm}</a>, {summary}
+        </p>
+      ))}
+      {shown.pauses.map(({ kind, name, since }) => (
+        <p class="muted">
+          The {kind} {name} is paused, <Time at={since} now={request.now} />.
         </p>
       ))}
       {now.runningSince === null ? <p class="muted">No round has run yet: are the crons set up?</p> : null}
@@ -52,17 +59,17 @@ export function SentenceOfTruth({ request, alarms, now, history }: Props) {
   );
 }
 
-function wellText(now: Snapshot, { completed }: History): string {
+function wellText(now: Snapshot, { history }: Overview): string {
   const oldest = Math.max(0, ...now.groups.map(({ oldestDueSeconds }) => oldestDueSeconds ?? 0));
-  const rate = completed.at(-1) ?? 0;
-  const done = `${counted(rate, "job")} ${rate === 1 ? "was" : "were"} completed in the last minute`;
+  const rate = latestRate(seriesOf(history).completed, history);
+  const done = `${counted(rate, "job")} a minute ${rate === 1 ? "is" : "are"} completed`;
   return oldest > 0
     ? `${done}; the oldest due job has waited ${wholeSeconds(Math.floor(oldest))}.`
     : `${done}; nothing is due.`;
 }
 
-function Firing({ state, request }: { state: AlarmState; request: PageRequest }) {
-  const { alarm, severity, summary, since, queue, jobType } = state;
+function Firing({ alarm: firing, request }: { alarm: FiringAlarm; request: PageRequest }) {
+  const { alarm, severity, summary, since, queue, jobType } = firing;
   const kind = severity === "critical" ? "is-dead" : "is-warn";
   return (
     <li>

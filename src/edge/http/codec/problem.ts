@@ -44,6 +44,7 @@ const problems: Record<ErrorCode, ProblemKind> = {
   queue_full: { status: 429, title: "Queue is full", retryAfterSeconds: 1 },
   too_many_workers: { status: 429, title: "Too many live workers", retryAfterSeconds: 30 },
   rate_limited: { status: 429, title: "Rate limit exceeded", retryAfterSeconds: 1 },
+  access_unavailable: { status: 503, title: "Cloudflare Access unreachable", retryAfterSeconds: 5 },
   internal: { status: 500, title: "Internal error" },
 };
 
