@@ -20,7 +20,7 @@ export interface PayloadForm {
 
 type Schema = z.core.JSONSchema.JSONSchema;
 
-export function payloadForm(payload: z.ZodType): PayloadForm {
+export function payloadForm(payload: object): PayloadForm {
   const schema = toJsonSchema(payload);
   const properties = Object.entries(schema.properties ?? {});
   const fields = properties.map(([name, property]) =>
@@ -30,12 +30,15 @@ export function payloadForm(payload: z.ZodType): PayloadForm {
   return { fields: isFlat ? fields.filter((field) => field !== null) : null, example: exampleOf(schema) };
 }
 
-/** A schema that cannot be told as JSON Schema is a plain object. */
-function toJsonSchema(payload: z.ZodType): Schema {
+const anyObject: Schema = { type: "object", additionalProperties: true };
+
+/** A schema of another library, or one that cannot be told as JSON Schema, may be any object. */
+function toJsonSchema(payload: object): Schema {
+  if (!(payload instanceof z.ZodType)) return anyObject;
   try {
     return z.toJSONSchema(payload, { io: "input", unrepresentable: "any" });
   } catch {
-    return { type: "object", additionalProperties: true };
+    return anyObject;
   }
 }
 
