@@ -120,11 +120,17 @@ const pathOf: Record<string, string> = {
   run: "/dead-letters/runs",
 };
 
+/** Of what changed, before it is opened. */
+const maxCharacters = 60;
+
 function Change({ entry: { before, after } }: { entry: AuditEntry }) {
   if (before === null && after === null) return <None text="–" />;
+  const text = JSON.stringify(after ?? before);
   return (
     <details>
-      <summary>{before === null ? "made" : after === null ? "removed" : "changed"}</summary>
+      <summary>
+        <code>{text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text}</code>
+      </summary>
       <pre tabindex={0} role="group" aria-label="Before and after">
         {JSON.stringify({ before, after }, null, 2)}
       </pre>
