@@ -1,23 +1,20 @@
-// The three charts: what waits, what is completed, what goes wrong.
+// The three charts: what waits, what is completed, what goes wrong. Below them, in words, what they mark.
 import { isCanary } from "../../../core/alarms/alarm.ts";
 import type { History } from "../../../core/history.ts";
 import type { Snapshot } from "../../../core/snapshot.ts";
-import { latestRate, rangeNames, seriesOf, timesOf } from "../../history.ts";
+import { describeMark, latestRate, rangeNames, ratesOf, seriesOf, timesOf } from "../../history.ts";
 import { sumCounts } from "../../parts/books.ts";
 import { Chart } from "../../parts/chart.tsx";
-import { count, minuteTime } from "../../parts/numbers.ts";
+import { absolute, count, counted, duration, minuteTime } from "../../parts/numbers.ts";
+import { Moment } from "../../parts/time.tsx";
 
 export function Charts({ now, history }: { now: Snapshot; history: History }) {
   const { pending, scheduled } = sumCounts(now.groups.filter((group) => !isCanary(group)));
-  const series = seriesOf(history);
-  const { due } = series;
-  const perMinute = (values: readonly number[]) => values.map((value) => value / history.minutes);
-  const completed = perMinute(series.completed);
-  const retried = perMinute(series.retried);
-  const { died } = series; // counts, not rates: each one matters
-  const times = timesOf(history);
-  const at = (index: number) => minuteTime(times[index] ?? new Date(0));
-  const last = (values: readonly number[]) => count(latestRate(values, history));
+  const { due, died, ...series } = seriesOf(history); // deaths are counts, not rates: each one matters
+  const completed = ratesOf(series.completed, history);
+  const retried = ratesOf(series.retried, history);
+  const { describe, ...shared } = describedBy(history);
+  const last = (values: readonly (number | null)[]) => count(latestRate(values, history));
   return (
     <section class="card" aria-label={`Charts of the last ${rangeNames[history.range]}`}>
       <div class="charts">
@@ -30,9 +27,9 @@ export function Charts({ now, history }: { now: Snapshot; history: History }) {
               now <b>{count(pending - scheduled)}</b>
             </>
           }
-          times={times}
           series={[{ shape: "pending", values: due }]}
-          describe={(index) => `${at(index)}: ${count(due[index] ?? 0)} due`}
+          describe={(index) => describe(index, [due, (value) => `${count(value)} due`])}
+          {...shared}
         />
         <Chart
           id="c-done"
@@ -40,12 +37,12 @@ export function Charts({ now, history }: { now: Snapshot; history: History }) {
           unit="jobs a minute"
           now={
             <>
-              now <b>{last(series.completed)}</b>
+              last <b>{last(series.completed)}</b>
             </>
           }
-          times={times}
           series={[{ shape: "completed", values: completed }]}
-          describe={(index) => `${at(index)}: ${count(completed[index] ?? 0)} a minute`}
+          describe={(index) => describe(index, [completed, (value) => `${count(value)} a minute`])}
+          {...shared}
         />
         <Chart
           id="c-bad"
@@ -57,20 +54,94 @@ export function Charts({ now, history }: { now: Snapshot; history: History }) {
                 <span class="key k-retrying" /> <b>{last(series.retried)}</b> retries
               </span>{" "}
               <span class="nw">
-                <span class="key k-dead" /> <b>{count(died.reduce((sum, value) => sum + value, 0))}</b> deaths
+                <span class="key k-dead" /> <b>{count(sum(died))}</b> deaths
               </span>
             </>
           }
-          times={times}
           series={[
             { shape: "retrying", values: retried },
             { shape: "dead", values: died, as: "bars" },
           ]}
           describe={(index) =>
-            `${at(index)}: ${count(retried[index] ?? 0)} retries a minute, ${count(died[index] ?? 0)} deaths`
+            describe(
+              index,
+              [retried, (value) => `${counted(value, "retry", "retries")} a minute`],
+              [died, (value) => counted(value, "death")],
+            )
           }
+          {...shared}
         />
       </div>
+      <Marked history={history} />
     </section>
+  );
+}
+
+type Values = readonly (number | null)[];
+
+function sum(values: Values): number {
+  return values.reduce<number>((total, value) => total + (value ?? 0), 0);
+}
+
+/** What all charts have in common, and the tooltip of a bucket with what is marked in it. */
+function describedBy(history: History) {
+  const { marks, gaps } = history;
+  const times = timesOf(history);
+  function describe(index: number, ...named: readonly [Values, (value: number) => string][]): string {
+    const [from = new Date(0), to = new Date(0)] = times.slice(index, index + 2);
+    const numbers = named.flatMap(([values, say]) => {
+      const value = values[index] ?? null;
+      return value === null ? [] : [say(value)];
+    });
+    const marked = marks.filter(({ at }) => at >= from && at < to).map(describeMark);
+    const isUnknown = to <= history.recordedSince;
+    const told =
+      numbers.length > 0 ? numbers.join(", ") : isUnknown ? "nothing was recorded" : "has not ended";
+    return `${minuteTime(from)}: ${[told, ...marked].join("; ")}`;
+  }
+  return { times, marks, gaps, describe };
+}
+
+/** The same for people who do not see the charts. */
+function Marked({ history: { marks, gaps, starts, recordedSince } }: { history: History }) {
+  const isYoung = starts[0] !== undefined && recordedSince > starts[0];
+  return (
+    <>
+      {isYoung ? (
+        <p class="pad small muted">
+          The record begins at {absolute(recordedSince)}: nothing is drawn before.
+        </p>
+      ) : null}
+      {gaps.length === 0 ? null : (
+        <details>
+          <summary>
+            Shaded: no watch round ended in {gaps.length === 1 ? "this time" : `these ${gaps.length} times`}
+          </summary>
+          <div class="pad stack">
+            <p>The database was left alone, or the crons stopped. The numbers are exact all the same.</p>
+            <ul>
+              {gaps.map(({ from, to }) => (
+                <li>
+                  <Moment at={from} text={minuteTime(from)} /> to <Moment at={to} text={minuteTime(to)} />,{" "}
+                  {duration(to.getTime() - from.getTime())}
+                </li>
+              ))}
+            </ul>
+          </div>
+        </details>
+      )}
+      {marks.length === 0 ? null : (
+        <details>
+          <summary>Dashed: {counted(marks.length, "pause or alarm", "pauses and alarms")}</summary>
+          <ul class="pad">
+            {marks.map((mark) => (
+              <li>
+                <Moment at={mark.at} text={minuteTime(mark.at)} /> {describeMark(mark)}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
   );
 }
