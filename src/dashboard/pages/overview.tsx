@@ -14,7 +14,7 @@ import { Charts } from "./overview/charts.tsx";
 import { NextSchedules } from "./overview/next-schedules.tsx";
 import { QueueTable } from "./overview/queue-table.tsx";
 import { SentenceOfTruth } from "./overview/sentence-of-truth.tsx";
-import { Rounds } from "./workers.tsx";
+import { Rounds } from "./workers/rounds.tsx";
 
 /** The most queues with series of their own. The rest is added up. */
 const maxQueues = 100;
