@@ -4,7 +4,7 @@ import type { Group, Snapshot } from "../../../core/snapshot.ts";
 import type { Overview } from "../../../core/sql/overview.ts";
 import { latestRate, rangeNames, seriesOf } from "../../history.ts";
 import { Bar, Sparkline } from "../../parts/bar.tsx";
-import { segmentsOf, sumCounts } from "../../parts/books.ts";
+import { oldestOf, segmentsOf, sumCounts } from "../../parts/books.ts";
 import { Card, Empty } from "../../parts/card.tsx";
 import { jobsUrl, queueUrl } from "../../parts/links.tsx";
 import { count, counted, wholeSeconds } from "../../parts/numbers.ts";
@@ -18,7 +18,12 @@ export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
   );
   const rows = [...byQueue]
     .toSorted(([a], [b]) => a.localeCompare(b))
-    .map(([queue, groups]) => ({ ...toRow(queue, groups), notes: notesOf(queue, groups, { now, shown }) }));
+    .map(([queue, groups]) => ({
+      queue,
+      counts: sumCounts(groups),
+      oldestSeconds: oldestOf(groups),
+      notes: notesOf(queue, groups, { now, shown }),
+    }));
   if (rows.length === 0) return <NoJobs />;
   const rangeName = rangeNames[shown.history.range];
   return (
@@ -139,12 +144,4 @@ function Dead({ queue, counts }: { queue: string; counts: { dead: number } }) {
       {count(counts.dead)}
     </a>
   );
-}
-
-function toRow(queue: string, groups: readonly Group[]) {
-  const ages = groups.flatMap(({ oldestDueSeconds }) =>
-    oldestDueSeconds === null ? [] : [oldestDueSeconds],
-  );
-  const oldestSeconds = ages.length === 0 ? null : Math.floor(Math.max(...ages));
-  return { queue, counts: sumCounts(groups), oldestSeconds };
 }

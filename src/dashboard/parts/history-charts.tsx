@@ -1,16 +1,41 @@
 // The three charts: what waits, what is completed, what goes wrong. Below them, in words, what they mark.
-import { isCanary } from "../../../core/alarms/alarm.ts";
-import type { History } from "../../../core/history.ts";
-import type { Snapshot } from "../../../core/snapshot.ts";
-import { describeMark, latestRate, rangeNames, ratesOf, seriesOf, timesOf } from "../../history.ts";
-import { sumCounts } from "../../parts/books.ts";
-import { Chart } from "../../parts/chart.tsx";
-import { absolute, count, counted, duration, minuteTime } from "../../parts/numbers.ts";
-import { Moment } from "../../parts/time.tsx";
+import { type History, type HistoryRange, historyRangeNames } from "../../core/history.ts";
+import { describeMark, latestRate, rangeNames, ratesOf, seriesOf, timesOf } from "../history.ts";
+import type { PageRequest } from "../page.ts";
+import { Chart } from "./chart.tsx";
+import { absolute, count, counted, duration, minuteTime } from "./numbers.ts";
+import { urlWith } from "./pager.tsx";
+import { Moment } from "./time.tsx";
 
-export function Charts({ now, history }: { now: Snapshot; history: History }) {
-  const { pending, scheduled } = sumCounts(now.groups.filter((group) => !isCanary(group)));
-  const { due, died, ...series } = seriesOf(history); // deaths are counts, not rates: each one matters
+export function rangeOf({ query }: PageRequest): HistoryRange {
+  return historyRangeNames.find((name) => name === query.get("range")) ?? "30m";
+}
+
+/** Links to the same page with another range. */
+export function Ranges({ request, range }: { request: PageRequest; range: HistoryRange }) {
+  return (
+    <nav class="seg" aria-label="Range of the charts">
+      {historyRangeNames.map((name) => (
+        <a href={urlWith(request, { range: name })} aria-current={name === range ? "true" : undefined}>
+          {rangeNames[name]}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+interface ChartsProps {
+  history: History;
+  /** Jobs that are due now. */
+  dueNow: number;
+  /** Only of this queue. */
+  queue?: string;
+}
+
+export function Charts({ history: all, dueNow, queue }: ChartsProps) {
+  const marks = all.marks.filter(({ about }) => queue === undefined || isAbout(about, queue));
+  const history = { ...all, marks };
+  const { due, died, ...series } = seriesOf(history, queue); // deaths are counts, not rates: each one matters
   const completed = ratesOf(series.completed, history);
   const retried = ratesOf(series.retried, history);
   const { describe, ...shared } = describedBy(history);
@@ -24,7 +49,7 @@ export function Charts({ now, history }: { now: Snapshot; history: History }) {
           unit="jobs that are due"
           now={
             <>
-              now <b>{count(pending - scheduled)}</b>
+              now <b>{count(dueNow)}</b>
             </>
           }
           series={[{ shape: "pending", values: due }]}
@@ -75,6 +100,12 @@ export function Charts({ now, history }: { now: Snapshot; history: History }) {
       <Marked history={history} />
     </section>
   );
+}
+
+/** "queue emails", or an alarm with its queue and type. Names have no spaces. */
+function isAbout(about: string, queue: string): boolean {
+  const [what, ...names] = about.split(" ");
+  return what !== "type" && names.includes(queue);
 }
 
 type Values = readonly (number | null)[];
