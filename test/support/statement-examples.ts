@@ -298,6 +298,7 @@ export const examples = {
   findChain: [statements.findChain(id)],
   findJobs: [statements.findJobs([id])],
   findFlow: [statements.findFlow(id)],
+  flowGraph: [statements.flowGraph(id, { limit: 1 }), statements.flowGraph(id, { after: id, limit: 1 })],
   listFlowJobs: [
     statements.listFlowJobs(id, { limit: 1 }),
     statements.listFlowJobs(id, { after: id, limit: 1 }),
