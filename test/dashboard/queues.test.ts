@@ -43,7 +43,8 @@ describe("the list", () => {
 describe("a queue", () => {
   test("that is not there is a 404, and one without jobs says so", async () => {
     expect((await admin.get("/queues/nobody")).status).toBe(404);
-    expect((await admin.get("/queues/%3Cscript%3E")).status).toBe(404);
+    for (const odd of ["%3Cscript%3E", "%00", "A%20B"])
+      expect((await admin.get(`/queues/${odd}`)).status).toBe(404);
     expect(await admin.page("/queues/default")).toContain("It has never had a job.");
   });
 

@@ -372,6 +372,12 @@ export const answers = {
     })
     .or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
+  scheduleOutcomes: z.array(
+    z.strictObject({
+      name: text,
+      outcomes: z.array(z.strictObject({ slot: time, jobId: id, status: status.nullable() })),
+    }),
+  ),
   flowGraph: z.array(
     z.strictObject({
       ...{ id, type: text, status, attempts: count, maxAttempts: count, createdAt: time, scheduledAt: time },

@@ -64,6 +64,7 @@ export {
   putSchedule,
   resumeSchedule,
   runSchedule,
+  scheduleOutcomes,
 } from "./schedules.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";

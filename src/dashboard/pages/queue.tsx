@@ -1,4 +1,5 @@
 // One queue: its depth by priority, its charts, the keys with the most jobs, and the keys that stand still.
+import { name as queueName } from "../../contract/jobs.ts";
 import { SluiceError } from "../../core/errors.ts";
 import type { History } from "../../core/history.ts";
 import { listBlockedKeys, queueNumbers, readHistory } from "../../core/sql/index.ts";
@@ -24,6 +25,7 @@ export const queue: Page = {
   section: "Queues",
   async render(request) {
     const name = request.param("queue");
+    if (!queueName.safeParse(name).success) throw noSuchQueue(name);
     const types = request.registry.all().filter((definition) => definition.queue === name);
     const [numbers, blocked, history] = await Promise.all([
       request.db.run(queueNumbers(name)),
@@ -31,8 +33,7 @@ export const queue: Page = {
       request.db.run(readHistory({ range: rangeOf(request), queues: maxQueues })),
     ]);
     const { priorities, pausedSince, policy } = numbers;
-    if (types.length === 0 && priorities.length === 0 && pausedSince === null)
-      throw new SluiceError("not_found", `there is no queue "${name}"`);
+    if (types.length === 0 && priorities.length === 0 && pausedSince === null) throw noSuchQueue(name);
     return {
       title: name,
       crumbs: <a href="/queues">Queues</a>,
@@ -62,6 +63,10 @@ export const queue: Page = {
     };
   },
 };
+
+function noSuchQueue(name: string): SluiceError {
+  return new SluiceError("not_found", `there is no queue "${name}"`);
+}
 
 interface QueueChartsProps {
   name: string;
