@@ -19,6 +19,10 @@ export function jobsUrl(filter: Record<string, string | undefined>): string {
   return `/jobs?${query}`;
 }
 
+export function queueUrl(queue: string): string {
+  return `/queues/${encodeURIComponent(queue)}`;
+}
+
 export function Chip({ href, text, isOn }: { href: string; text: string; isOn?: boolean }) {
   return (
     <a class="chip mono" href={href} aria-current={isOn ? "true" : undefined}>
