@@ -1,5 +1,6 @@
 // The form for a payload, from the schema of its type: a field for each property of a flat object, or else one for the whole JSON.
 import * as z from "zod";
+import type { StandardSchema } from "../../../core/standard-schema.ts";
 
 export interface PayloadField {
   name: string;
@@ -20,7 +21,7 @@ export interface PayloadForm {
 
 type Schema = z.core.JSONSchema.JSONSchema;
 
-export function payloadForm(payload: z.ZodType): PayloadForm {
+export function payloadForm(payload: StandardSchema): PayloadForm {
   const schema = toJsonSchema(payload);
   const properties = Object.entries(schema.properties ?? {});
   const fields = properties.map(([name, property]) =>
@@ -30,10 +31,10 @@ export function payloadForm(payload: z.ZodType): PayloadForm {
   return { fields: isFlat ? fields.filter((field) => field !== null) : null, example: exampleOf(schema) };
 }
 
-/** A schema that cannot be told as JSON Schema is a plain object. */
-function toJsonSchema(payload: z.ZodType): Schema {
+/** A schema of another library, or one that cannot be told as JSON Schema, is a plain object. */
+function toJsonSchema(payload: StandardSchema): Schema {
   try {
-    return z.toJSONSchema(payload, { io: "input", unrepresentable: "any" });
+    return z.toJSONSchema(payload as unknown as z.ZodType, { io: "input", unrepresentable: "any" });
   } catch {
     return { type: "object", additionalProperties: true };
   }
