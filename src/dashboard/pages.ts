@@ -12,6 +12,7 @@ import { job } from "./pages/job.tsx";
 import { jobs } from "./pages/jobs.tsx";
 import { keys } from "./pages/keys.tsx";
 import { overview } from "./pages/overview.tsx";
+import { queue } from "./pages/queue.tsx";
 import { queues } from "./pages/queues.tsx";
 import { schedules } from "./pages/schedules.tsx";
 import { type } from "./pages/type.tsx";
@@ -19,7 +20,7 @@ import { types } from "./pages/types.tsx";
 import { workers } from "./pages/workers.tsx";
 
 export const pages: readonly Page[] = [
-  ...[overview, jobs, job, deadLetters, flows, flow, types, queues, schedules],
+  ...[overview, jobs, job, deadLetters, flows, flow, types, queues, queue, schedules],
   ...[deadLetterJobs, startRun, deadLetterRuns, deadLetterRun],
   ...[alarmHistory, deliveries, type],
   ...[alarms, workers, keys, audit],

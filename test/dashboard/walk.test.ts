@@ -27,6 +27,7 @@ afterEach(() => {
 const examples: Record<string, () => string> = {
   "/jobs/:id": () => `/jobs/${each.dead}`,
   "/flows/:id": () => `/flows/${each.flow}`,
+  "/queues/:queue": () => "/queues/default",
   "/types/:type": () => "/types/note",
   "/dead-letters/runs/:run": () => `/dead-letters/runs/${each.run}`,
 };

@@ -372,6 +372,20 @@ export const answers = {
     })
     .or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
+  scheduleOutcomes: z.array(
+    z.strictObject({
+      name: text,
+      outcomes: z.array(z.strictObject({ slot: time, jobId: id, status: status.nullable() })),
+    }),
+  ),
+  flowGraph: z.array(
+    z.strictObject({
+      ...{ id, type: text, status, attempts: count, maxAttempts: count, createdAt: time, scheduledAt: time },
+      ...{ startedAt: time.nullable(), endedAt: time.nullable(), deadReason: z.enum(deadReasons).nullable() },
+      ...{ chainId: id.nullable(), chainIndex: count.nullable(), blockers: z.array(id), outside: count },
+      failures: z.array(z.strictObject({ startedAt: time.nullable(), failedAt: time })),
+    }),
+  ),
   foldFlows: count,
   foldLedger: count,
   inspect: z.strictObject({ looked: count, wrong: count }),

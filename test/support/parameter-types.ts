@@ -77,6 +77,8 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   listDeadLetters: twice(
     "text, text, text, text, timestamp with time zone, timestamp with time zone, bigint, uuid, integer",
   ),
+  scheduleOutcomes: ["text, integer", "text, integer"],
+  flowGraph: ["uuid, uuid, integer", "uuid, uuid, integer"],
   listFlowJobs: ["uuid, uuid, integer", "uuid, uuid, integer"],
   listFlows: ["uuid, integer", "uuid, integer"],
   listJobs: [

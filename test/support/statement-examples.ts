@@ -302,6 +302,11 @@ export const examples = {
   findChain: [statements.findChain(id)],
   findJobs: [statements.findJobs([id])],
   findFlow: [statements.findFlow(id)],
+  scheduleOutcomes: [
+    statements.scheduleOutcomes({ limit: 1 }),
+    statements.scheduleOutcomes({ after: "a", limit: 1 }),
+  ],
+  flowGraph: [statements.flowGraph(id, { limit: 1 }), statements.flowGraph(id, { after: id, limit: 1 })],
   listFlowJobs: [
     statements.listFlowJobs(id, { limit: 1 }),
     statements.listFlowJobs(id, { after: id, limit: 1 }),

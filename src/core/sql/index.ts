@@ -20,6 +20,7 @@ export { enqueue, enqueueMany, enqueueOne, enqueueWithOutcome } from "./enqueue.
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { enqueueFlow } from "./enqueue-flow.ts";
 export { extend, extendOne } from "./extend.ts";
+export { flowGraph } from "./flow-graph.ts";
 export { cancelFlow, deleteFlow, findFlow, listFlowJobs, listFlows } from "./flows.ts";
 export { readHistory } from "./history.ts";
 export {
@@ -63,6 +64,7 @@ export {
   putSchedule,
   resumeSchedule,
   runSchedule,
+  scheduleOutcomes,
 } from "./schedules.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";

@@ -46,18 +46,19 @@ const spark = { width: 88, height: 20, top: 2 };
 
 interface SparklineProps {
   label: string;
-  values: readonly number[];
+  /** Null, for what is not known, is drawn as zero. */
+  values: readonly (number | null)[];
   /** The colour of a state. Without it, that of links. */
   shape?: Shape;
 }
 
 export function Sparkline({ label, values, shape }: SparklineProps) {
-  const top = Math.max(...values, 1);
+  const top = Math.max(...values.map((value) => value ?? 0), 1);
   const step = spark.width / Math.max(values.length - 1, 1);
   const points = values
     .map(
       (value, index) =>
-        `${round(index * step)} ${round(spark.height - (value / top) * (spark.height - spark.top))}`,
+        `${round(index * step)} ${round(spark.height - ((value ?? 0) / top) * (spark.height - spark.top))}`,
     )
     .join("L");
   return (

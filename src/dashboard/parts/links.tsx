@@ -20,6 +20,10 @@ export function jobsUrl(filter: Record<string, string | undefined>): string {
   return `/jobs?${query}`;
 }
 
+export function queueUrl(queue: string): string {
+  return `/queues/${encodeURIComponent(queue)}`;
+}
+
 interface ChipProps {
   href: string;
   text: string;

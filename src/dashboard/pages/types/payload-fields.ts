@@ -1,5 +1,6 @@
 // The form for a payload, from the schema of its type: a field for each property of a flat object, or else one for the whole JSON.
 import * as z from "zod";
+import type { StandardSchema } from "../../../core/standard-schema.ts";
 
 export interface PayloadField {
   name: string;
@@ -20,7 +21,7 @@ export interface PayloadForm {
 
 type Schema = z.core.JSONSchema.JSONSchema;
 
-export function payloadForm(payload: object): PayloadForm {
+export function payloadForm(payload: StandardSchema): PayloadForm {
   const schema = toJsonSchema(payload);
   const properties = Object.entries(schema.properties ?? {});
   const fields = properties.map(([name, property]) =>
@@ -30,15 +31,12 @@ export function payloadForm(payload: object): PayloadForm {
   return { fields: isFlat ? fields.filter((field) => field !== null) : null, example: exampleOf(schema) };
 }
 
-const anyObject: Schema = { type: "object", additionalProperties: true };
-
-/** A schema of another library, or one that cannot be told as JSON Schema, may be any object. */
-function toJsonSchema(payload: object): Schema {
-  if (!(payload instanceof z.ZodType)) return anyObject;
+/** A schema of another library, or one that cannot be told as JSON Schema, is a plain object. */
+function toJsonSchema(payload: StandardSchema): Schema {
   try {
-    return z.toJSONSchema(payload, { io: "input", unrepresentable: "any" });
+    return z.toJSONSchema(payload as unknown as z.ZodType, { io: "input", unrepresentable: "any" });
   } catch {
-    return anyObject;
+    return { type: "object", additionalProperties: true };
   }
 }
 
