@@ -10,6 +10,11 @@ export interface TableEntry {
 }
 
 export const commandTable = {
+  init: { summary: "Make a Worker with Sluice of this folder", load: () => import("./commands/init.ts") },
+  dev: {
+    summary: "Start Postgres, the Worker of this folder and its crons on this machine",
+    load: () => import("./commands/dev.ts"),
+  },
   status: {
     summary: "Show the state of all queues on one screen",
     load: () => import("./commands/status.ts"),
@@ -32,6 +37,7 @@ export const commandTable = {
   alarms: { summary: "List, test or silence alarms", load: () => import("./commands/alarms.ts") },
   audit: { summary: "List what operators have done", load: () => import("./commands/audit.ts") },
   workers: { summary: "List the live workers", load: () => import("./commands/workers.ts") },
+  rounds: { summary: "List rounds and why each ended", load: () => import("./commands/rounds.ts") },
   tail: { summary: "Show jobs as they end", load: () => import("./commands/tail.ts") },
   migrate: { summary: "Bring the database's schema up to date", load: () => import("./commands/migrate.ts") },
   doctor: { summary: "Check a deployment and its database", load: () => import("./commands/doctor.ts") },

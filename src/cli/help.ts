@@ -5,7 +5,7 @@ import { type Commands, commandTable } from "./command-table.ts";
 
 const general = `Where Sluice is:
   SLUICE_URL, SLUICE_KEY    the Worker's address and an API key; or --url and --key. Without them, a local stack
-                            (npm run dev) is found by its .sluice/dev.json
+                            (sluice dev) is found by its .sluice/dev.json
   --database [URL]          use the database instead, when the Worker is down; without a URL, that of SLUICE_DATABASE_URL
                             or DATABASE_URL. SLUICE_SCHEMA names the schema (default: sluice)
 

@@ -60,7 +60,8 @@ export interface WaitOptions {
 /** A job as `GET /v1/jobs/:id` shows it. Times are ISO 8601. */
 export type Job = CamelCased<JobResponse>;
 
-type Name<Jobs> = TypedJob | (keyof Jobs & string) | (string & {});
+/** A job, or a name. With types by name a misspelt one does not compile. */
+type Name<Jobs> = TypedJob | (keyof Jobs extends never ? string : keyof Jobs & string);
 type JobFor<Jobs, Job> = Job extends TypedJob ? Job : Job extends keyof Jobs ? Jobs[Job] : unknown;
 type PayloadFor<Jobs, Job> = Job extends TypedJob | keyof Jobs ? PayloadOf<JobFor<Jobs, Job>> : object;
 type ItemFor<Jobs, Job> = Job extends TypedJob | keyof Jobs ? ItemOf<PayloadOf<JobFor<Jobs, Job>>> : object;

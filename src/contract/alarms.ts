@@ -106,7 +106,11 @@ export const testNoticeResponse = z.object({
 export type TestNoticeResponse = z.output<typeof testNoticeResponse>;
 
 /** A time in the past ends the silence. */
-export const silenceRequest = z.strictObject({ alarm: z.enum(alarmNames), until: requestTime });
+export const silenceRequest = z.strictObject({
+  alarm: z.enum(alarmNames),
+  until: requestTime,
+  reason: plainText.max(1000).optional(),
+});
 export const silenceResponse = z.object({ alarm: z.enum(alarmNames), until: time });
 
 /** For how long, or until when. */

@@ -12,16 +12,16 @@ export const jsonObject = z
   )
   .meta({ type: "object", additionalProperties: true });
 
-/** The array schema of zod checks every item before it counts them. */
+/** The array schema of zod checks every item before it counts them. Its type is one that all versions of zod 4 have. */
 export function limitedList<Item extends z.ZodType>(
   item: Item,
   { min = 0, max }: { min?: number; max: number },
-) {
+): z.ZodType<z.output<Item>[], z.input<Item>[]> {
   const list = z.array(item).min(min).max(max);
   const counted = z.preprocess((value, context) => {
     if (!Array.isArray(value) || value.length <= max) return value;
     context.addIssue({ code: "too_big", origin: "array", maximum: max, inclusive: true, input: value });
     return z.NEVER;
   }, list);
-  return z.nonoptional(counted); // a preprocessed field would be optional in the JSON schema
+  return z.nonoptional(counted) as never; // a preprocessed field would be optional in the JSON schema
 }

@@ -190,7 +190,7 @@ export type WaitedResponse = z.output<typeof waitedResponse>;
 export const releaseRequest = z.strictObject({ lease });
 
 const job = { job_id: z.uuid(), lease };
-const settlement = z.discriminatedUnion("outcome", [
+const outcomes = [
   z.strictObject({ ...job, outcome: z.literal("complete"), output: json.default(null), next }),
   z.strictObject({ ...job, outcome: z.literal("fail"), ...failRequest.omit({ lease: true }).shape }),
   z.strictObject({ ...job, outcome: z.literal("release") }),
@@ -205,7 +205,13 @@ const settlement = z.discriminatedUnion("outcome", [
     .describe(
       "The job waits for a signal, for the end of jobs, or for so many seconds, whichever comes first. No attempt is used.",
     ),
-]);
+] as const;
+type Outcomes = (typeof outcomes)[number];
+// The type of a union differs between versions of zod 4, and this one is in the package's types.
+const settlement: z.ZodType<z.output<Outcomes>, z.input<Outcomes>> = z.discriminatedUnion(
+  "outcome",
+  outcomes,
+);
 export type SettlementRequest = z.output<typeof settlement>;
 
 export const settlementsRequest = z.strictObject({

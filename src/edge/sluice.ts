@@ -3,10 +3,9 @@
 import { SluiceError } from "../core/errors.ts";
 import { defaultFanOut } from "../core/policy/fan-out.ts";
 import { canaryJob } from "../jobs/canary.ts";
-import type { JobDefinition } from "../jobs/define.ts";
 import type { QueueDefinition } from "../jobs/define-queue.ts";
 import type { ScheduleDefinition } from "../jobs/define-schedule.ts";
-import { createRegistry } from "../jobs/registry.ts";
+import { createRegistry, type JobList, listOf } from "../jobs/registry.ts";
 import { withHeartbeat } from "../queue/heartbeat.ts";
 import { createConnections } from "../queue/outgoing/connections.ts";
 import { reap } from "../queue/reap.ts";
@@ -30,7 +29,8 @@ import { systemClock } from "./system-clock.ts";
 import { createSender } from "./webhook-sender.ts";
 
 export interface SluiceOptions {
-  jobs: readonly JobDefinition[];
+  /** A list, or an object with the types by name. */
+  jobs: JobList;
   /** Only queues whose keys need other rules than the defaults. */
   queues?: readonly QueueDefinition[];
   /** The schedules in code. What is in the list is made, what has gone from it is removed. Left out: they are left alone. */
@@ -68,7 +68,7 @@ export function createSluice(
   databases: readonly DatabaseKind[],
   { jobs, queues, schedules, crons }: Omit<SluiceOptions, "database">,
 ): SluiceWorker {
-  const registry = createRegistry([...jobs, canaryJob], queues, schedules);
+  const registry = createRegistry([...listOf(jobs), canaryJob], queues, schedules);
   const { drain: drainCron, reap: reapCron, watch: watchCron } = { ...defaultCrons, ...crons };
   const rounds = new Map<string, { kind: keyof Crons; run: Round }>([
     [drainCron, { kind: "drain", run: drainQueues }],

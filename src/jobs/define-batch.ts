@@ -1,14 +1,16 @@
 // defineBatchJob: a handler that gets all jobs of a claimed batch and returns an answer for each.
-import type * as z from "zod";
 import type { Json, Outcome } from "../core/job.ts";
-import type { NoSlots } from "../core/typed-job.ts";
+import { completionOf } from "../core/next.ts";
+import type { ParsedBy } from "../core/standard-schema.ts";
+import type { NoSlots, Slots } from "../core/typed-job.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
-import type { HandlerContext, RunningJob } from "../queue/ports.ts";
-import type { JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
-import { createPayloadCheck, type PayloadCheck } from "./payload.ts";
-import { parseTypeOptions } from "./type-options.ts";
+import type { RunningJob } from "../queue/ports.ts";
+import { type JobDefinition, withOptions } from "./define.ts";
+import type { PayloadOptions, PayloadSchema, TypeDefinition } from "./define-type.ts";
+import type { HandlerOptions, TypeOptions } from "./type-options.ts";
+import type { HandlerContext, WorkerEnv } from "./worker-env.ts";
 
-export interface BatchItem<Payload, Env = unknown> {
+export interface BatchItem<Payload, Env = WorkerEnv> {
   readonly payload: Payload;
   readonly context: HandlerContext<Env>;
 }
@@ -16,49 +18,51 @@ export interface BatchItem<Payload, Env = unknown> {
 /** An answer for one job: what it returned, or the error that it would have thrown. */
 export type BatchAnswer = { output?: Json } | { error: unknown };
 
-export interface BatchJobOptions<Schema extends PayloadSchema, Env = unknown> extends PayloadOptions<Schema> {
+export interface BatchHandler<Schema extends PayloadSchema, Env> {
   /** One answer for each job, in the order of the jobs. */
   run(
-    jobs: readonly BatchItem<z.output<Schema>, Env>[],
+    jobs: readonly BatchItem<ParsedBy<Schema>, Env>[],
     context: { signal: AbortSignal; env: Env },
   ): Promise<readonly BatchAnswer[]>;
 }
 
-export function defineBatchJob<Schema extends PayloadSchema, Env = unknown>(
+export function defineBatchJob<Schema extends PayloadSchema, Output, After extends Slots, Env = WorkerEnv>(
+  type: TypeDefinition<Schema, Output, After>,
+  options: HandlerOptions & BatchHandler<Schema, Env>,
+): JobDefinition<Schema, Output, After>;
+export function defineBatchJob<Schema extends PayloadSchema, Env = WorkerEnv>(
   type: string,
-  { payload, older, run, ...options }: BatchJobOptions<Schema, Env>,
-): JobDefinition<Schema, Json, NoSlots> {
-  const check = createPayloadCheck(payload, older);
+  options: PayloadOptions<Schema> & TypeOptions & BatchHandler<Schema, Env>,
+): JobDefinition<Schema, Json, NoSlots>;
+export function defineBatchJob(
+  type: string | TypeDefinition,
+  { run, ...options }: TypeOptions & BatchHandler<PayloadSchema, unknown>,
+): JobDefinition {
+  const declared = withOptions(type, options);
   return {
-    ...parseTypeOptions(type, options),
-    payload,
-    after: {},
-    faultsOf: check.faultsOf,
+    ...declared,
     work: {
       kind: "batch",
       run: (jobs) =>
-        runFitting(check, jobs, async (items: BatchItem<z.output<Schema>, Env>[]) => {
+        runFitting(declared, jobs, async (items) => {
           const [first] = items;
           if (!first) return [];
           const answers = await run(items, { signal: first.context.signal, env: first.context.env });
-          return answers.map(outcomeOfAnswer);
+          return answers.map((answer) => outcomeOfAnswer(declared, answer));
         }),
     },
   };
 }
 
 /** Runs the jobs whose payload fits, and buries the others, in the order of the jobs. */
-export async function runFitting<Payload, Env>(
-  check: PayloadCheck<Payload>,
+export async function runFitting(
+  type: Pick<TypeDefinition, "parse">,
   jobs: readonly RunningJob[],
-  run: (items: BatchItem<Payload, Env>[], fitting: readonly RunningJob[]) => Promise<readonly Outcome[]>,
+  run: (items: BatchItem<unknown, unknown>[], fitting: readonly RunningJob[]) => Promise<readonly Outcome[]>,
 ): Promise<Outcome[]> {
-  const outcomes: (Outcome | undefined)[] = jobs.map((job) => faultOf(check, job));
+  const outcomes: (Outcome | undefined)[] = jobs.map((job) => faultOf(type, job));
   const fitting = jobs.filter((_, index) => !outcomes[index]);
-  const items = fitting.map((job) => ({
-    payload: check.parse(job.payload),
-    context: job.context as HandlerContext<Env>,
-  }));
+  const items = fitting.map((job) => ({ payload: type.parse(job.payload), context: job.context }));
   const answers = [...(await run(items, fitting))];
   if (answers.length !== items.length) {
     throw new Error(`the handler answered for ${answers.length} of ${items.length} jobs`);
@@ -66,18 +70,23 @@ export async function runFitting<Payload, Env>(
   return outcomes.map((outcome) => outcome ?? answers.shift() ?? { kind: "release" });
 }
 
-function faultOf(check: PayloadCheck<unknown>, job: RunningJob): Outcome | undefined {
+function faultOf(type: Pick<TypeDefinition, "parse">, job: RunningJob): Outcome | undefined {
   try {
-    check.parse(job.payload);
+    type.parse(job.payload);
     return undefined;
   } catch (error) {
     return outcomeOf(error);
   }
 }
 
-function outcomeOfAnswer(answer: BatchAnswer): Outcome {
+function outcomeOfAnswer(type: Pick<TypeDefinition, "outputOf">, answer: BatchAnswer): Outcome {
   if (typeof answer !== "object" || answer === null) {
     return outcomeOf(new Error("the handler's answer for this job is neither an output nor an error"));
   }
-  return "error" in answer ? outcomeOf(answer.error) : { kind: "complete", output: answer.output ?? null };
+  if ("error" in answer) return outcomeOf(answer.error);
+  try {
+    return completionOf(type.outputOf(answer.output));
+  } catch (error) {
+    return outcomeOf(error);
+  }
 }

@@ -2,15 +2,15 @@
 // answer decides the job's outcome. The target URL comes from the deployment, never from the payload.
 import { FatalError, RetryableError } from "../core/errors.ts";
 import type { Json } from "../core/job.ts";
-import type { NoSlots } from "../core/typed-job.ts";
+import type { NoSlots, Slots } from "../core/typed-job.ts";
 import { signWebhook, type WebhookSecret } from "../queue/outgoing/sign-webhook.ts";
 import type { Answer, RunningJob } from "../queue/ports.ts";
-import type { JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
-import { createPayloadCheck } from "./payload.ts";
-import { parseTypeOptions } from "./type-options.ts";
+import { type JobDefinition, withOptions } from "./define.ts";
+import type { PayloadOptions, PayloadSchema, TypeDefinition } from "./define-type.ts";
+import type { HandlerOptions, TypeOptions } from "./type-options.ts";
+import type { WorkerEnv } from "./worker-env.ts";
 
-export interface PushedJobOptions<Schema extends PayloadSchema, Env = unknown>
-  extends PayloadOptions<Schema> {
+export interface PushedJobOptions<Env = WorkerEnv> extends HandlerOptions {
   url: string | ((env: Env) => string);
   /** `whsec_…`. Give two while you rotate it. */
   secret: WebhookSecret | readonly WebhookSecret[] | ((env: Env) => WebhookSecret | readonly WebhookSecret[]);
@@ -20,26 +20,34 @@ export interface PushedJobOptions<Schema extends PayloadSchema, Env = unknown>
 
 const maxOutputBytes = 16 * 1024;
 
-export function definePushedJob<Schema extends PayloadSchema, Env = unknown>(
+export function definePushedJob<Schema extends PayloadSchema, Output, After extends Slots, Env = WorkerEnv>(
+  type: TypeDefinition<Schema, Output, After>,
+  options: PushedJobOptions<Env>,
+): JobDefinition<Schema, Output, After>;
+export function definePushedJob<Schema extends PayloadSchema, Env = WorkerEnv>(
   type: string,
-  { payload, older, url, secret, fatalStatuses = [], ...options }: PushedJobOptions<Schema, Env>,
-): JobDefinition<Schema, Json, NoSlots> {
-  const check = createPayloadCheck(payload, older);
+  options: PayloadOptions<Schema> & TypeOptions & PushedJobOptions<Env>,
+): JobDefinition<Schema, Json, NoSlots>;
+export function definePushedJob(
+  name: string | TypeDefinition,
+  { url, secret, fatalStatuses = [], ...options }: TypeOptions & PushedJobOptions<never>,
+): JobDefinition {
+  const declared = withOptions(name, { subrequests: 1, ...options });
+  const { type } = declared;
   const isFatal = (status: number) => status === 410 || fatalStatuses.includes(status);
   return {
-    ...parseTypeOptions(type, { subrequests: 1, ...options }),
-    payload,
-    after: {},
-    faultsOf: check.faultsOf,
+    ...declared,
     work: {
       kind: "single",
       needsConnection: true,
       async run(job) {
-        const data = check.parse(job.payload);
-        const env = job.context.env as Env;
+        const data = declared.parse(job.payload);
+        const env = job.context.env as never;
         const target = typeof url === "function" ? url(env) : url;
         const secrets = [typeof secret === "function" ? secret(env) : secret].flat();
-        return toOutput(await push(target, { type, data, job, secrets }), { type, isFatal });
+        return declared.outputOf(
+          toOutput(await push(target, { type, data, job, secrets }), { type, isFatal }),
+        );
       },
     },
   };

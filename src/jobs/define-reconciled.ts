@@ -3,34 +3,48 @@
 // One attempt is a run and a later check: two claims. The run ends as a snooze that uses the attempt, because nothing has
 // failed yet. The check uses no attempt of its own. It completes the attempt, or fails it if the effect is missing. So a
 // job whose effect never appears is dead after its maximum of runs, and a job whose effect appears has no error.
-import type * as z from "zod";
 import type { Outcome } from "../core/job.ts";
-import type { NoSlots } from "../core/typed-job.ts";
+import type { ParsedBy } from "../core/standard-schema.ts";
+import type { NoSlots, Slots } from "../core/typed-job.ts";
 import { outcomeOf } from "../queue/drain/outcome.ts";
-import type { HandlerContext, RunningJob } from "../queue/ports.ts";
-import type { HandlerResult, JobDefinition, PayloadOptions, PayloadSchema } from "./define.ts";
+import type { RunningJob } from "../queue/ports.ts";
+import { type HandlerResult, type JobDefinition, withOptions } from "./define.ts";
 import { type BatchItem, runFitting } from "./define-batch.ts";
-import { createPayloadCheck } from "./payload.ts";
-import { parseTypeOptions } from "./type-options.ts";
+import type { PayloadOptions, PayloadSchema, TypeDefinition } from "./define-type.ts";
+import type { HandlerOptions, TypeOptions } from "./type-options.ts";
+import type { HandlerContext, WorkerEnv } from "./worker-env.ts";
 
 export type Observation = "there" | "missing" | "gone";
 
-export interface ReconciledJobOptions<Schema extends PayloadSchema, Env = unknown>
-  extends PayloadOptions<Schema> {
+export interface ReconciledHandler<Schema extends PayloadSchema, Env> {
   /** Says for each job whether its effect exists, is missing, or no longer has a source. */
-  observe(jobs: readonly BatchItem<z.output<Schema>, Env>[]): Promise<readonly Observation[]>;
+  observe(jobs: readonly BatchItem<ParsedBy<Schema>, Env>[]): Promise<readonly Observation[]>;
   /** Causes the effect. A later claim checks that it exists. */
-  run(payload: z.output<Schema>, context: HandlerContext<Env>): HandlerResult | Promise<HandlerResult>;
+  run(payload: ParsedBy<Schema>, context: HandlerContext<Env>): HandlerResult | Promise<HandlerResult>;
   /** How long after a run the check happens. Default 60. */
   observeAfterSeconds?: number;
 }
 
-export function defineReconciledJob<Schema extends PayloadSchema, Env = unknown>(
+export function defineReconciledJob<
+  Schema extends PayloadSchema,
+  Output,
+  After extends Slots,
+  Env = WorkerEnv,
+>(
+  type: TypeDefinition<Schema, Output, After>,
+  options: HandlerOptions & ReconciledHandler<Schema, Env>,
+): JobDefinition<Schema, null, After>;
+export function defineReconciledJob<Schema extends PayloadSchema, Env = WorkerEnv>(
   type: string,
-  { payload, older, observe, run, observeAfterSeconds = 60, ...options }: ReconciledJobOptions<Schema, Env>,
-): JobDefinition<Schema, null, NoSlots> {
-  const check = createPayloadCheck(payload, older);
-  const runMissing = async (item: BatchItem<z.output<Schema>, Env>): Promise<Outcome> => {
+  options: PayloadOptions<Schema> & TypeOptions & ReconciledHandler<Schema, Env>,
+): JobDefinition<Schema, null, NoSlots>;
+export function defineReconciledJob(
+  type: string | TypeDefinition,
+  given: TypeOptions & ReconciledHandler<PayloadSchema, unknown>,
+): JobDefinition<PayloadSchema, null> {
+  const { observe, run, observeAfterSeconds = 60, ...options } = given;
+  const { output: _, ...declared } = withOptions(type, options);
+  const runMissing = async (item: BatchItem<unknown, unknown>): Promise<Outcome> => {
     try {
       await run(item.payload, item.context);
       return { kind: "snooze", retryInSeconds: observeAfterSeconds, uses: 1 };
@@ -39,14 +53,11 @@ export function defineReconciledJob<Schema extends PayloadSchema, Env = unknown>
     }
   };
   return {
-    ...parseTypeOptions(type, options),
-    payload,
-    after: {},
-    faultsOf: check.faultsOf,
+    ...declared,
     work: {
       kind: "batch",
       run: (jobs) =>
-        runFitting(check, jobs, async (items: BatchItem<z.output<Schema>, Env>[], fitting) => {
+        runFitting(declared, jobs, async (items, fitting) => {
           const seen = await observed(observe, items);
           return Promise.all(
             items.map((item, index) => {

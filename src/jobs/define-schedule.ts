@@ -10,7 +10,8 @@ import {
   overlapRules,
 } from "../core/policy/slots.ts";
 import type { NewSchedule } from "../core/schedule.ts";
-import type { JobDefinition, PayloadSchema } from "./define.ts";
+import type { InputOf } from "../core/standard-schema.ts";
+import type { PayloadSchema, TypeDefinition } from "./define-type.ts";
 import { faultsOf } from "./faults.ts";
 
 export interface ScheduleOptions<Schema extends PayloadSchema> {
@@ -18,8 +19,8 @@ export interface ScheduleOptions<Schema extends PayloadSchema> {
   cron: string;
   /** An IANA zone such as "Europe/Berlin". Default "UTC". */
   timeZone?: string;
-  job: JobDefinition<Schema>;
-  payload: z.input<Schema>;
+  job: TypeDefinition<Schema>;
+  payload: InputOf<Schema>;
   /** Default: the queue of the job. */
   queue?: string;
   priority?: number;

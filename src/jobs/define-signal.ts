@@ -1,16 +1,15 @@
 // defineSignal: something that happens outside, for which a durable step can wait. It has a name, and each one a key.
-import type * as z from "zod";
 import { jobLimits } from "../core/job-options.ts";
+import type { ParsedBy, StandardSchema } from "../core/standard-schema.ts";
 import type { Signal } from "../queue/steps/step.ts";
+import { parse } from "./payload.ts";
 
-export interface SignalDefinition<Schema extends z.ZodType = z.ZodType> extends Signal<z.output<Schema>> {
-  readonly payload: Schema;
-}
+export type SignalDefinition<Schema extends StandardSchema = StandardSchema> = Signal<ParsedBy<Schema>>;
 
-export function defineSignal<Schema extends z.ZodType>(
+export function defineSignal<Schema extends StandardSchema>(
   name: string,
   payload: Schema,
 ): SignalDefinition<Schema> {
   if (!jobLimits.namePattern.test(name)) throw new TypeError(`signal "${name}": ${jobLimits.nameRule}`);
-  return { name, payload };
+  return { name, payload: { parse: (value) => parse(payload, value, `the signal "${name}"`) } };
 }

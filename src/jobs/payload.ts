@@ -1,13 +1,13 @@
 // A type's payload: its schema, and its earlier shapes. A payload that an older version of the app enqueued is upgraded
 // step by step to the shape that today's handler takes.
-import type * as z from "zod";
 import { FatalError, type Fault } from "../core/errors.ts";
 import type { Payload } from "../core/job.ts";
+import type { ParsedBy, SchemaResult, StandardSchema } from "../core/standard-schema.ts";
 import { faultsOf } from "./faults.ts";
 
 /** An earlier shape, and how to turn it into the next newer one. */
 export interface OlderPayload {
-  payload: z.ZodType;
+  payload: StandardSchema;
   upgrade(payload: never): unknown;
 }
 
@@ -19,33 +19,50 @@ export interface PayloadCheck<Output> {
 }
 
 /** `older` is sorted, newest first. */
-export function createPayloadCheck<Schema extends z.ZodType>(
+export function createPayloadCheck<Schema extends StandardSchema>(
   schema: Schema,
   older: readonly OlderPayload[] = [],
-): PayloadCheck<z.output<Schema>> {
+): PayloadCheck<ParsedBy<Schema>> {
   const upgraded = (payload: unknown): unknown => {
-    const version = older.findIndex((shape) => shape.payload.safeParse(payload).success);
+    const version = older.findIndex((shape) => !validate(shape.payload, payload).issues);
     let value = payload;
     for (const shape of older.slice(0, version + 1).reverse()) {
-      value = shape.upgrade(shape.payload.parse(value) as never);
+      value = shape.upgrade(parse(shape.payload, value, "an older payload") as never);
     }
     return value;
   };
   const read = (payload: unknown) => {
-    const current = schema.safeParse(payload);
-    return current.success || older.length === 0 ? current : schema.safeParse(upgraded(payload));
+    const current = validate(schema, payload);
+    return !current.issues || older.length === 0 ? current : validate(schema, upgraded(payload));
   };
   return {
     faultsOf(payload) {
-      const parsed = read(payload);
-      return parsed.success ? [] : faultsOf(parsed.error);
+      const result = read(payload);
+      return result.issues ? faultsOf(result) : [];
     },
-    parse(stored) {
-      const parsed = read(stored);
-      if (parsed.success) return parsed.data;
-      throw new FatalError(`the payload does not fit its schema: ${describe(faultsOf(parsed.error))}`);
-    },
+    parse: (stored) => valueIn(read(stored), "the payload"),
   };
+}
+
+/** What the schema makes of the value. One that does not fit is a fatal error. */
+export function parse<Schema extends StandardSchema>(
+  schema: Schema,
+  value: unknown,
+  what: string,
+): ParsedBy<Schema> {
+  return valueIn(validate(schema, value), what);
+}
+
+function validate(schema: StandardSchema, value: unknown): SchemaResult<unknown> {
+  const result = schema["~standard"].validate(value);
+  if (!(result instanceof Promise)) return result;
+  result.catch(() => {});
+  throw new TypeError("a schema must not check asynchronously: a transaction would wait for it");
+}
+
+function valueIn(result: SchemaResult<unknown>, what: string): unknown {
+  if (!result.issues) return result.value;
+  throw new FatalError(`${what} does not fit its schema: ${describe(faultsOf(result))}`);
 }
 
 function describe(faults: readonly Fault[]): string {

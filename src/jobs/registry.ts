@@ -9,6 +9,18 @@ export interface JobRegistry extends Registry {
   find(type: string): JobDefinition | undefined;
 }
 
+/** A list, or the types by name: the same object can give the client its names. */
+export type JobList = readonly JobDefinition[] | Readonly<Record<string, JobDefinition>>;
+
+export function listOf(jobs: JobList): readonly JobDefinition[] {
+  if (Array.isArray(jobs)) return jobs;
+  const entries = Object.entries(jobs as Readonly<Record<string, JobDefinition>>);
+  const stray = entries.find(([name, { type }]) => name !== type);
+  if (stray)
+    throw new TypeError(`sluice({ jobs }): the name of "${stray[1].type}" is "${stray[0]}" in the list`);
+  return entries.map(([, job]) => job);
+}
+
 export function createRegistry(
   jobs: readonly JobDefinition[],
   queues: readonly QueueDefinition[] = [],

@@ -3,14 +3,14 @@ import * as z from "zod";
 import { jobLimits } from "../core/job-options.ts";
 import { type Backoff, defaultBackoff } from "../core/policy/backoff.ts";
 import type { JobType } from "../queue/ports.ts";
+import { type ProducedType, typeDefaults } from "./define-type.ts";
 import { faultsOf } from "./faults.ts";
 import { type Rate, rateSchema } from "./rate.ts";
 
-export interface TypeOptions {
-  /** The queue of its jobs, unless the producer names another. Default "default". */
-  queue?: string;
-  /** 1 to 20, default 5. */
-  maxAttempts?: number;
+export interface TypeOptions extends ProducedType, HandlerOptions {}
+
+/** What only the Worker has to know about a type. */
+export interface HandlerOptions {
   /** Default: 30 s, doubling up to an hour, and up to 15 s of jitter. */
   backoff?: Partial<Backoff>;
   /** A handler that runs longer fails. Default 300. */
@@ -30,8 +30,8 @@ const name = z.string().regex(jobLimits.namePattern, jobLimits.nameRule);
 
 const schema = z.object({
   type: name,
-  queue: name.default("default"),
-  maxAttempts: z.int().min(1).max(jobLimits.maxAttempts).default(5),
+  queue: name.default(typeDefaults.queue),
+  maxAttempts: z.int().min(1).max(jobLimits.maxAttempts).default(typeDefaults.maxAttempts),
   backoff: z
     .object({ baseSeconds: positive, maxSeconds: positive, jitterSeconds: z.number().min(0) })
     .partial()

@@ -2,8 +2,6 @@
 // work with a transaction of drizzle, `pg`, `postgres` and Prisma, and with that of any other tool through an object with
 // `query(text, values)`. With Neon's HTTP function, each call is a transaction of its own.
 import type { NeonQueryFunction, NeonQueryPromise } from "@neondatabase/serverless";
-import type { SQL } from "drizzle-orm";
-import type * as z from "zod";
 import type {
   EnqueueArgs,
   Enqueued,
@@ -25,16 +23,16 @@ import {
   sendSignal,
 } from "../core/sql/index.ts";
 import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
-import type { FlowIds, JobId, OptionsFor, Slots, TypedJob } from "../core/typed-job.ts";
-import type { JobDefinition, PayloadSchema } from "../jobs/define.ts";
+import type { FlowIds, JobId, OptionsFor, PayloadOf, TypedJob } from "../core/typed-job.ts";
 import { checkPayload, type EnqueuableJob, newJob, withDefaults } from "../jobs/flow-context.ts";
 
+export { SluiceError } from "../core/errors.ts";
 export { type NudgeEnv, nudge } from "./nudge.ts";
 export type { Enqueued };
 
 /** The one method of each driver that is needed. No driver is imported. */
 export type Transaction =
-  | { execute(query: SQL): PromiseLike<unknown> } // drizzle
+  | { execute(query: never): PromiseLike<unknown> } // drizzle: its types differ from version to version
   | { unsafe(text: string, values: string[]): PromiseLike<unknown> } // postgres
   | { $queryRawUnsafe(text: string, ...values: unknown[]): PromiseLike<unknown> } // Prisma
   | { query(text: string, values: unknown[]): PromiseLike<unknown> }; // pg, neon
@@ -141,30 +139,28 @@ export async function complete(
 export function enqueueQuery<
   ArrayMode extends boolean,
   FullResults extends boolean,
-  Schema extends PayloadSchema,
-  Output,
-  After extends Slots,
+  Job extends EnqueuableJob,
 >(
   neon: NeonQueryFunction<ArrayMode, FullResults>,
-  job: JobDefinition<Schema, Output, After>,
-  payload: z.input<Schema>,
-  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
+  job: Job,
+  payload: PayloadOf<Job>,
+  ...options: OptionsFor<Job, InTransactionOptions>
 ): NeonQueryPromise<ArrayMode, FullResults>;
-export function enqueueQuery<Query, Schema extends PayloadSchema, Output, After extends Slots>(
-  db: { execute(query: SQL): Query },
-  job: JobDefinition<Schema, Output, After>,
-  payload: z.input<Schema>,
-  ...options: OptionsFor<JobDefinition<Schema, Output, After>, InTransactionOptions>
+export function enqueueQuery<Query, Job extends EnqueuableJob>(
+  db: { execute(query: never): Query },
+  job: Job,
+  payload: PayloadOf<Job>,
+  ...options: OptionsFor<Job, InTransactionOptions>
 ): Query;
 export function enqueueQuery(
-  db: { execute(query: SQL): unknown } | { query(text: string, values: unknown[]): unknown },
+  db: { execute(query: never): unknown } | { query(text: string, values: unknown[]): unknown },
   job: EnqueuableJob,
   payload: unknown,
   options?: object,
 ): unknown {
   const { schema, ...given } = withLists(options);
   const statement = enqueueOne(newJob(job, payload, given));
-  if ("execute" in db) return db.execute(toSql(statement, schema));
+  if ("execute" in db) return db.execute(toSql(statement, schema) as never);
   const { text, values } = compile(statement, schema);
   return db.query(text, values);
 }
@@ -180,7 +176,7 @@ function send(
   statement: Statement<unknown>,
   schema?: string,
 ): PromiseLike<unknown> {
-  if ("execute" in transaction) return transaction.execute(toSql(statement, schema));
+  if ("execute" in transaction) return transaction.execute(toSql(statement, schema) as never);
   const { text, values } = compile(statement, schema);
   if ("$queryRawUnsafe" in transaction) return transaction.$queryRawUnsafe(text, ...values);
   if ("query" in transaction) return transaction.query(text, values);

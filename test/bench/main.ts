@@ -3,7 +3,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { stopAllGuarded } from "../../infra/local/guard.ts";
+import { stopAllGuarded } from "../../src/local/guard.ts";
 import { systems, workloads } from "./choices.ts";
 import { type Flags, parseFlags, usage } from "./flags.ts";
 import { installPeers } from "./peers.ts";

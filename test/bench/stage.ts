@@ -1,7 +1,7 @@
 // One PostgreSQL for all systems, which waits for its disk as in production. Each trial gets a new database, cloned from
 // the one in which the system was installed.
 import { join } from "node:path";
-import { startPostgres } from "../../infra/local/postgres.ts";
+import { startPostgres } from "../../src/local/postgres.ts";
 import { familyCpuSecondsOf } from "../support/process-cpu.ts";
 import { openPool } from "./systems/connections.ts";
 import type { System } from "./systems/system.ts";

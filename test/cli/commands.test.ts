@@ -263,8 +263,21 @@ describe.each<Way>(["worker", "database"])("over the %s", (way) => {
     });
   });
 
-  test("workers are listed", async () => {
+  test("the history of alarms and their deliveries are listed, and a silence ends", async () => {
+    const until = "2099-01-01T00:00:00Z";
+    await json(["alarms", "silence", "queue_growing", "--until", until, "--reason", "planned"]);
+    answerOf("unsilenceAlarm", await json(["alarms", "unsilence", "queue_growing"]));
+    const { events } = answerOf("listAlarmHistory", await json(["alarms", "history", "--limit", "2"]));
+    expect(events).toMatchObject([{ event: "unsilenced" }, { event: "silenced", reason: "planned" }]);
+    answerOf("listDeliveries", await json(["alarms", "deliveries"]));
+  });
+
+  test("workers, rounds and a queue are shown", async () => {
     answerOf("listWorkers", await json(["workers"]));
+    answerOf("listRounds", await json(["rounds"]));
+    await json(["enqueue", "echo", "{}"]);
+    answerOf("getQueue", await json(["queues", "show", "default"]));
+    expect((await run("queues", "show", "default")).stdout).toContain("default");
   });
 
   test("status shows the books of every queue, and with --json the four answers", async () => {

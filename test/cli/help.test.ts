@@ -69,9 +69,7 @@ test("every operation of people who run the place has a command", () => {
       "getDeployment",
       "getChain",
     ],
-    ...["enqueueJobs", "enqueueFlow", "nudge", "getMetrics"],
-    // These have no command yet.
-    ...["listDeadGroups", "startDeadRun", "listDeadRuns", "getDeadRun", "stopDeadRun"],
+    ...["enqueueJobs", "enqueueFlow", "nudge", "getMetrics", "silenceOneAlarm"],
     ...[
       "claimJobs",
       "completeJob",

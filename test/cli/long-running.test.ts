@@ -4,8 +4,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { freePort } from "../../infra/local/ports.ts";
 import { listResponse } from "../../src/contract/jobs.ts";
+import { freePort } from "../../src/local/ports.ts";
 import { useCliDeployment, type Way } from "./cli-deployment.ts";
 import { mainFile, runCli, startCli, until } from "./run-cli.ts";
 

@@ -4,9 +4,9 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { freePort } from "../../infra/local/ports.ts";
-import { type PostgresServer, startPostgres } from "../../infra/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
+import { freePort } from "../../src/local/ports.ts";
+import { type PostgresServer, startPostgres } from "../../src/local/postgres.ts";
 
 const secret = "s3cret-word";
 const server = new URL(inject("adminDatabaseUrl"));

@@ -26,7 +26,9 @@ test("a payload gets its type from its definition or from a map of definitions, 
     typed.enqueue("welcome", { userId: "u1" });
     // @ts-expect-error: a wrong payload for a type's name does not compile
     typed.enqueue("welcome", { userId: 1 });
-    typed.enqueue("another", { userId: 1 });
+    // @ts-expect-error: a misspelt name does not compile
+    typed.enqueue("welcom", { userId: "u1" });
+    client.enqueue("any_name", { userId: 1 });
     // @ts-expect-error: an unknown option does not compile
     client.enqueue(welcome, { userId: "u1" }, { prority: 1 });
   };

@@ -1,18 +1,30 @@
 // The package as users install it: packed by npm and unpacked into an empty project, with the dependencies that its
 // package.json names and nothing else. No network is used.
 import { execFile } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { build } from "esbuild";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { manifestOf, pack, root, unpack } from "../support/packed.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
 const run = promisify(execFile);
-const root = join(import.meta.dirname, "../..");
 const project = mkdtempSync(join(tmpdir(), "sluice-package-"));
+let tarball: string;
 const installed = join(project, "node_modules/sluice");
 const bin = join(project, "node_modules/.bin/sluice");
 const adminUrl = inject("adminDatabaseUrl");
@@ -20,18 +32,9 @@ const emptyDatabase = `package_${project.slice(-6).toLowerCase()}`;
 const databaseUrl = adminUrl.replace(/[^/]+$/, emptyDatabase);
 
 beforeAll(async () => {
-  await run("npm", ["pack", "--silent", "--offline", "--pack-destination", project], { cwd: root });
-  mkdirSync(installed, { recursive: true });
-  const { name, version } = manifestOf(root);
-  await run("tar", [
-    "-xzf",
-    join(project, `${name}-${version}.tgz`),
-    "-C",
-    installed,
-    "--strip-components=1",
-  ]);
+  tarball = await pack(project);
+  await unpack(tarball, project);
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", type: "module" }));
-  for (const dependency of Object.keys(manifestOf(installed).dependencies)) link(dependency);
   mkdirSync(dirname(bin));
   symlinkSync(join(installed, manifestOf(installed).bin.sluice), bin);
   chmodSync(bin, 0o755); // as npm does when it installs
@@ -43,21 +46,6 @@ afterAll(async () => {
   rmSync(project, { recursive: true, force: true });
 });
 
-function manifestOf(directory: string): {
-  name: string;
-  version: string;
-  bin: { sluice: string };
-  dependencies: Record<string, string>;
-} {
-  return JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
-}
-
-function link(dependency: string): void {
-  const to = join(project, "node_modules", dependency);
-  mkdirSync(dirname(to), { recursive: true });
-  symlinkSync(join(root, "node_modules", dependency), to);
-}
-
 async function queryAsAdmin(text: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl });
   await client.connect();
@@ -65,8 +53,8 @@ async function queryAsAdmin(text: string): Promise<void> {
   await client.end();
 }
 
-test("the package contains the library, the migrations and the texts about it, but no sources and no tests", async () => {
-  const { stdout } = await run("tar", ["-tzf", join(project, `sluice-${manifestOf(root).version}.tgz`)]);
+test("the package contains the library, migrations, templates and documentation, but no sources and no tests", async () => {
+  const { stdout } = await run("tar", ["-tzf", tarball]);
   const files = stdout.trim().split("\n");
   const parts = new Set(files.map((file) => file.replace(/^package\//, "").replace(/^([^/]+\/).*/, "$1")));
   expect([...parts].sort()).toEqual([
@@ -74,11 +62,71 @@ test("the package contains the library, the migrations and the texts about it, b
     "LICENSE",
     "README.md",
     "dist/",
+    "docs/",
+    "infra/",
     "migrations/",
     "package.json",
+    "templates/",
   ]);
-  expect(files.filter((file) => /(?<!\.d)\.ts$/.test(file))).toEqual([]);
+  expect(files.filter((file) => /(?<!\.d)\.ts$/.test(file) && !file.includes("/templates/"))).toEqual([]);
   expect(files).toContain("package/migrations/functions/enqueue.sql");
+  const exported = JSON.stringify(manifestOf(installed).exports).match(/\.\/dist[^"]+/g) ?? [];
+  expect(exported.filter((file) => !files.includes(join("package", file)))).toEqual([]);
+});
+
+/** They read these in the repository. */
+const forContributors = /CONTRIBUTING|SECURITY|\.\.\/(src|test|infra)\/|^docs\/(bench|decisions)\//;
+
+test("every link of its README and its docs leads to a file of the package", async () => {
+  const texts = globSync("{README.md,CHANGELOG.md,docs/**/*.md}", { cwd: installed });
+  const links = texts.flatMap((text) =>
+    [...readFileSync(join(installed, text), "utf8").matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(
+      ([, to = ""]) => ({
+        text,
+        to,
+        isThere: existsSync(join(installed, dirname(text), to)),
+      }),
+    ),
+  );
+  expect(links.length).toBeGreaterThan(20);
+  expect(links.filter(({ text, to, isThere }) => !isThere && !forContributors.test(`${text} ${to}`))).toEqual(
+    [],
+  );
+});
+
+describe("a producer's bundle", () => {
+  const declared = `import { defineType } from "sluice";
+    import * as z from "zod";
+    const welcome = defineType("welcome", { payload: z.object({ userId: z.string() }) });`;
+
+  test.each([
+    {
+      entry: "sluice/sql",
+      use: `${declared} import { enqueue } from "sluice/sql"; console.log(() => enqueue(null, welcome, {}));`,
+      packages: ["drizzle-orm", "sluice", "zod"],
+      ownBytes: 7_000,
+    },
+    {
+      entry: "sluice/client",
+      use: `${declared} import { createClient } from "sluice/client"; console.log(createClient({}).enqueue(welcome, {}));`,
+      packages: ["sluice", "zod"],
+      ownBytes: 10_000,
+    },
+  ])("with $entry and a declared type has no engine in it", async ({ use, packages, ownBytes }) => {
+    const { metafile } = await build({
+      stdin: { contents: use, resolveDir: project },
+      ...{ bundle: true, minify: true, format: "esm", platform: "neutral", write: false, metafile: true },
+      mainFields: ["module", "main"],
+      preserveSymlinks: true,
+    });
+    const [output] = Object.values(metafile.outputs);
+    const inputs = Object.entries(output?.inputs ?? {}).filter(([path]) => path.includes("node_modules/"));
+    const packageOf = (path: string) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? path;
+    expect([...new Set(inputs.map(([path]) => packageOf(path)))].sort()).toEqual(packages);
+    const own = inputs.filter(([path]) => packageOf(path) === "sluice");
+    expect(own.map(([path]) => path).filter((path) => /lib\/(edge|queue|contract)\//.test(path))).toEqual([]);
+    expect(own.reduce((sum, [, { bytesInOutput }]) => sum + bytesInOutput, 0)).toBeLessThan(ownBytes);
+  });
 });
 
 test("its four entry points can be imported, and complete jobs together", async () => {

@@ -1,10 +1,10 @@
 // What the Database port promises, whichever way its statements take.
 import { type SQL, sql } from "drizzle-orm";
 import { afterEach, beforeAll, describe, expect, inject, test } from "vitest";
-import { freePort } from "../../infra/local/ports.ts";
 import { schemaVersion } from "../../src/core/schema-version.ts";
 import { enqueue } from "../../src/core/sql/index.ts";
 import type { Row, Statement } from "../../src/core/sql/statement.ts";
+import { freePort } from "../../src/local/ports.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { answers } from "../support/answers.ts";
 import { examples } from "../support/statement-examples.ts";

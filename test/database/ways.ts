@@ -1,10 +1,11 @@
 // The ways from a Database port to the test's Postgres.
-import { startNeonProxy } from "../../infra/local/neon-proxy.ts";
+
 import { createDatabase } from "../../src/edge/database/create-database.ts";
 import type { Transport } from "../../src/edge/database/transport.ts";
 import { createPgTransport } from "../../src/edge/hyperdrive/pg-transport.ts";
 import { type IsolateState, isolateStateFor } from "../../src/edge/isolate-state.ts";
 import { createNeonTransport } from "../../src/edge/neon/neon-transport.ts";
+import { startNeonProxy } from "../../src/local/neon-proxy.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { startTransactionPooler } from "../support/transaction-pooler.ts";
 

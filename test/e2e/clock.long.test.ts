@@ -4,8 +4,8 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import type { DevJson } from "../../infra/local/dev-directory.ts";
-import { freePort } from "../../infra/local/ports.ts";
+import type { DevJson } from "../../src/local/dev-directory.ts";
+import { freePort } from "../../src/local/ports.ts";
 import { endAllRuns, startDev } from "./dev-run.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "sluice-dev-"));

@@ -2,7 +2,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { DevJson } from "../../infra/local/dev-directory.ts";
+import type { DevJson } from "../../src/local/dev-directory.ts";
 
 export interface DevRun {
   pid: number;
@@ -65,7 +65,7 @@ export function startDev(
 export async function endAllRuns(): Promise<void> {
   for (const run of started.splice(0)) {
     for (const { pid, command } of run.descendants()) {
-      if (command.includes("infra/local/dev.ts")) process.kill(pid, "SIGTERM");
+      if (command.includes("cli/main.ts dev")) process.kill(pid, "SIGTERM");
     }
     await run.exitCode;
   }

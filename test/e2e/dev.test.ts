@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { DevJson } from "../../infra/local/dev-directory.ts";
-import { freePort } from "../../infra/local/ports.ts";
+import type { DevJson } from "../../src/local/dev-directory.ts";
+import { freePort } from "../../src/local/ports.ts";
 import { endAllRuns, type Process, startDev, stillRunning, until } from "./dev-run.ts";
 
 const stopWithinMs = 10_000;
@@ -45,7 +45,7 @@ describe("a newcomer", () => {
       await until("a line tells of it", () =>
         new RegExp(`^echo ${id} completed, \\d+ ms$`, "m").test(run.output()),
       );
-      expect(run.output()).toContain(`The dashboard is at ${stack.url}`);
+      expect(run.output()).toContain(`Dashboard: ${stack.url} (`);
       expect(run.output()).not.toMatch(/^sluice\.canary/m);
 
       const processes = run.descendants();
@@ -161,13 +161,13 @@ describe("a start that cannot succeed", () => {
   it("names the unknown or invalid flag, and ends with code 2", async () => {
     const unknown = startDev(["--prot", "1"], { directory });
     expect(await unknown.exitCode).toBe(2);
-    expect(unknown.output()).toContain("'--prot'");
+    expect(unknown.output()).toContain("unknown flag --prot; did you mean --port?");
     const odd = startDev(["--transport", "http"], { directory });
     expect(await odd.exitCode).toBe(2);
-    expect(odd.output()).toContain('--transport takes neon or pg, not "http"');
+    expect(odd.output()).toContain('--transport: "http" is none of neon, pg');
     const bad = startDev(["--tick-seconds", "soon"], { directory });
     expect(await bad.exitCode).toBe(2);
-    expect(bad.output()).toContain('--tick-seconds takes a number from 0 to 86400, not "soon"');
+    expect(bad.output()).toContain('--tick-seconds: "soon" is not a number');
     expect(readdirSync(directory)).toEqual([]);
   });
 

@@ -4,8 +4,8 @@ import { NeonDbError, neon, neonConfig, Pool } from "@neondatabase/serverless";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { WebSocket } from "ws";
-import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
-import { freePort } from "../../infra/local/ports.ts";
+import { type NeonProxy, startNeonProxy } from "../../src/local/neon-proxy.ts";
+import { freePort } from "../../src/local/ports.ts";
 
 const url = inject("adminDatabaseUrl");
 const sql = neon(url);

@@ -2,9 +2,9 @@
 // sequences are behind, so it claims the same jobs again. It must refuse the workers that claimed them before.
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { PostgresServer } from "../../infra/local/postgres.ts";
 import { type ClaimedJob, generationOf } from "../../src/core/job.ts";
 import { claim, enqueue, settle } from "../../src/core/sql/index.ts";
+import type { PostgresServer } from "../../src/local/postgres.ts";
 import { newJob } from "../support/jobs.ts";
 import { type Pair, query, startPair } from "../support/standby.ts";
 import { createPgDatabase } from "../support/test-database.ts";

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
-import { postgresBinaries } from "../../infra/local/postgres-binaries.ts";
-import { postgresOwner } from "../../infra/local/postgres-owner.ts";
+import { postgresBinaries } from "../../src/local/postgres-binaries.ts";
+import { postgresOwner } from "../../src/local/postgres-owner.ts";
 import { startServer, systemPrograms } from "../support/postgres-versions.ts";
 
 const here = import.meta.dirname;

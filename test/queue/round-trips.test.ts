@@ -2,7 +2,6 @@
 // at a proxy that speaks Neon's protocol to Neon's own driver.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { type NeonProxy, startNeonProxy } from "../../infra/local/neon-proxy.ts";
 import { claimResponse } from "../../src/contract/work.ts";
 import { claim } from "../../src/core/sql/index.ts";
 import { createDatabase } from "../../src/edge/database/create-database.ts";
@@ -11,6 +10,7 @@ import { createNeonTransport } from "../../src/edge/neon/neon-transport.ts";
 import { parseSettings } from "../../src/edge/settings/env.ts";
 import { definePulledJob, sluice } from "../../src/index.ts";
 import { echo } from "../../src/jobs/examples/echo.ts";
+import { type NeonProxy, startNeonProxy } from "../../src/local/neon-proxy.ts";
 import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueueAll } from "../../src/queue/enqueue.ts";
 import { settleAttempts } from "../../src/queue/settle.ts";

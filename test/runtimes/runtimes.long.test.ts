@@ -8,8 +8,8 @@ import { promisify } from "node:util";
 import { build } from "esbuild";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { DevJson } from "../../infra/local/dev-directory.ts";
-import { freePort } from "../../infra/local/ports.ts";
+import type { DevJson } from "../../src/local/dev-directory.ts";
+import { freePort } from "../../src/local/ports.ts";
 import { endAllRuns, startDev, until } from "../e2e/dev-run.ts";
 import { type Front, startFront } from "./front.ts";
 

@@ -4,9 +4,9 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import pg from "pg";
-import { stopAllGuarded } from "../../infra/local/guard.ts";
-import { startPostgres } from "../../infra/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
+import { stopAllGuarded } from "../../src/local/guard.ts";
+import { startPostgres } from "../../src/local/postgres.ts";
 import { createPgDatabase } from "../support/pg-database.ts";
 import { type Flags, parseFlags, usage } from "./flags.ts";
 import { report } from "./report.ts";

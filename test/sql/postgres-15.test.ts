@@ -1,8 +1,8 @@
 // The engine works on the oldest PostgreSQL that is supported. The tests run only where its programs are installed.
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { PostgresServer } from "../../infra/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
+import type { PostgresServer } from "../../src/local/postgres.ts";
 import { startServer, systemPrograms } from "../support/postgres-versions.ts";
 import { createPgDatabase } from "../support/test-database.ts";
 import { wholeLife } from "../support/whole-life.ts";

@@ -438,6 +438,13 @@ export const answers = {
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
   listSchedules: z.array(schedule),
+  listShownDeadLetters: z.array(
+    z.strictObject({
+      job: shownJob,
+      diedAt: time,
+      position: z.strictObject({ diedMicros: text, jobId: id }),
+    }),
+  ),
   listShownJobs: z.strictObject({
     jobs: z.array(shownJob.extend({ payloadText: text })),
     next: id.nullable(),

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
-import { startNeonProxy } from "../../infra/local/neon-proxy.ts";
-import { startPostgres } from "../../infra/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
+import { startNeonProxy } from "../../src/local/neon-proxy.ts";
+import { startPostgres } from "../../src/local/postgres.ts";
 import { startReceiver } from "./receiver.ts";
 import { asWorker, workerRole } from "./worker-role.ts";
 

@@ -89,6 +89,9 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   ],
   listKeys: ["integer"],
   listPauses: [""],
+  listShownDeadLetters: [
+    "text, text, text, text, timestamp with time zone, timestamp with time zone, bigint, uuid, integer",
+  ],
   listShownJobs: [
     "integer, text[], text, text, text, text, text, text, timestamp with time zone, timestamp with time zone, uuid, integer",
   ],

@@ -1,17 +1,1 @@
-// The Database port over a `pg` pool: the same statements as in the Worker, over another transport.
-import type pg from "pg";
-import { StatementError } from "../../src/core/database-errors.ts";
-import { compile } from "../../src/core/sql/statement.ts";
-import type { Database } from "../../src/queue/ports.ts";
-
-export function createPgDatabase(pool: pg.Pool, schema = "sluice"): Database {
-  return {
-    async run(statement) {
-      const { text, values } = compile(statement, schema);
-      const { rows } = await pool.query(text, values).catch((error: unknown) => {
-        throw new StatementError(statement.name, error);
-      });
-      return statement.decode(rows);
-    },
-  };
-}
+export { createPgDatabase } from "../../src/test-kit/pg-database.ts";

@@ -2,9 +2,9 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { spawnGuarded } from "../../infra/local/guard.ts";
-import { freePort } from "../../infra/local/ports.ts";
-import { postgresOwner } from "../../infra/local/postgres-owner.ts";
+import { spawnGuarded } from "../../src/local/guard.ts";
+import { freePort } from "../../src/local/ports.ts";
+import { postgresOwner } from "../../src/local/postgres-owner.ts";
 import { connectTo } from "./app-beside.ts";
 
 export interface PgBouncer {

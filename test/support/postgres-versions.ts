@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type PostgresServer, startPostgres } from "../../infra/local/postgres.ts";
+import { type PostgresServer, startPostgres } from "../../src/local/postgres.ts";
 
 /** Where Debian's packages install a version. They are built with LLVM, so only they have JIT. */
 export function systemPrograms(major: number): string | undefined {

@@ -4,8 +4,8 @@ import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { type PostgresServer, startPostgres } from "../../infra/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
+import { type PostgresServer, startPostgres } from "../../src/local/postgres.ts";
 
 export interface Pair {
   primary: PostgresServer;

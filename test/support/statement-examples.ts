@@ -211,6 +211,7 @@ export const examples = {
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],
+  listShownDeadLetters: [statements.listShownDeadLetters({ ...deadFilter, limit: 1 })],
   listShownJobs: [statements.listShownJobs({ limit: 1, textLength: 10 })],
   listSchedules: [statements.listSchedules({ limit: 1 }), statements.listSchedules({ after: "a", limit: 1 })],
   liveWorkers: [statements.liveWorkers(), statements.liveWorkers({ queue: "q" })],

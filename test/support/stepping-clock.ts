@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { PostgresServer } from "../../infra/local/postgres.ts";
+import type { PostgresServer } from "../../src/local/postgres.ts";
 import { startServer } from "./postgres-versions.ts";
 
 const libraryPaths = ["x86_64-linux-gnu", "aarch64-linux-gnu"].map(

@@ -1,6 +1,6 @@
 // The lines of `npm run dev` about jobs.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createOutputFilter } from "../../infra/local/worker-output.ts";
+import { createOutputFilter } from "../../src/local/worker-output.ts";
 
 const id = "01900000-0000-7000-8000-000000000001";
 const lines: string[] = [];

@@ -23,9 +23,14 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   },
   // Only over-sql.ts imports from edge: a test below keeps that.
   cli: {
-    folders: ["core", "queue", "jobs", "contract", "edge", "cli"],
+    folders: ["core", "queue", "jobs", "contract", "edge", "local", "cli"],
     packages: ["node:", "pg", "hono", "zod"],
   },
+  "test-kit": {
+    folders: ["core", "queue", "jobs", "edge", "cli", "local", "test-kit"],
+    packages: ["node:", "pg"],
+  },
+  local: { folders: ["core", "edge", "local"], packages: ["node:", "croner", "pg", "ws"] },
 };
 const barrels = ["src/index.ts", "src/core/sql/index.ts"];
 const looseNames = /^(utils?|helpers?|common|shared|misc|manager)\b/;

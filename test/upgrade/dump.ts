@@ -37,7 +37,10 @@ async function dumpDatabase(pool: pg.Pool): Promise<string> {
     return [
       printScript({}).replace(/^\\.*\n/gm, ""), // without the commands of psql
       ...(await dumpPartitions(client)),
+      // The rows come without their triggers, as with pg_dump, which creates triggers after it has filled the tables.
+      "set session_replication_role = replica;",
       ...rows,
+      "reset session_replication_role;",
       ...(await dumpSequences(client)),
       "",
     ].join("\n");

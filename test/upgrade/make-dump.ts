@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { startPostgres } from "../../infra/local/postgres.ts";
 import { migrate } from "../../src/cli/migrate.ts";
+import { startPostgres } from "../../src/local/postgres.ts";
 import { createPgDatabase } from "../support/test-database.ts";
 import { makeDump } from "./dump.ts";
 

@@ -1,4 +1,4 @@
-// sluice alarms: list, test, silence.
+// sluice alarms: list, test, silence, unsilence, history, deliveries.
 import type { Commands } from "../command-table.ts";
 import { CommandError } from "../exit.ts";
 import { actionCommand, listCommand, operationCommand } from "../operation-command.ts";
@@ -42,8 +42,43 @@ export const commands: Commands = {
   }),
   silence: actionCommand("silenceAlarm", {
     arguments: ["alarm"],
-    examples: ["alarms silence queue_growing --until 2026-12-01T08:00:00Z"],
+    examples: [
+      "alarms silence queue_growing --until 2026-12-01T08:00:00Z",
+      'alarms silence queue_growing --until 2026-12-01T08:00:00Z --reason "INC-482"',
+    ],
     say: ({ alarm, until }) => `${alarm} sends no notices until ${until}`,
+  }),
+  unsilence: actionCommand("unsilenceAlarm", {
+    examples: ["alarms unsilence queue_growing"],
+    say: ({ alarm }) => `${alarm} sends notices again`,
+  }),
+  history: listCommand("listAlarmHistory", {
+    examples: ["alarms history", "alarms history --limit 100"],
+    rows: ({ events }) => events,
+    columns: [
+      ["AT", ({ at }) => `${at} (${ago(at)})`],
+      ["ALARM", ({ alarm }) => alarm],
+      ["EVENT", ({ event }) => event],
+      ["ABOUT", ({ queue, job_type }) => [queue, job_type].filter((name) => name !== null).join("/")],
+      ["BY", ({ actor }) => actor],
+      ["WHY", ({ summary, reason }) => summary ?? reason],
+    ],
+    empty: "no alarm has fired or was silenced",
+  }),
+  deliveries: listCommand("listDeliveries", {
+    examples: ["alarms deliveries"],
+    rows: ({ deliveries }) => deliveries,
+    columns: [
+      ["AT", (delivery) => `${delivery.created_at} (${ago(delivery.created_at)})`],
+      ["TARGET", ({ target }) => target],
+      ["ALARM", ({ alarm }) => alarm],
+      ["NOTICE", ({ type }) => type],
+      ["STATE", ({ state }) => state],
+      ["TRIES", ({ tries }) => tries],
+      ["STATUS", ({ status }) => status],
+      ["ERROR", ({ error }) => error],
+    ],
+    empty: "no notice was sent",
   }),
 };
 

@@ -1,6 +1,6 @@
-// sluice queues: list, pause, resume, blocked.
+// sluice queues: list, show, pause, resume, blocked.
 import type { Commands } from "../command-table.ts";
-import { actionCommand, listCommand } from "../operation-command.ts";
+import { actionCommand, listCommand, operationCommand } from "../operation-command.ts";
 import { firstLine } from "../output/words.ts";
 
 export const commands: Commands = {
@@ -19,6 +19,36 @@ export const commands: Commands = {
       ["PAUSED SINCE", ({ paused_since: since }) => since],
     ],
     empty: "there are no queues: the first job makes one",
+  }),
+  show: operationCommand("getQueue", {
+    examples: ["queues show orders"],
+    show({ priorities, top_keys, books: _, ...queue }, out) {
+      out.fields(queue);
+      if (out.isTerminal) out.line("");
+      out.table(
+        priorities,
+        [
+          ["PRIORITY", ({ priority }) => priority],
+          ["PENDING", ({ pending }) => pending],
+          ["SCHEDULED", ({ scheduled }) => scheduled],
+          ["BLOCKED", ({ blocked }) => blocked],
+          ["PROCESSING", ({ leased }) => leased],
+        ],
+        "it never had a job",
+      );
+      if (top_keys.keys.length === 0) return;
+      if (out.isTerminal) out.line("");
+      out.table(
+        top_keys.keys,
+        [
+          ["KEY", ({ key }) => key],
+          ["WAITING", ({ waiting }) => waiting],
+          ["RUNNING", ({ running }) => running],
+          ["SHARE", ({ share }) => `${Math.round(share * 100)} %`],
+        ],
+        "",
+      );
+    },
   }),
   pause: actionCommand("pauseQueue", {
     details: "Running jobs go on. No new ones are started.",

@@ -12,6 +12,7 @@ export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { applyCodeSchedules } from "./code-schedules.ts";
 export { countDead, foldDeaths, listDeadGroups } from "./dead-groups.ts";
+export { listDeadLetters, listShownDeadLetters } from "./dead-letters.ts";
 export { findDeadRun, listDeadRuns, startDeadRun, stopDeadRun } from "./dead-runs.ts";
 export { claimDeliveries, listDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
@@ -27,7 +28,6 @@ export {
   findJobs,
   findShownJob,
   findStates,
-  listDeadLetters,
   listJobs,
   listShownJobs,
 } from "./jobs.ts";

@@ -1,4 +1,5 @@
 // Links to jobs and lists of jobs, and the chips of a filter.
+import { count } from "./numbers.ts";
 
 const hues = 8;
 
@@ -23,10 +24,24 @@ export function queueUrl(queue: string): string {
   return `/queues/${encodeURIComponent(queue)}`;
 }
 
-export function Chip({ href, text, isOn }: { href: string; text: string; isOn?: boolean }) {
+interface ChipProps {
+  href: string;
+  text: string;
+  isOn?: boolean;
+  /** How many there are. */
+  number?: number;
+}
+
+export function Chip({ href, text, isOn, number }: ChipProps) {
   return (
     <a class="chip mono" href={href} aria-current={isOn ? "true" : undefined}>
       {text}
+      {number === undefined ? null : (
+        <>
+          {" "}
+          <b>{count(number)}</b>
+        </>
+      )}
     </a>
   );
 }

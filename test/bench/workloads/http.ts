@@ -2,7 +2,7 @@
 // proxy, or `pg` through a Hyperdrive binding. One drain at batch 100 of echo jobs, which return their payload; then jobs that
 // are started by the nudge of their enqueue.
 import { setTimeout as sleep } from "node:timers/promises";
-import { startNeonProxy } from "../../../infra/local/neon-proxy.ts";
+import { startNeonProxy } from "../../../src/local/neon-proxy.ts";
 import { startWorkerd, type Workerd } from "../../support/workerd.ts";
 import { connect } from "../systems/connections.ts";
 import type { Bench, Workload } from "./workload.ts";

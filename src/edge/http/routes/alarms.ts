@@ -43,8 +43,9 @@ export const sendTestNotice: Handlers["sendTestNotice"] = async (
   return context.json(body);
 };
 
-export const silenceAlarm: Handlers["silenceAlarm"] = async (context, { body: { alarm, until } }) => {
-  const silence = { alarm, until: new Date(until) };
+export const silenceAlarm: Handlers["silenceAlarm"] = async (context, { body }) => {
+  const { alarm, until, reason = null } = body;
+  const silence = { alarm, until: new Date(until), reason };
   await context.env.ports.db.run(sql.silenceAlarm(context.get("caller").actor, silence));
   return context.json({ alarm, until: silence.until.toISOString() });
 };

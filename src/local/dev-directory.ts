@@ -1,13 +1,10 @@
-// `.sluice/`: the files that `npm run dev` keeps between runs (data, port, admin key), and dev.json, which exists while it
+// `.sluice/`: the files that `sluice dev` keeps between runs (data, port, admin key), and dev.json, which exists while it
 // runs.
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { removeLeftovers } from "./leftovers.ts";
 import { postgresOwner, reachableDirectory, removeDirectory } from "./postgres-owner.ts";
-
-export const checkout = fileURLToPath(new URL("../../", import.meta.url));
 
 export interface DevJson {
   url: string;
@@ -20,8 +17,8 @@ export interface DevJson {
 }
 
 /** Returns the directory, after removing the files of killed runs. */
-export function openDevDirectory(): string {
-  const directory = resolve(checkout, process.env.DEV_DIRECTORY ?? ".sluice");
+export function openDevDirectory(root: string): string {
+  const directory = resolve(root, process.env.DEV_DIRECTORY ?? ".sluice");
   mkdirSync(directory, { recursive: true });
   removeLeftovers(directory, "run-");
   removeLeftovers(dirname(dataPath(directory, "postgres")), "ephemeral-");

