@@ -76,7 +76,11 @@ const publishIssue = defineJob(types.publishIssue, {
         await tx.update(issues).set({ html, publishedAt: new Date() }).where(eq(issues.id, issueId));
         const confirmed = isNotNull(readers.confirmedAt);
         const mails = await tx.select({ readerId: readers.id }).from(readers).where(confirmed);
-        await enqueueMany(tx, types.mailIssue, mails.map(({ readerId }) => ({ issueId, readerId })));
+        await enqueueMany(
+          tx,
+          types.mailIssue,
+          mails.map(({ readerId }) => ({ issueId, readerId })),
+        );
         await complete(tx, context, { mails: mails.length });
         return { mails: mails.length };
       }),
@@ -96,14 +100,23 @@ const mailIssue = defineBatchJob(types.mailIssue, {
       const readerIds = jobs.map(({ payload }) => payload.readerId);
       const someIssues = await db.select().from(issues).where(inArray(issues.id, issueIds));
       const someReaders = await db.select().from(readers).where(inArray(readers.id, readerIds));
-      return [new Map(someIssues.map((row) => [row.id, row])), new Map(someReaders.map((row) => [row.id, row]))];
+      return [
+        new Map(someIssues.map((row) => [row.id, row])),
+        new Map(someReaders.map((row) => [row.id, row])),
+      ];
     });
     const mails = jobs.map(({ payload: { issueId, readerId }, context: { jobId } }) => {
       const issue = issueOf.get(issueId);
       const reader = readerOf.get(readerId);
-      return issue?.html && reader && { id: jobId, to: reader.email, subject: issue.subject, text: issue.html };
+      return (
+        issue?.html && reader && { id: jobId, to: reader.email, subject: issue.subject, text: issue.html }
+      );
     });
-    await sendMails(env, mails.filter((mail) => !!mail), signal);
+    await sendMails(
+      env,
+      mails.filter((mail) => !!mail),
+      signal,
+    );
     return mails.map((mail) => ({ output: mail ? "sent" : "gone" }));
   },
 });
