@@ -131,7 +131,7 @@ describe.skipIf(!browser)("in Chromium", () => {
   });
 });
 
-/** Every page, with a job and a flow where one is asked for. */
+/** Every page, with something to show on it. */
 async function paths(): Promise<string[]> {
   const id = await makeDeadJob();
   const jobs = [
@@ -139,16 +139,25 @@ async function paths(): Promise<string[]> {
     { ref: "b", type: "echo", after: ["a"] },
   ];
   const { flow_id } = await callApi<{ flow_id: string }>("/v1/flows", { jobs });
+  await callApi("/v1/workers", { worker_id: "a", queues: ["default", "other"] });
+  await callApi("/v1/workers", { worker_id: "b", queues: ["default"] });
+  await callApi("/v1/schedules/nightly", { cron: "0 2 * * *", type: "echo" }, "PUT");
+  await callApi("/v1/schedules/nightly/run", {});
+  await enqueue({ type: "flaky", payload: { fail_times: 1 }, max_attempts: 1, partition_key: "blocked" });
+  await enqueue({ type: "approval", fair_key: "large" });
+  await callApi("/v1/admin/queues/other/pause", {});
   const run = { action: "replay", type: "flaky", per_minute: 1 };
   const { run_id } = await callApi<{ run_id: string }>("/v1/admin/dlq-runs", run);
   const examples: Record<string, string> = {
     "/jobs/:id": `/jobs/${id}`,
     "/flows/:id": `/flows/${flow_id}`,
-    "/types/:type": "/types/flaky",
-    "/dead-letters/runs/:run": `/dead-letters/runs/${run_id}`,
     "/queues/:queue": "/queues/default",
+    "/types/:type": "/types/echo",
+    "/dead-letters/runs/:run": `/dead-letters/runs/${run_id}`,
   };
-  return pages.map(({ path }) => examples[path] ?? path);
+  const shown = pages.map(({ path }) => examples[path] ?? path);
+  expect(shown.filter((path) => path.includes(":"))).toEqual([]);
+  return shown;
 }
 
 /** In dark only the contrast can differ. The page's policy does not bind the test itself. */

@@ -14,7 +14,7 @@ export interface Site {
   /** A new page, of somebody who has not signed in. */
   open(options?: Parameters<Browser["newContext"]>[0]): Promise<Page>;
   signIn(page: Page, key?: string): Promise<void>;
-  callApi<Answer>(path: string, body: object): Promise<Answer>;
+  callApi<Answer>(path: string, body: object, method?: string): Promise<Answer>;
   enqueue(job: object): Promise<{ job_id: string }>;
   /** It has used up its only attempt. */
   makeDeadJob(): Promise<string>;
@@ -62,9 +62,9 @@ export async function useSite(): Promise<Site> {
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     },
-    async callApi(path, body) {
+    async callApi(path, body, method = "POST") {
       const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
-      const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+      const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) });
       return (await response.json()) as never;
     },
     enqueue: (job) => site.callApi("/v1/jobs", job),
