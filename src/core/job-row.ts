@@ -20,6 +20,10 @@ const { leaseExpiresAt, ...jobColumns } = getTableColumns(jobs);
 
 export { jobColumns };
 
+const { payload, output, errors, ...others } = jobColumns;
+/** Of lists for the eyes of people: payloads and outputs may be large. */
+export const listedColumns = { ...others, errors };
+
 const decodeColumnsOfJob = decodeColumns(jobColumns);
 const decodeLease = decodeColumns({ leaseExpiresAt });
 
@@ -38,5 +42,12 @@ export function decodeChangedJob(answer: unknown): ChangedJob | null {
 
 export function decodeJob(row: Record<string, unknown>): Job {
   const job = decodeColumnsOfJob(row);
+  return { ...job, tags: job.tags ?? [] };
+}
+
+const decodeListedColumns = decodeColumns(listedColumns);
+
+export function decodeListed(row: Record<string, unknown>): Omit<Job, "payload" | "output"> {
+  const job = decodeListedColumns(row);
   return { ...job, tags: job.tags ?? [] };
 }

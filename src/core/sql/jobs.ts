@@ -1,7 +1,7 @@
 // find job, find shown job, find states, list jobs, list shown jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
 import { type SQL, sql } from "drizzle-orm";
 import type { Job, JobStatus } from "../job.ts";
-import { decodeJob, jobColumns } from "../job-row.ts";
+import { decodeJob, decodeListed, jobColumns, listedColumns } from "../job-row.ts";
 import type { WaitingReason } from "../policy/waiting-for.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
@@ -34,8 +34,7 @@ export interface JobPage<Listed = Job> {
 
 const columns = listColumns(jobColumns);
 const { errors: _, ...columnsButErrors } = jobColumns;
-const { payload: __, output: ___, ...shownColumns } = columnsButErrors;
-export const listedColumns = { ...shownColumns, errors: jobColumns.errors };
+const { errors: __, ...shownColumns } = listedColumns;
 
 export interface FoundJob extends Job {
   /** Null if the job is neither pending nor blocked. */
@@ -94,13 +93,6 @@ export function findShownJob(
       leaseExpiresAt: timeOrNull(row.lease_expires_at),
     })),
   };
-}
-
-const decodeListedColumns = decodeColumns(listedColumns);
-
-export function decodeListed(row: Row): Omit<Job, "payload" | "output"> {
-  const job = decodeListedColumns(row);
-  return { ...job, tags: job.tags ?? [] };
 }
 
 function decodeReason(json: unknown): WaitingReason | null {
