@@ -51,9 +51,9 @@ async function signIn(page: Page, key = adminKey): Promise<void> {
   await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
 }
 
-async function callApi<Answer>(path: string, body: object): Promise<Answer> {
+async function callApi<Answer>(path: string, body: object, method = "POST"): Promise<Answer> {
   const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
-  const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) });
   return (await response.json()) as Answer;
 }
 const enqueue = (job: object) => callApi<{ job_id: string }>("/v1/jobs", job);
@@ -191,7 +191,14 @@ describe.skipIf(!browser)("in Chromium", () => {
   });
 });
 
-/** Every page, with a job and a flow where one is asked for. */
+async function startDeadRun(): Promise<string> {
+  const { rows } = await db.pool.query(
+    "select sluice.start_dead_run('somebody', 'replay', 'flaky', null, null, null, null, null, 1, null, null) ->> 'id' as id",
+  );
+  return rows[0]?.id;
+}
+
+/** Every page, with something to show on it. */
 async function paths(): Promise<string[]> {
   const id = await makeDeadJob();
   const jobs = [
@@ -199,8 +206,23 @@ async function paths(): Promise<string[]> {
     { ref: "b", type: "echo", after: ["a"] },
   ];
   const { flow_id } = await callApi<{ flow_id: string }>("/v1/flows", { jobs });
-  const examples: Record<string, string> = { "/jobs/:id": `/jobs/${id}`, "/flows/:id": `/flows/${flow_id}` };
-  return pages.map(({ path }) => examples[path] ?? path);
+  await callApi("/v1/workers", { worker_id: "a", queues: ["default", "other"] });
+  await callApi("/v1/workers", { worker_id: "b", queues: ["default"] });
+  await callApi("/v1/schedules/nightly", { cron: "0 2 * * *", type: "echo" }, "PUT");
+  await callApi("/v1/schedules/nightly/run", {});
+  await enqueue({ type: "flaky", payload: { fail_times: 1 }, max_attempts: 1, partition_key: "blocked" });
+  await enqueue({ type: "approval", fair_key: "large" });
+  await callApi("/v1/admin/queues/other/pause", {});
+  const examples: Record<string, string> = {
+    "/jobs/:id": `/jobs/${id}`,
+    "/flows/:id": `/flows/${flow_id}`,
+    "/queues/:queue": "/queues/default",
+    "/types/:type": "/types/echo",
+    "/dead-letters/runs/:run": `/dead-letters/runs/${await startDeadRun()}`,
+  };
+  const shown = pages.map(({ path }) => examples[path] ?? path);
+  expect(shown.filter((path) => path.includes(":"))).toEqual([]);
+  return shown;
 }
 
 /** In dark only the contrast can differ. The page's policy does not bind the test itself. */

@@ -372,6 +372,20 @@ export const answers = {
     })
     .or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
+  scheduleOutcomes: z.array(
+    z.strictObject({
+      name: text,
+      outcomes: z.array(z.strictObject({ slot: time, jobId: id, status: status.nullable() })),
+    }),
+  ),
+  flowGraph: z.array(
+    z.strictObject({
+      ...{ id, type: text, status, attempts: count, maxAttempts: count, createdAt: time, scheduledAt: time },
+      ...{ startedAt: time.nullable(), endedAt: time.nullable(), deadReason: z.enum(deadReasons).nullable() },
+      ...{ chainId: id.nullable(), chainIndex: count.nullable(), blockers: z.array(id), outside: count },
+      failures: z.array(z.strictObject({ startedAt: time.nullable(), failedAt: time })),
+    }),
+  ),
   foldFlows: count,
   foldLedger: count,
   inspect: z.strictObject({ looked: count, wrong: count }),
@@ -414,7 +428,6 @@ export const answers = {
       position: z.strictObject({ sinceMicros: text, jobId: id }),
     }),
   ),
-  listBreakers: z.array(z.strictObject({ type: text, openedAt: time })),
   listDeadLetters: z.array(
     z.strictObject({ job, position: z.strictObject({ diedMicros: text, jobId: id }) }),
   ),
@@ -424,6 +437,13 @@ export const answers = {
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
   listSchedules: z.array(schedule),
+  listShownDeadLetters: z.array(
+    z.strictObject({
+      job: shownJob,
+      diedAt: time,
+      position: z.strictObject({ diedMicros: text, jobId: id }),
+    }),
+  ),
   listShownJobs: z.strictObject({
     jobs: z.array(shownJob.extend({ payloadText: text })),
     next: id.nullable(),
@@ -524,6 +544,14 @@ export const answers = {
   resolve: changedJob,
   resume: flag,
   revokeKey: key.or(nothing),
+  searchAudit: z.strictObject({
+    entries: z.array(
+      z.strictObject({
+        ...{ id: text, at: time, actor: text, action: text, target: text, before: z.json(), after: z.json() },
+      }),
+    ),
+    searchedTo: text.nullable(),
+  }),
   sendSignal: flag,
   settle: z.array(settled),
   settleDeliveries: count,

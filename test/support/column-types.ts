@@ -97,13 +97,17 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   listBlockedKeys:
     "partition_key text, bucket integer, since double precision, since_micros bigint, job_id uuid, " +
     "type text, dead_reason text, error text, waiting integer, waiting_is_more boolean",
-  listBreakers: "type text, opened_at double precision",
   listDeadLetters:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, died_micros bigint",
+  scheduleOutcomes: "name text, outcomes jsonb",
+  flowGraph:
+    "id uuid, type text, status text, attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, ended_at double precision, dead_reason text, " +
+    "chain_id uuid, chain_index integer, blockers uuid[], outside integer, failures jsonb",
   listFlowJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
@@ -122,6 +126,12 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   listPauses: "kind text, name text, since double precision",
   listSchedules: "schedule jsonb",
+  listShownDeadLetters:
+    "id uuid, type text, queue text, status text, priority smallint, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
+    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, closed_at double precision, died_micros bigint",
   listShownJobs:
     "searched_to uuid, id uuid, type text, queue text, status text, priority smallint, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
@@ -185,6 +195,8 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   revokeKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
+  searchAudit:
+    "searched_to bigint, id bigint, at double precision, actor text, action text, target text, before jsonb, after jsonb",
   sendSignal: "is_first boolean",
   settle: "statuses text[]",
   settleDeliveries: "settled integer",

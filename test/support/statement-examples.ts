@@ -186,7 +186,6 @@ export const examples = {
     statements.listBlockedKeys("q", { limit: 1 }),
     statements.listBlockedKeys("q", { after: { sinceMicros: "1", jobId: id }, limit: 1 }),
   ],
-  listBreakers: [statements.listBreakers()],
   listDeadLetters: [
     statements.listDeadLetters({ limit: 1 }),
     statements.listDeadLetters({
@@ -211,6 +210,7 @@ export const examples = {
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],
+  listShownDeadLetters: [statements.listShownDeadLetters({ ...deadFilter, limit: 1 })],
   listShownJobs: [statements.listShownJobs({ limit: 1, textLength: 10 })],
   listSchedules: [statements.listSchedules({ limit: 1 }), statements.listSchedules({ after: "a", limit: 1 })],
   liveWorkers: [statements.liveWorkers(), statements.liveWorkers({ queue: "q" })],
@@ -281,6 +281,10 @@ export const examples = {
     statements.resolve(id, { output: null }),
     statements.resolve(id, { output: { a: 1 }, types: ["a"] }),
   ],
+  searchAudit: [
+    statements.searchAudit({ limit: 1 }),
+    statements.searchAudit({ before: "9", actor: "a", action: "b", target: "c", limit: 1 }),
+  ],
   sendSignal: [statements.sendSignal({ name: "go", key: "k", payload: { a: 1 } })],
   deleteSchedule: [statements.deleteSchedule("me", "nightly")],
   deleteFlow: [statements.deleteFlow("me", id)],
@@ -298,6 +302,11 @@ export const examples = {
   findChain: [statements.findChain(id)],
   findJobs: [statements.findJobs([id])],
   findFlow: [statements.findFlow(id)],
+  scheduleOutcomes: [
+    statements.scheduleOutcomes({ limit: 1 }),
+    statements.scheduleOutcomes({ after: "a", limit: 1 }),
+  ],
+  flowGraph: [statements.flowGraph(id, { limit: 1 }), statements.flowGraph(id, { after: id, limit: 1 })],
   listFlowJobs: [
     statements.listFlowJobs(id, { limit: 1 }),
     statements.listFlowJobs(id, { after: id, limit: 1 }),

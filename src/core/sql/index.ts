@@ -1,17 +1,18 @@
 // Every statement that Sluice runs, by name.
 export { advanceDeadRun, advanceDeadRuns } from "./advance-dead-runs.ts";
 export { auditTestNotice, changeAlarms, listAlarmEvents, readAlarms, silenceAlarm } from "./alarms.ts";
-export { listAudit } from "./audit.ts";
+export { listAudit, searchAudit } from "./audit.ts";
 export { listBlockedKeys } from "./blocked-keys.ts";
 export { findBlockers, findChain, findOutcomes } from "./blockers.ts";
 export { books, depths } from "./books.ts";
-export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "./breaker.ts";
+export { closeBreakerByProbe, openBreaker, recentAttempts } from "./breaker.ts";
 export { raiseCacheProbe, readCacheProbe } from "./cache-probe.ts";
 export { cancel, findCancelRequests } from "./cancel.ts";
 export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { applyCodeSchedules } from "./code-schedules.ts";
 export { countDead, foldDeaths, listDeadGroups } from "./dead-groups.ts";
+export { listDeadLetters, listShownDeadLetters } from "./dead-letters.ts";
 export { findDeadRun, listDeadRuns, startDeadRun, stopDeadRun } from "./dead-runs.ts";
 export { claimDeliveries, listDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
@@ -19,6 +20,7 @@ export { enqueue, enqueueMany, enqueueOne, enqueueWithOutcome } from "./enqueue.
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { enqueueFlow } from "./enqueue-flow.ts";
 export { extend, extendOne } from "./extend.ts";
+export { flowGraph } from "./flow-graph.ts";
 export { cancelFlow, deleteFlow, findFlow, listFlowJobs, listFlows } from "./flows.ts";
 export { readHistory } from "./history.ts";
 export {
@@ -26,7 +28,6 @@ export {
   findJobs,
   findShownJob,
   findStates,
-  listDeadLetters,
   listJobs,
   listShownJobs,
 } from "./jobs.ts";
@@ -63,6 +64,7 @@ export {
   putSchedule,
   resumeSchedule,
   runSchedule,
+  scheduleOutcomes,
 } from "./schedules.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
