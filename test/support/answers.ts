@@ -367,7 +367,7 @@ export const answers = {
   findKey: key.or(nothing),
   findShownJob: shownJob
     .extend({
-      ...{ payloadText: text, outputText: text.nullable(), worker: text.nullable() },
+      ...{ payloadText: text.nullable(), outputText: text.nullable(), worker: text.nullable() },
       ...{ closedAt: time.nullable(), leaseExpiresAt: time.nullable(), waitingFor: waitingFor.nullable() },
     })
     .or(nothing),
@@ -425,7 +425,7 @@ export const answers = {
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
   listSchedules: z.array(schedule),
   listShownJobs: z.strictObject({
-    jobs: z.array(shownJob.extend({ payloadText: text })),
+    jobs: z.array(shownJob.extend({ payloadText: text.nullable() })),
     next: id.nullable(),
   }),
   liveWorkers: z.array(worker),

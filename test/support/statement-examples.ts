@@ -165,7 +165,7 @@ export const examples = {
     statements.findJob(id),
     statements.findJob(id, { types: [{ type: "a", limits: { concurrency: 1 } }] }),
   ],
-  findShownJob: [statements.findShownJob(id, { types: [] })],
+  findShownJob: [statements.findShownJob(id, { types: [], hiddenTypes: [] })],
   findStates: [statements.findStates([id]), statements.findStates([])],
   findKey: [statements.findKey("ab".repeat(32))],
   foldFlows: [statements.foldFlows({ limit: 1 })],
