@@ -51,6 +51,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
+          exclude: ["**/*.long.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

@@ -71,10 +71,10 @@ begin
     from changing where schedule.number = changing.number
     returning schedule.number
   ),
-  forgotten as (
+  forgotten as ( -- the newest decides about overlaps; the ten newest are shown
     delete from schedule_run as run using changing
     where run.schedule = changing.number
-      and slot < (select max(slot) from schedule_run as newest where newest.schedule = changing.number)
+      and slot < (select slot from schedule_run as newest where newest.schedule = changing.number order by slot desc offset 9 limit 1)
   )
   select (select count(*) from moved), (select min(run_at) from planned) into v_planned, v_earliest;
   perform keep_reachable(v_earliest);

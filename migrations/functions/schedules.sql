@@ -32,6 +32,28 @@ as $$
   order by name limit p_limit
 $$;
 
+-- What became of the last jobs of schedules, at most ten of each, oldest first: [{ slot, job_id, status }, …]. The status is null
+-- if the job is no longer stored. p_after and p_limit are those of find_schedules.
+create or replace function schedule_outcomes(p_after text, p_limit int) returns table (name text, outcomes jsonb)
+language plpgsql stable
+security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  return query
+    select page.name, (
+      select coalesce(jsonb_agg(jsonb_build_object('slot', run.slot, 'job_id', run.job_id, 'status', (
+        select jobs.status from jobs where jobs.id = run.job_id offset 0)) order by run.slot), '[]')
+      from (select * from schedule_run where schedule_run.schedule = page.number order by slot desc limit 10) as run)
+    from (
+      select schedule.name, schedule.number from schedule
+      where schedule.name > coalesce(p_after, '') order by schedule.name limit p_limit
+    ) as page
+    order by page.name;
+end $$;
+
 -- Makes or changes a schedule: `created`, `changed`, or `in_code` if the API may not change it. p_fields are the columns; `paused`
 -- may be null: as it was.
 create or replace function put_schedule(p_actor text, p_name text, p_fields jsonb, p_source text default 'api') returns text

@@ -21,6 +21,8 @@ import type { Operation } from "./operation.ts";
 const adminsOnly = [] as const;
 const viewers = ["viewer"] as const;
 const path = "/v1/admin/dlq";
+/** Apart from `/v1/admin/dlq/{id}`, so that no id and no word can be taken for each other. */
+const runsPath = "/v1/admin/dlq-runs";
 
 export const deadLetterOperations = {
   listDeadLetters: {
@@ -41,7 +43,7 @@ export const deadLetterOperations = {
   },
   startDeadRun: {
     method: "post",
-    path: `${path}/runs`,
+    path: runsPath,
     summary: "Replay or discard all dead letters that match. A dry run only counts them",
     roles: adminsOnly,
     body: { schema: deadRunRequest, maxBytes: bodyLimits.job },
@@ -49,7 +51,7 @@ export const deadLetterOperations = {
   },
   listDeadRuns: {
     method: "get",
-    path: `${path}/runs`,
+    path: runsPath,
     summary: "List runs over dead letters, newest first",
     roles: viewers,
     query: deadRunQuery,
@@ -57,7 +59,7 @@ export const deadLetterOperations = {
   },
   getDeadRun: {
     method: "get",
-    path: `${path}/runs/{run}`,
+    path: `${runsPath}/{run}`,
     summary: "Get a run over dead letters, with its progress",
     roles: viewers,
     answers: { 200: deadRunResponse },
@@ -65,7 +67,7 @@ export const deadLetterOperations = {
   },
   stopDeadRun: {
     method: "post",
-    path: `${path}/runs/{run}/stop`,
+    path: `${runsPath}/{run}/stop`,
     summary: "Stop a run. What it has not come to stays dead",
     roles: adminsOnly,
     answers: { 200: deadRunResponse },

@@ -2,8 +2,9 @@
 // validation, roles and audit are those of the API. A page links to one by <ActionForm>.
 import type * as z from "zod";
 import type { operations } from "../contract/operations.ts";
+import { jsonField, payloadOfForm, textFields, utcField, wholeNumber } from "./form-fields.ts";
 import type { Html } from "./page.ts";
-import { counted } from "./parts/numbers.ts";
+import { absolute, count, counted } from "./parts/numbers.ts";
 
 type Operations = typeof operations;
 type Answers<Id extends keyof Operations> = Operations[Id]["answers"];
@@ -20,14 +21,33 @@ export interface Action<Id extends keyof Operations = keyof Operations> {
   show?(answer: Answer<Id>): { title: string; body: Html };
 }
 
-/** A field of a form that cannot be read. */
-export class FormError extends Error {}
-
 function action<Id extends keyof Operations>(operation: Id, rest: Omit<Action<Id>, "operation">): Action {
   return { operation, ...rest } as unknown as Action;
 }
 
 export const actions = {
+  enqueueJob: action("enqueueJob", {
+    body: (form) => ({
+      ...textFields(form, ["type", "idempotency_key"]),
+      payload: payloadOfForm(form),
+      delay_seconds: wholeNumber(form, "delay_seconds"),
+    }),
+    done: ({ job_id }) => `Job ${job_id} is enqueued.`,
+    show: ({ job_id, type, deduplicated }) => ({
+      title: "New job",
+      body: (
+        <div class="card pad stack">
+          <p>
+            {deduplicated ? "The form was sent before, so it made no second job: " : "The job is enqueued: "}
+            <a href={`/jobs/${job_id}`}>{job_id}</a>
+          </p>
+          <p>
+            <a href={`/types/${encodeURIComponent(type)}`}>Back to the type {type}</a>
+          </p>
+        </div>
+      ),
+    }),
+  }),
   cancelJob: action("cancelJob", {
     body: (form) => ({ running: form.get("running") === "true" }),
     done: (job) =>
@@ -45,6 +65,23 @@ export const actions = {
     body: (form) => (form.get("reason") ? { reason: form.get("reason") } : {}),
     done: (job) => `Job ${job.job_id} is discarded.`,
   }),
+  startDeadRun: action("startDeadRun", {
+    body: (form) => ({
+      action: form.get("action"),
+      ...textFields(form, ["type", "reason", "fingerprint", "queue", "until", "note"]),
+      count: form.get("first") ? 1 : wholeNumber(form, "count"),
+      per_minute: wholeNumber(form, "per_minute"),
+      ...(form.get("payload_patch")?.trim() && { payload_patch: jsonField(form, "payload_patch") }),
+    }),
+    done: (run) =>
+      "run_id" in run
+        ? `${run.action === "replay" ? "Replay" : "Discard"} ${run.run_id} has started: ${counted(run.matched, "job")}.`
+        : `${counted(run.matched, "job")} would be taken.`,
+  }),
+  stopDeadRun: action("stopDeadRun", {
+    done: ({ action, run_id, done, remaining }) =>
+      `Run ${run_id} is stopped: ${counted(done, "job")} ${done === 1 ? "was" : "were"} ${action === "replay" ? "replayed" : "discarded"}, the other ${count(remaining)} are dead, as they were.`,
+  }),
   cancelFlow: action("cancelFlow", {
     done: ({ cancelled }) =>
       `${counted(cancelled, "job")} of the flow ${cancelled === 1 ? "is" : "are"} cancelled.`,
@@ -56,11 +93,20 @@ export const actions = {
   pauseSchedule: action("pauseSchedule", { done: ({ name }) => `The schedule ${name} is paused.` }),
   resumeSchedule: action("resumeSchedule", { done: ({ name }) => `The schedule ${name} runs again.` }),
   runSchedule: action("runSchedule", { done: ({ name, job_id }) => `${name} made the job ${job_id}.` }),
-  silenceAlarm: action("silenceAlarm", {
-    body: (form) => ({ alarm: form.get("alarm"), until: minutesFromNow(form, "minutes") }),
-    done: ({ alarm, until }) => `${alarm} is silenced until ${until}.`,
+  silenceAlarm: action("silenceOneAlarm", {
+    body: (form) => ({
+      ...(form.get("until") ? { until: utcField(form, "until") } : { minutes: wholeNumber(form, "minutes") }),
+      ...textFields(form, ["reason"]),
+    }),
+    done: ({ alarm, silenced_until }) =>
+      `${alarm} is silenced until ${absolute(new Date(silenced_until ?? 0))}.`,
+  }),
+  unsilenceAlarm: action("unsilenceAlarm", {
+    body: () => ({}),
+    done: ({ alarm }) => `The silence of ${alarm} is over.`,
   }),
   sendTestNotice: action("sendTestNotice", {
+    body: (form) => textFields(form, ["target"]),
     done: ({ targets }) =>
       targets.length === 0
         ? "There is no target: set SLUICE_ALARM_TARGETS."
@@ -98,19 +144,4 @@ export type ActionId = keyof typeof actions;
 
 export function findAction(id: string): Action | undefined {
   return Object.hasOwn(actions, id) ? actions[id as ActionId] : undefined;
-}
-
-function jsonField(form: URLSearchParams, name: string): unknown {
-  try {
-    return JSON.parse(form.get(name) ?? "");
-  } catch {
-    throw new FormError(`the field "${name}" is not JSON`);
-  }
-}
-
-function minutesFromNow(form: URLSearchParams, name: string): string {
-  const minutes = Number(form.get(name) ?? "");
-  if (!Number.isFinite(minutes) || minutes < 0)
-    throw new FormError(`the field "${name}" is not a number of minutes`);
-  return new Date(Date.now() + minutes * 60_000).toISOString();
 }

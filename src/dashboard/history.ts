@@ -4,17 +4,11 @@ import { type Counted, type History, type HistoryRange, sumSeries } from "../cor
 
 export const rangeNames: Record<HistoryRange, string> = { "30m": "30 min", "3h": "3 h", "24h": "24 h" };
 
-export type DrawnSeries = { [Name in keyof Counted]: number[] };
-
-export function seriesOf({ queues, starts }: History, queue?: string): DrawnSeries {
+export function seriesOf({ queues, starts }: History, queue?: string): Counted {
   const shown = queues.filter((series) =>
     queue === undefined ? series.queue !== canary.queue : series.queue === queue,
   );
-  const summed = Object.entries(sumSeries({ queues: shown, starts }));
-  // Before the first record there is nothing to draw.
-  return Object.fromEntries(
-    summed.map(([name, values]) => [name, values.map((value: number | null) => value ?? 0)]),
-  ) as DrawnSeries;
+  return sumSeries({ queues: shown, starts });
 }
 
 /** The beginning of each bucket, and the end of the last. */
@@ -23,7 +17,21 @@ export function timesOf({ starts, minutes }: History): Date[] {
   return [...starts, new Date(end)];
 }
 
+/** A minute, in each bucket. The last one has not ended, so its rate is not known. */
+export function ratesOf(values: readonly (number | null)[], { minutes }: History): (number | null)[] {
+  return values.map((value, index) =>
+    value === null || index === values.length - 1 ? null : value / minutes,
+  );
+}
+
 /** A minute, in the last bucket that has ended. */
-export function latestRate(values: readonly number[], { minutes }: History): number {
+export function latestRate(values: readonly (number | null)[], { minutes }: History): number {
   return (values.at(-2) ?? 0) / minutes;
+}
+
+const markNames = { pause: "paused", resume: "resumed", firing: "fires", resolved: "resolved" } as const;
+
+/** "queue emails paused", "dead_letters fires". */
+export function describeMark({ kind, about }: History["marks"][number]): string {
+  return `${about} ${markNames[kind]}`;
 }

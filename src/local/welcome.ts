@@ -1,6 +1,8 @@
 // The text that `sluice dev` prints when it is ready: how to use it, with commands to paste.
 
 const exampleWithinMs = 5_000;
+/** In Sluice's own repository nothing is built, so there is no `npx sluice`. */
+const cli = import.meta.url.endsWith(".ts") ? "npm run -s sluice --" : "npx sluice";
 
 export function howToUse(stack: {
   url: string;
@@ -25,8 +27,8 @@ Enqueue a job:
   curl -sS ${stack.url}/v1/jobs -H ${authorization} -H 'content-type: application/json' -d ${body}
 
 Or by the command line:
-  npx sluice enqueue ${stack.type} '{"hello": "world"}'
-  npx sluice status --watch
+  ${cli} enqueue ${stack.type} '{"hello": "world"}'
+  ${cli} status --watch
 
 Show the job. Replace JOB_ID by the job_id of the answer:
   curl -sS ${stack.url}/v1/jobs/JOB_ID -H ${authorization}

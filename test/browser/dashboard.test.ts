@@ -199,7 +199,11 @@ async function paths(): Promise<string[]> {
     { ref: "b", type: "echo", after: ["a"] },
   ];
   const { flow_id } = await callApi<{ flow_id: string }>("/v1/flows", { jobs });
-  const examples: Record<string, string> = { "/jobs/:id": `/jobs/${id}`, "/flows/:id": `/flows/${flow_id}` };
+  const examples: Record<string, string> = {
+    "/jobs/:id": `/jobs/${id}`,
+    "/flows/:id": `/flows/${flow_id}`,
+    "/queues/:queue": "/queues/default",
+  };
   return pages.map(({ path }) => examples[path] ?? path);
 }
 

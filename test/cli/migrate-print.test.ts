@@ -85,19 +85,17 @@ test("a printed script refuses a numbered file that has changed", async () => {
 });
 
 test.each([
-  [["migrate", "--verbose"], "Unknown option '--verbose'"],
-  [["migrate", "now"], "the only command is: sluice migrate"],
-  [[], "the only command is: sluice migrate"],
+  [["migrate", "--verbose"], "unknown flag --verbose"],
+  [["migrate", "now"], '"now" is one argument too many'],
   [["migrate", "--print", "--dry-run"], "use either --print or --dry-run, not both"],
 ])("%j ends with code 2 and says why", async (args, words) => {
   const { code, err } = await run(args);
   expect(code).toBe(2);
   expect(err).toContain(words);
-  expect(err).toContain("usage: sluice migrate [--dry-run | --print]");
 });
 
 test("--help describes every flag", async () => {
-  const { code, out } = await run(["--help"]);
+  const { code, out } = await run(["migrate", "--help"]);
   expect(code).toBe(0);
   for (const word of ["--dry-run", "--print", "DATABASE_URL", "SLUICE_SCHEMA"]) expect(out).toContain(word);
 });

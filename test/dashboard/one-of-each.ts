@@ -15,6 +15,8 @@ export interface OneOfEach {
   dead: string;
   flow: string;
   key: string;
+  /** Over dead letters. */
+  run: string;
 }
 
 export async function makeOneOfEach(deployment: Deployment): Promise<OneOfEach> {
@@ -35,7 +37,17 @@ export async function makeOneOfEach(deployment: Deployment): Promise<OneOfEach> 
     body: { cron: "0 2 * * *", type: "note", payload: { text: "night" } },
   });
   const key = (await addKey("producer", { name: "to be revoked" })).id;
-  return { pending, processing, dead, flow, key };
+  const run = await startSlowRun(deployment);
+  return { pending, processing, dead, flow, key, run };
+}
+
+/** Its next step is an hour away, so it is still running when it is stopped. */
+async function startSlowRun({ query }: Deployment): Promise<string> {
+  const [run] = await query<{ id: string }>(
+    `select sluice.start_dead_run('somebody', 'replay', 'note', null, null, null, null, null, 1, null, 'paper is back')->>'id' as id`,
+  );
+  await query("update sluice.dead_run set next_at = now() + interval '1 hour'");
+  return run?.id ?? "";
 }
 
 async function fail(deployment: Deployment, id: string): Promise<void> {
@@ -49,10 +61,13 @@ async function fail(deployment: Deployment, id: string): Promise<void> {
 
 /** Each changes something if an admin sends it. A new action does not compile until its form is here. */
 export const forms: Record<ActionId, (each: OneOfEach) => Record<string, string>> = {
+  enqueueJob: () => ({ type: "note", "payload:string:text": "new" }),
   cancelJob: ({ pending }) => ({ id: pending }),
   resolveJob: ({ pending }) => ({ id: pending, output: "1" }),
   replayDeadLetter: ({ dead }) => ({ id: dead }),
   discardDeadLetter: ({ dead }) => ({ id: dead, reason: "not needed" }),
+  startDeadRun: () => ({ action: "replay", type: "note", count: "1", per_minute: "60" }),
+  stopDeadRun: ({ run }) => ({ run }),
   cancelFlow: ({ flow }) => ({ id: flow }),
   pauseJobType: () => ({ type: "note" }),
   resumeJobType: () => ({ type: "note" }),
@@ -61,7 +76,8 @@ export const forms: Record<ActionId, (each: OneOfEach) => Record<string, string>
   pauseSchedule: () => ({ name: "nightly" }),
   resumeSchedule: () => ({ name: "nightly" }),
   runSchedule: () => ({ name: "nightly" }),
-  silenceAlarm: () => ({ alarm: "dead_letters", minutes: "60" }),
+  silenceAlarm: () => ({ alarm: "dead_letters", minutes: "60", reason: "known" }),
+  unsilenceAlarm: () => ({ alarm: "dead_letters" }),
   sendTestNotice: () => ({}),
   addKey: () => ({ name: "a new key", role: "viewer" }),
   revokeKey: ({ key }) => ({ id: key }),

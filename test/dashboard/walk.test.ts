@@ -27,6 +27,9 @@ afterEach(() => {
 const examples: Record<string, () => string> = {
   "/jobs/:id": () => `/jobs/${each.dead}`,
   "/flows/:id": () => `/flows/${each.flow}`,
+  "/queues/:queue": () => "/queues/default",
+  "/types/:type": () => "/types/note",
+  "/dead-letters/runs/:run": () => `/dead-letters/runs/${each.run}`,
 };
 const urlOf = (path: string) => (path.includes(":") ? (examples[path]?.() ?? path) : path);
 
@@ -119,7 +122,7 @@ test.each(ids)("the action %s as an admin is done, and the audit names the key",
 
 const shows = (id: ActionId) => (actions[id] as Action).show !== undefined;
 /** Producers may do these too, and do them often. */
-const isUnaudited = new Set<ActionId>(["cancelJob", "resolveJob"]);
+const isUnaudited = new Set<ActionId>(["cancelJob", "resolveJob", "enqueueJob"]);
 
 test("the menu has the links of the contract, in its order", () => {
   expect(Object.keys(entries)).toEqual(sections);

@@ -372,6 +372,20 @@ export const answers = {
     })
     .or(nothing),
   findStates: z.array(z.strictObject({ id, status, attempts: count, errors: z.array(error) })),
+  scheduleOutcomes: z.array(
+    z.strictObject({
+      name: text,
+      outcomes: z.array(z.strictObject({ slot: time, jobId: id, status: status.nullable() })),
+    }),
+  ),
+  flowGraph: z.array(
+    z.strictObject({
+      ...{ id, type: text, status, attempts: count, maxAttempts: count, createdAt: time, scheduledAt: time },
+      ...{ startedAt: time.nullable(), endedAt: time.nullable(), deadReason: z.enum(deadReasons).nullable() },
+      ...{ chainId: id.nullable(), chainIndex: count.nullable(), blockers: z.array(id), outside: count },
+      failures: z.array(z.strictObject({ startedAt: time.nullable(), failedAt: time })),
+    }),
+  ),
   foldFlows: count,
   foldLedger: count,
   inspect: z.strictObject({ looked: count, wrong: count }),
@@ -424,6 +438,13 @@ export const answers = {
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
   listSchedules: z.array(schedule),
+  listShownDeadLetters: z.array(
+    z.strictObject({
+      job: shownJob,
+      diedAt: time,
+      position: z.strictObject({ diedMicros: text, jobId: id }),
+    }),
+  ),
   listShownJobs: z.strictObject({
     jobs: z.array(shownJob.extend({ payloadText: text.nullable() })),
     next: id.nullable(),

@@ -104,6 +104,11 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
     "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, died_micros bigint",
+  scheduleOutcomes: "name text, outcomes jsonb",
+  flowGraph:
+    "id uuid, type text, status text, attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, ended_at double precision, dead_reason text, " +
+    "chain_id uuid, chain_index integer, blockers uuid[], outside integer, failures jsonb",
   listFlowJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
@@ -122,6 +127,12 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "created_at double precision, revoked_at double precision, last_used_at double precision",
   listPauses: "kind text, name text, since double precision",
   listSchedules: "schedule jsonb",
+  listShownDeadLetters:
+    "id uuid, type text, queue text, status text, priority smallint, " +
+    "attempts integer, max_attempts smallint, created_at double precision, " +
+    "scheduled_at double precision, started_at double precision, completed_at double precision, " +
+    "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
+    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, closed_at double precision, died_micros bigint",
   listShownJobs:
     "searched_to uuid, id uuid, type text, queue text, status text, priority smallint, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +

@@ -78,6 +78,8 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   listDeadLetters: twice(
     "text, text, text, text, timestamp with time zone, timestamp with time zone, bigint, uuid, integer",
   ),
+  scheduleOutcomes: ["text, integer", "text, integer"],
+  flowGraph: ["uuid, uuid, integer", "uuid, uuid, integer"],
   listFlowJobs: ["uuid, uuid, integer", "uuid, uuid, integer"],
   listFlows: ["uuid, integer", "uuid, integer"],
   listJobs: [
@@ -87,6 +89,9 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   ],
   listKeys: ["integer"],
   listPauses: [""],
+  listShownDeadLetters: [
+    "text, text, text, text, timestamp with time zone, timestamp with time zone, bigint, uuid, integer",
+  ],
   listShownJobs: [
     "text[], integer, text[], text, text, text, text, text, text, timestamp with time zone, timestamp with time zone, uuid, integer",
   ],

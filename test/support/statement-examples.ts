@@ -211,7 +211,8 @@ export const examples = {
   inspect: [statements.inspect()],
   listKeys: [statements.listKeys({ limit: 1 })],
   listPauses: [statements.listPauses()],
-  listShownJobs: [statements.listShownJobs({ limit: 1, textLength: 10 })],
+  listShownDeadLetters: [statements.listShownDeadLetters({ ...deadFilter, limit: 1 })],
+  listShownJobs: [statements.listShownJobs({ limit: 1, textLength: 10, hiddenTypes: ["a"] })],
   listSchedules: [statements.listSchedules({ limit: 1 }), statements.listSchedules({ after: "a", limit: 1 })],
   liveWorkers: [statements.liveWorkers(), statements.liveWorkers({ queue: "q" })],
   openBreaker: [statements.openBreaker("a")],
@@ -298,6 +299,11 @@ export const examples = {
   findChain: [statements.findChain(id)],
   findJobs: [statements.findJobs([id])],
   findFlow: [statements.findFlow(id)],
+  scheduleOutcomes: [
+    statements.scheduleOutcomes({ limit: 1 }),
+    statements.scheduleOutcomes({ after: "a", limit: 1 }),
+  ],
+  flowGraph: [statements.flowGraph(id, { limit: 1 }), statements.flowGraph(id, { after: id, limit: 1 })],
   listFlowJobs: [
     statements.listFlowJobs(id, { limit: 1 }),
     statements.listFlowJobs(id, { after: id, limit: 1 }),

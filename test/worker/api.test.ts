@@ -118,9 +118,12 @@ describe("a job", () => {
     const payloads = "array(select jsonb_build_object('n', n) from generate_series(1, 1600) as n)";
     await sql.query(`select count(*) from sluice.enqueue_many('echo', ${payloads}, 'large')`);
     await fire(drainCron);
-    const rounds = await sql.query("select completed from sluice.round where queue = 'large'");
-    expect(rounds).toHaveLength(4); // one for every 500 jobs
-    expect(rounds.reduce((sum, round) => sum + round.completed, 0)).toBe(1600);
+    const drained = async () => {
+      const rounds = await sql.query("select completed from sluice.round where queue = 'large'");
+      return { rounds: rounds.length, jobs: rounds.reduce((sum, round) => sum + round.completed, 0) };
+    };
+    // One for every 500 jobs, or more: the clock may come at the same time.
+    await expect.poll(drained).toEqual({ rounds: expect.toSatisfy((count) => count >= 4), jobs: 1600 });
   });
 });
 

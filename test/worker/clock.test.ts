@@ -99,8 +99,8 @@ describe("without any cron", () => {
     for (const id of ids)
       await expect.poll(async () => (await look(id)).status, { timeout: 10_000 }).toBe("dead");
     const body = { action: "replay", type: "fatal", per_minute: 60 };
-    const { run_id } = deadRunResponse.parse(await (await post("/v1/admin/dlq/runs", body)).json());
-    const url = `https://sluice.example/v1/admin/dlq/runs/${run_id}`;
+    const { run_id } = deadRunResponse.parse(await (await post("/v1/admin/dlq-runs", body)).json());
+    const url = `https://sluice.example/v1/admin/dlq-runs/${run_id}`;
     const run = async () => deadRunResponse.parse(await (await worker.fetch(url, { headers })).json());
     await expect.poll(async () => (await run()).state, { timeout: 10_000 }).toBe("done");
     const { done, started_at, ended_at } = await run();

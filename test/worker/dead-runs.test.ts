@@ -33,7 +33,7 @@ async function bury(...numbers: number[]): Promise<string[]> {
   await fire();
   return ids.toSorted();
 }
-const runs = "/v1/admin/dlq/runs";
+const runs = "/v1/admin/dlq-runs";
 const start = (body: object) => ask(`POST ${runs}`, deadRunResponse, { action: "replay", ...body });
 const get = (id: string) => ask(`GET ${runs}/${id}`, deadRunResponse);
 async function ended(id: string) {

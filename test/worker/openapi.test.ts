@@ -74,7 +74,7 @@ test("a worker test fails on an answer that the document does not describe", asy
 
 const adminBodies: Record<string, object> = {
   "post /v1/admin/dlq/replay": { type: "print" },
-  "post /v1/admin/dlq/runs": { action: "replay" },
+  "post /v1/admin/dlq-runs": { action: "replay" },
   "post /v1/admin/alarms/silences": { alarm: "dead_letters", until: "2026-01-01T00:00:00Z" },
   "post /v1/admin/alarms/{alarm}/silence": { minutes: 1 },
   "post /v1/admin/keys": { name: "shop", role: "producer" },
@@ -106,7 +106,7 @@ async function adminPath(path: string, method: string): Promise<string> {
     await deployment.query("select sluice.reap_expired(10)");
     return path.replace("{id}", id ?? "");
   }
-  if (path.includes("/runs/{run}")) {
+  if (path.includes("-runs/{run}")) {
     const started =
       "select sluice.start_dead_run('me', 'discard', null, null, null, null, null, null, 1, null, null) as run";
     const [row] = await deployment.query<{ run: { id: number } }>(started);

@@ -12,6 +12,7 @@ export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { applyCodeSchedules } from "./code-schedules.ts";
 export { countDead, foldDeaths, listDeadGroups } from "./dead-groups.ts";
+export { listDeadLetters, listShownDeadLetters } from "./dead-letters.ts";
 export { findDeadRun, listDeadRuns, startDeadRun, stopDeadRun } from "./dead-runs.ts";
 export { claimDeliveries, listDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
@@ -19,13 +20,13 @@ export { enqueue, enqueueMany, enqueueOne, enqueueWithOutcome } from "./enqueue.
 export { recordEnqueueErrors } from "./enqueue-errors.ts";
 export { enqueueFlow } from "./enqueue-flow.ts";
 export { extend, extendOne } from "./extend.ts";
+export { flowGraph } from "./flow-graph.ts";
 export { cancelFlow, deleteFlow, findFlow, listFlowJobs, listFlows } from "./flows.ts";
 export { readHistory } from "./history.ts";
 export {
   findJob,
   findJobs,
   findStates,
-  listDeadLetters,
   listJobs,
 } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
@@ -61,6 +62,7 @@ export {
   putSchedule,
   resumeSchedule,
   runSchedule,
+  scheduleOutcomes,
 } from "./schedules.ts";
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";

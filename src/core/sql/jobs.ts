@@ -1,6 +1,5 @@
-// find job, find states, list jobs, list dead letters. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
+// find job, find states, list jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
 import { type SQL, sql } from "drizzle-orm";
-import type { DeadLetterFilter } from "../dead-letters.ts";
 import type { Job, JobStatus } from "../job.ts";
 import { decodeJob, jobColumns } from "../job-row.ts";
 import type { WaitingReason } from "../policy/waiting-for.ts";
@@ -114,43 +113,6 @@ export function toPage<Listed extends { id: string }>(
     jobs: rows.map(decode).filter(({ id }: { id: string | null }) => id !== null),
     next: (rows[0]?.searched_to ?? null) as string | null,
   });
-}
-
-/** Where a page ends. The time is in microseconds, because that is how exactly the database orders by it. */
-export interface DeathPosition {
-  diedMicros: string;
-  jobId: string;
-}
-
-export interface DeadLetterPage extends DeadLetterFilter {
-  since?: Date | undefined;
-  before?: DeathPosition | undefined;
-  limit: number;
-}
-
-/** The last death first. */
-export function listDeadLetters(page: DeadLetterPage): Statement<{ job: Job; position: DeathPosition }[]> {
-  return {
-    name: "list dead letters",
-    isRepeatable: true,
-    build: (schema) => sql`
-      select ${columns}, (extract(epoch from closed_at) * 1000000)::bigint as died_micros
-      from ${schema}.dead_letters(
-        ${page.type ?? null}::text,
-        ${page.reason ?? null}::text,
-        ('x' || ${page.fingerprint ?? null}::text)::bit(64)::bigint,
-        ${page.queue ?? null}::text,
-        ${page.since?.toISOString() ?? null}::timestamptz,
-        ${page.until?.toISOString() ?? null}::timestamptz,
-        ${page.before?.diedMicros ?? null}::bigint,
-        ${page.before?.jobId ?? null}::uuid,
-        ${page.limit}::int
-      )`,
-    decode: many((row) => {
-      const job = decodeJob(row);
-      return { job, position: { diedMicros: String(row.died_micros), jobId: job.id } };
-    }),
-  };
 }
 
 /** The status of a job, and the errors of its attempts. */

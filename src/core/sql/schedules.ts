@@ -1,5 +1,6 @@
 // put, find, list, delete, pause, resume and run a schedule. See migrations/functions/schedules.sql.
 import { sql } from "drizzle-orm";
+import type { JobStatus } from "../job.ts";
 import { type NewSchedule, type Schedule, toScheduleFields } from "../schedule.ts";
 import { many, one, optional, type Statement } from "./statement.ts";
 
@@ -66,6 +67,35 @@ export function listSchedules({
     build: (schema) => sql`
       select schedule from ${schema}.find_schedules(${after ?? null}::text, ${limit}::int) as schedule`,
     decode: many((row) => decodeSchedule(row.schedule as ScheduleRow)),
+  };
+}
+
+export interface ScheduleOutcome {
+  slot: Date;
+  jobId: string;
+  /** Null: the job is no longer stored. */
+  status: JobStatus | null;
+}
+
+/** What became of the last ten jobs of each, oldest first. By name, the same schedules as `listSchedules` has. */
+export function scheduleOutcomes({
+  after,
+  limit,
+}: {
+  after?: string | undefined;
+  limit: number;
+}): Statement<{ name: string; outcomes: ScheduleOutcome[] }[]> {
+  return {
+    name: "schedule outcomes",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select name, outcomes from ${schema}.schedule_outcomes(${after ?? null}::text, ${limit}::int)`,
+    decode: many(({ name, outcomes }) => ({
+      name: String(name),
+      outcomes: (outcomes as { slot: string; job_id: string; status: JobStatus | null }[]).map(
+        ({ slot, job_id, status }) => ({ slot: new Date(slot), jobId: job_id, status }),
+      ),
+    })),
   };
 }
 

@@ -9,7 +9,7 @@ import { decodeReason, type FoundJob, type JobFilter, type JobPage, listed, toPa
 import { optional, type Row, type Statement, time, timeOrNull } from "./statement.ts";
 
 const { payload: _, output: __, errors, ...shownColumns } = jobColumns;
-const listedColumns = { ...shownColumns, errors };
+export const listedColumns = { ...shownColumns, errors };
 
 export interface ShownJob extends Omit<FoundJob, "payload" | "output"> {
   /** Null if the type hides it. */
@@ -56,7 +56,7 @@ function isShown(hiddenTypes: readonly string[]): SQL {
 
 const decodeListedColumns = decodeColumns(listedColumns);
 
-function decodeListed(row: Row): Omit<Job, "payload" | "output"> {
+export function decodeListed(row: Row): Omit<Job, "payload" | "output"> {
   const job = decodeListedColumns(row);
   return { ...job, tags: job.tags ?? [] };
 }
@@ -68,13 +68,13 @@ export interface ListedJob extends Omit<Job, "payload" | "output"> {
 
 export interface ShownFilter extends JobFilter {
   textLength: number;
-  hiddenTypes?: readonly string[];
+  hiddenTypes: readonly string[];
 }
 
 /** As listJobs, newest first. */
 export function listShownJobs({
   textLength,
-  hiddenTypes = [],
+  hiddenTypes,
   ...filter
 }: ShownFilter): Statement<JobPage<ListedJob>> {
   return {

@@ -1,132 +1,120 @@
-// Alarms: what fires, the rules, and the targets of the notices.
-import { type AlarmRule, alarmKey } from "../../core/alarms/alarm.ts";
-import type { Alarms, StoredAlarm } from "../../core/sql/alarms.ts";
-import { readAlarms } from "../../core/sql/index.ts";
+// Alarms: the state of each rule, what it sees and its limit, what has happened, targets, and silences.
+import { alarmNames } from "../../core/alarms/alarm.ts";
+import { listWindows, observe } from "../../core/alarms/alarm-rules.ts";
+import type { AlarmEvent } from "../../core/sql/alarms.ts";
+import { listAlarmEvents, readAlarms, snapshot } from "../../core/sql/index.ts";
 import { targetStates } from "../../queue/alarms/targets.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { ActionForm } from "../parts/action-form.tsx";
+import { ActionForm, Field } from "../parts/action-form.tsx";
 import { Card, Empty } from "../parts/card.tsx";
 import { counted } from "../parts/numbers.ts";
-import { State } from "../parts/state.tsx";
-import { None, Table } from "../parts/table.tsx";
-import { Time } from "../parts/time.tsx";
+import { Events } from "./alarms/events.tsx";
+import { type AlarmRow, alarmRows, StateTable } from "./alarms/state-table.tsx";
+import { Targets } from "./alarms/targets.tsx";
+
+const shownEvents = 8;
 
 export const alarms: Page = {
   path: "/alarms",
   section: "Alarms",
   async render(request) {
-    const stored = await request.db.run(readAlarms());
+    const { alarmRules: rules, alarmTargets } = request.settings;
+    const [stored, seen, events] = await Promise.all([
+      request.db.run(readAlarms()),
+      request.db.run(snapshot({ windows: listWindows(rules) })),
+      request.db.run(listAlarmEvents({ limit: shownEvents })),
+    ]);
+    const targets = targetStates(alarmTargets, stored.targets);
+    const observations = observe({ snapshot: seen, targets }, rules);
+    const rows = alarmRows({ stored, rules, observations, now: request.now });
     return {
       title: "Alarms",
+      facts: <span class="muted">{factsOf(rows, rules.length)}</span>,
       tools: <ActionForm request={request} action="sendTestNotice" label="Send a test notice" />,
       body: (
         <>
-          <States request={request} stored={stored} />
-          <Targets request={request} stored={stored} />
-          <Rules rules={request.settings.alarmRules} />
+          <StateTable request={request} rows={rows} />
+          <div class="two">
+            <History request={request} events={events} />
+            <div class="stack">
+              <Targets request={request} stored={stored} />
+              <Silence request={request} />
+            </div>
+          </div>
         </>
       ),
     };
   },
 };
 
-const silenceMinutes = 60;
-
-function States({ request, stored }: { request: PageRequest; stored: Alarms }) {
-  const rank = ({ state }: StoredAlarm) => ["firing", "pending", "ok"].indexOf(state.phase);
-  const rows = stored.alarms.toSorted((a, b) => rank(a) - rank(b));
-  if (rows.length === 0)
-    return (
-      <Empty title="No alarm was raised yet">
-        Each watch round checks the rules below. What it finds is listed here.
-      </Empty>
-    );
-  return (
-    <Card id="states" title="States">
-      <Table
-        name="States of the alarms"
-        rows={rows}
-        columns={[
-          { title: "Alarm", class: "nw", cell: ({ state }) => state.alarm },
-          { title: "State", class: "nw", cell: ({ state }) => <Phase phase={state.phase} /> },
-          { title: "What", class: "wide", cell: ({ state }) => state.summary },
-          { title: "Since", class: "n", cell: ({ state }) => <Time at={state.since} now={request.now} /> },
-          {
-            title: "Actions",
-            isHidden: true,
-            class: "n",
-            cell: ({ state: { alarm } }) => (
-              <ActionForm
-                request={request}
-                action="silenceAlarm"
-                fields={{ alarm, minutes: String(silenceMinutes) }}
-                label="Silence for 1 h"
-              />
-            ),
-          },
-        ]}
-      />
-      {stored.silences.map(({ alarm, until }) => (
-        <p class="pad">
-          <State shape="silenced" word={`${alarm} is silenced until`} /> <Time at={until} now={request.now} />
-        </p>
-      ))}
-    </Card>
-  );
+function factsOf(rows: readonly AlarmRow[], rules: number): string {
+  const number = (state: AlarmRow["state"]) => rows.filter((row) => row.state === state).length;
+  return `${counted(rules, "rule")}, ${number("firing") || "none"} firing aloud, ${number("silenced")} silenced`;
 }
 
-function Phase({ phase }: { phase: StoredAlarm["state"]["phase"] }) {
-  if (phase === "firing") return <State shape="alarm" word="firing" />;
-  return phase === "pending" ? <State shape="later" word="pending" /> : <State shape="ok" word="ok" />;
-}
-
-function Targets({ request, stored }: { request: PageRequest; stored: Alarms }) {
-  const rows = targetStates(request.settings.alarmTargets, stored.targets);
-  if (rows.length === 0)
+function History({ request, events }: { request: PageRequest; events: readonly AlarmEvent[] }) {
+  if (events.length === 0)
     return (
-      <Empty title="No targets yet">
-        A target is a URL that gets a notice when an alarm fires. Set SLUICE_ALARM_TARGETS to have some.
+      <Empty title="Nothing has happened yet">
+        Each watch round checks the rules above. When one fires or is resolved, and when somebody silences
+        one, it is listed here.
       </Empty>
     );
   return (
     <Card
-      id="targets"
-      title="Targets"
-      note={<span class="muted small">{counted(rows.length, "target")}</span>}
+      id="history"
+      title="History"
+      note={
+        <a class="push small" href="/alarms/history">
+          All events
+        </a>
+      }
     >
-      <Table
-        name="Targets"
-        rows={rows}
-        columns={[
-          { title: "Target", cell: ({ name }) => name },
-          { title: "Format", cell: ({ format }) => format },
-          {
-            title: "Last delivery",
-            class: "wide",
-            cell: ({ deliveredAt }) => (deliveredAt ? <Time at={deliveredAt} now={request.now} /> : <None />),
-          },
-          { title: "Answer", class: "n", cell: ({ status }) => status ?? <None /> },
-          { title: "Error", cell: ({ error }) => error ?? <None /> },
-        ]}
-      />
+      <Events request={request} events={events} />
     </Card>
   );
 }
 
-function Rules({ rules }: { rules: readonly AlarmRule[] }) {
+const lengths = [
+  ["60", "1 hour"],
+  ["240", "4 hours"],
+  ["1440", "1 day"],
+  ["10080", "1 week"],
+] as const;
+
+function Silence({ request }: { request: PageRequest }) {
+  if (!request.viewer.mayChange) return null;
+  const chosen = request.query.get("silence");
   return (
-    <Card id="rules" title="Rules">
-      <Table
-        name="Rules"
-        rows={rules.toSorted((a, b) => alarmKey(a).localeCompare(alarmKey(b)))}
-        columns={[
-          { title: "Alarm", class: "wide", cell: ({ alarm }) => alarm },
-          { title: "About", class: "hide-s", cell: ({ queue, jobType }) => jobType ?? queue ?? "all" },
-          { title: "Limit", class: "n", cell: ({ threshold }) => String(threshold) },
-          { title: "Severity", cell: ({ severity }) => severity },
-          { title: "Checked", cell: ({ isEnabled }) => (isEnabled ? "yes" : "no") },
-        ]}
-      />
+    <Card id="silence" title="Silence an alarm">
+      <div class="pad">
+        <ActionForm request={request} action="silenceAlarm" label="Silence" kind="main">
+          <div class="two">
+            <Field id="alarm" label="Alarm">
+              <select id="alarm" name="alarm">
+                {alarmNames.map((name) => (
+                  <option value={name} selected={name === chosen}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            </Field>
+            <Field id="minutes" label="For">
+              <select id="minutes" name="minutes">
+                {lengths.map(([minutes, text]) => (
+                  <option value={minutes}>{text}</option>
+                ))}
+              </select>
+            </Field>
+          </div>
+          <Field id="until" label="Or until, UTC" hint="Empty: for as long as chosen above.">
+            <input id="until" name="until" type="datetime-local" />
+          </Field>
+          <Field id="reason" label="Why" hint="For the audit. Notices are kept back, not states.">
+            <input id="reason" name="reason" maxlength={1000} />
+          </Field>
+        </ActionForm>
+      </div>
     </Card>
   );
 }

@@ -1,65 +1,127 @@
-// Dead letters: jobs that will not run again, newest first.
-import { listShownJobs } from "../../core/sql/index.ts";
-import type { Page } from "../page.ts";
-import { ActionForm } from "../parts/action-form.tsx";
+// Dead letters in groups of the same type, reason and error, with the runs that replay or discard them.
+import type { DeadGroups } from "../../core/sql/dead-groups.ts";
+import { countDead, listDeadGroups, listDeadRuns } from "../../core/sql/index.ts";
+import type { Html, Page, PageRequest } from "../page.ts";
 import { Empty } from "../parts/card.tsx";
-import { rowTextLength } from "../parts/job-table.tsx";
-import { JobId, jobsUrl } from "../parts/links.tsx";
-import { Pager, pageSize, takePage } from "../parts/pager.tsx";
-import { None, Table } from "../parts/table.tsx";
-import { Age } from "../parts/time.tsx";
-import { parseSearch } from "../search.ts";
+import { counted } from "../parts/numbers.ts";
+import { type DeadSearch, deadUrl, formatFilter, parseDeadSearch } from "./dead-letters/filter.ts";
+import { GroupTable } from "./dead-letters/group-table.tsx";
+import { PastRuns, RunCard } from "./dead-letters/runs.tsx";
+import { SearchForm } from "./dead-letters/search-form.tsx";
+import { StartDialog } from "./dead-letters/start-dialog.tsx";
+import { Views } from "./dead-letters/views.tsx";
+
+const path = "/dead-letters";
+const maxGroups = 50;
+const shownRuns = 10;
 
 export const deadLetters: Page = {
-  path: "/dead-letters",
+  path,
   section: "Dead letters",
   async render(request) {
-    const { filter } = parseSearch(request.query);
-    const page = await request.db.run(
-      listShownJobs({ ...filter, status: "dead", limit: pageSize + 1, textLength: rowTextLength }),
-    );
-    const { shown, next } = takePage(page.jobs, ({ id }) => id);
-    if (page.jobs.length === 0 && page.next === null)
-      return {
-        title: "Dead letters",
-        body: (
-          <Empty title="No dead letters">
-            A job that fails for good is listed here, with its error. You can replay it or discard it.
-          </Empty>
-        ),
-      };
+    const search = parseDeadSearch(request.query);
+    const { facts, body } = await readGroups(request, search);
     return {
       title: "Dead letters",
+      facts,
+      tools: <Views filter={search.filter} current="groups" />,
+      body,
+    };
+  },
+};
+
+/** The number first, then what to do with them. The groups are behind it. */
+export const startRun: Page = {
+  path: `${path}/start`,
+  section: "Dead letters",
+  async render(request) {
+    const search = parseDeadSearch(request.query);
+    const [{ facts, groups, body }, counted] = await Promise.all([
+      readGroups(request, search),
+      request.db.run(countDead(search.filter)),
+    ]);
+    return {
+      title: "Dead letters",
+      facts,
       body: (
-        <div class="card">
-          <Table
-            name="Dead letters"
-            rows={shown}
-            columns={[
-              { title: "Id", class: "nw", cell: ({ id }) => <JobId id={id} /> },
-              { title: "Type", class: "nw", cell: ({ type }) => <a href={jobsUrl({ type })}>{type}</a> },
-              { title: "Reason", class: "nw t-dead", cell: ({ deadReason }) => deadReason ?? <None /> },
-              {
-                title: "Last error",
-                class: "two-line",
-                cell: ({ id, errors }) => (
-                  <a href={`/jobs/${id}`}>{errors.at(-1)?.message ?? "no attempt has failed"}</a>
-                ),
-              },
-              { title: "Age", class: "n", cell: ({ createdAt }) => <Age at={createdAt} now={request.now} /> },
-              {
-                title: "Actions",
-                isHidden: true,
-                class: "n",
-                cell: ({ id }) => (
-                  <ActionForm request={request} action="replayDeadLetter" fields={{ id }} label="Replay" />
-                ),
-              },
-            ]}
-          />
-          <Pager request={request} next={next ?? page.next} />
-        </div>
+        <>
+          <div class="stack" inert>
+            {body}
+          </div>
+          <div class="veil" />
+          <StartDialog request={request} search={search} groups={groups} counted={counted} />
+        </>
       ),
     };
   },
 };
+
+async function readGroups(request: PageRequest, search: DeadSearch) {
+  const { fingerprint, ...filter } = search.filter;
+  const [all, runs] = await Promise.all([
+    request.db.run(listDeadGroups({ ...filter, limit: maxGroups })),
+    request.db.run(listDeadRuns({ limit: shownRuns })),
+  ]);
+  const found = fingerprint ? only(all, fingerprint) : all;
+  const running = runs.filter(({ state }) => state === "running");
+  const ended = runs.filter(({ state }) => state !== "running");
+  const facts =
+    found.totalDead === 0 ? undefined : (
+      <span class="muted">
+        {counted(found.totalDead, "job")} of {counted(found.totalGroups, "kind")}, none lost: each can be
+        replayed or discarded
+      </span>
+    );
+  const body: Html = (
+    <>
+      {running.map((run) => (
+        <RunCard request={request} run={run} />
+      ))}
+      {found.totalDead === 0 && formatFilter(search.filter) === "" && search.faults.length === 0 ? (
+        <Empty title="No dead letters">
+          A job that fails for good is listed here, with all others that died of the same error. You can
+          replay or discard them together. To see one, enqueue a job that throws a FatalError.
+        </Empty>
+      ) : (
+        <div class="card">
+          <SearchForm path={path} search={search} groups={found.groups} />
+          {found.totalDead === 0 ? (
+            <Empty title="No dead letter fits this search">Remove a part of the search.</Empty>
+          ) : (
+            <>
+              <GroupTable request={request} filter={search.filter} found={found} />
+              <Everything request={request} search={search} dead={found.totalDead} />
+            </>
+          )}
+        </div>
+      )}
+      {ended.length > 0 ? <PastRuns request={request} runs={ended} /> : null}
+    </>
+  );
+  return { facts, groups: found.groups, body };
+}
+
+/** The groups of one error. There is one for each type and reason. */
+function only({ groups }: DeadGroups, fingerprint: string): DeadGroups {
+  const own = groups.filter((group) => group.fingerprint === fingerprint);
+  return {
+    groups: own,
+    totalGroups: own.length,
+    totalDead: own.reduce((sum, { count }) => sum + count, 0),
+  };
+}
+
+function Everything({ request, search, dead }: { request: PageRequest; search: DeadSearch; dead: number }) {
+  if (!request.viewer.mayChange) return null;
+  const url = (action: string) => deadUrl(`${path}/start`, search.filter, { action });
+  return (
+    <div class="bulk row">
+      <a class="btn is-danger" href={url("discard")}>
+        Discard with a reason
+      </a>
+      <a class="push link small" href={url("replay")}>
+        Replay everything that matches: {counted(dead, "job")}
+      </a>
+    </div>
+  );
+}

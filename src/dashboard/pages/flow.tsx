@@ -1,18 +1,22 @@
-// One flow: its progress and its jobs, in their order.
+// One flow: its progress, its graph, and when each of its jobs waited and ran.
 import { SluiceError } from "../../core/errors.ts";
-import { findFlow, listFlowJobs } from "../../core/sql/index.ts";
+import type { FlowNode } from "../../core/sql/flow-graph.ts";
+import type { Flow } from "../../core/sql/flows.ts";
+import { findFlow, flowGraph } from "../../core/sql/index.ts";
 import type { Page } from "../page.ts";
 import { ActionForm } from "../parts/action-form.tsx";
 import { Bar } from "../parts/bar.tsx";
 import { Card } from "../parts/card.tsx";
-import { JobId } from "../parts/links.tsx";
-import { count } from "../parts/numbers.ts";
-import { JobState } from "../parts/state.tsx";
-import { Table } from "../parts/table.tsx";
+import { count, counted } from "../parts/numbers.ts";
+import { byName, Pager } from "../parts/pager.tsx";
+import { Time } from "../parts/time.tsx";
 import { isUuid } from "../search.ts";
+import { Graph } from "./flow/graph.tsx";
+import { Waterfall } from "./flow/waterfall.tsx";
 import { FlowState, flowSegments } from "./flows.tsx";
 
-const maxJobs = 100;
+/** The most jobs of a graph, and of a page of the table. */
+const maxJobs = 200;
 
 export const flow: Page = {
   path: "/flows/:id",
@@ -20,15 +24,26 @@ export const flow: Page = {
   async render(request) {
     const id = request.param("id");
     if (!isUuid(id)) throw noSuchFlow(id);
-    const [shown, jobs] = await Promise.all([
+    const before = request.query.get("before") ?? "";
+    const after = isUuid(before) ? before : undefined;
+    const [shown, found] = await Promise.all([
       request.db.run(findFlow(id)),
-      request.db.run(listFlowJobs(id, { limit: maxJobs })),
+      request.db.run(flowGraph(id, { after, limit: maxJobs + 1 })),
     ]);
     if (!shown) throw noSuchFlow(id);
+    const nodes = found.slice(0, maxJobs);
+    const hasMore = found.length > maxJobs;
     return {
       title: `Flow ${id.slice(-8)}`,
       crumbs: <a href="/flows">Flows</a>,
-      facts: <FlowState status={shown.status} />,
+      facts: (
+        <>
+          <FlowState status={shown.status} />
+          <span class="muted">
+            started <Time at={shown.createdAt} now={request.now} />
+          </span>
+        </>
+      ),
       tools:
         shown.status === "running" ? (
           <ActionForm
@@ -36,41 +51,62 @@ export const flow: Page = {
             action="cancelFlow"
             fields={{ id }}
             label="Cancel the flow"
-            confirm="Cancel all jobs of this flow that have not started?"
+            kind="danger"
+            confirm="Cancel all jobs of this flow that have not started? Jobs that run are left to finish."
           />
         ) : undefined,
       body: (
-        <Card
-          id="progress"
-          title="Progress"
-          note={
-            <span class="muted small">
-              {count(shown.counts.completed)} of {count(shown.total)} completed
-            </span>
-          }
-        >
-          <div class="pad">
-            <Bar name="Flow" segments={flowSegments(shown)} />
-          </div>
-          <Table
-            name="Jobs of the flow"
-            isNameless
-            rows={jobs}
-            columns={[
-              { title: "State", cell: (job) => <JobState job={job} now={request.now} /> },
-              {
-                title: "Type",
-                class: "wide",
-                cell: ({ id: jobId, type }) => <a href={`/jobs/${jobId}`}>{type}</a>,
-              },
-              { title: "Id", cell: ({ id: jobId }) => <JobId id={jobId} /> },
-            ]}
-          />
-        </Card>
+        <>
+          <Progress flow={shown} />
+          <Card id="graph" title="Graph">
+            {after || hasMore ? (
+              <p class="pad muted">
+                The graph is drawn for flows of at most {maxJobs} jobs. This one has {count(shown.total)}:
+                they are in the table.
+              </p>
+            ) : (
+              <Graph nodes={nodes} now={request.now} />
+            )}
+          </Card>
+          <Card
+            id="jobs"
+            title="Jobs"
+            note={<span class="muted small">{missingText(shown, nodes, after || hasMore)}</span>}
+          >
+            <Waterfall nodes={nodes} from={shown.createdAt} now={request.now} />
+            <Pager request={request} next={hasMore ? (nodes.at(-1)?.id ?? null) : null} words={byName} />
+          </Card>
+        </>
       ),
     };
   },
 };
+
+function Progress({ flow: shown }: { flow: Flow }) {
+  return (
+    <Card
+      id="progress"
+      title="Progress"
+      note={
+        <span class="muted small">
+          {count(shown.counts.completed)} of {count(shown.total)} completed
+        </span>
+      }
+    >
+      <div class="pad">
+        <Bar name="Flow" segments={flowSegments(shown)} />
+      </div>
+    </Card>
+  );
+}
+
+/** Jobs are removed when their time of retention is over. The flow's counts stay. */
+function missingText({ total }: Flow, nodes: readonly FlowNode[], isPart: string | boolean): string {
+  if (isPart) return `${counted(nodes.length, "job")} of ${count(total)} on this page`;
+  return nodes.length < total
+    ? `${count(total - nodes.length)} of ${counted(total, "job")} are no longer stored`
+    : counted(total, "job");
+}
 
 function noSuchFlow(id: string): SluiceError {
   return new SluiceError("not_found", `there is no flow ${id}`);

@@ -80,7 +80,8 @@ function NoFlows() {
     { "ref": "total", "type": "sum", "after": { "parts": ["a", "b"] } }
   ] }'`}
     >
-      A flow is a set of jobs that wait for each other. Each one you start is listed here with its progress.
+      A flow is a set of jobs that wait for each other. Each one you start is listed here with its progress,
+      its graph and what it waits for.
     </Empty>
   );
 }

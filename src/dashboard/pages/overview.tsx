@@ -1,20 +1,17 @@
 // Overview: how things are, in one sentence, four numbers, three charts and a table of queues.
 import { isCanary } from "../../core/alarms/alarm.ts";
-import { type HistoryRange, historyRangeNames } from "../../core/history.ts";
 import type { Snapshot } from "../../core/snapshot.ts";
 import { overview as readOverview, snapshot } from "../../core/sql/index.ts";
 import type { Overview } from "../../core/sql/overview.ts";
-import { rangeNames } from "../history.ts";
-import type { Page, PageRequest } from "../page.ts";
+import type { Page } from "../page.ts";
 import { sumCounts } from "../parts/books.ts";
 import { Figures } from "../parts/figures.tsx";
+import { Charts, Ranges, rangeOf } from "../parts/history-charts.tsx";
 import { absolute, count, counted, duration, wholeSeconds } from "../parts/numbers.ts";
-import { urlWith } from "../parts/pager.tsx";
-import { Charts } from "./overview/charts.tsx";
 import { NextSchedules } from "./overview/next-schedules.tsx";
 import { QueueTable } from "./overview/queue-table.tsx";
 import { SentenceOfTruth } from "./overview/sentence-of-truth.tsx";
-import { Rounds } from "./workers.tsx";
+import { Rounds } from "./workers/rounds.tsx";
 
 /** The most queues with series of their own. The rest is added up. */
 const maxQueues = 100;
@@ -24,12 +21,13 @@ export const overview: Page = {
   path: "/",
   section: "Overview",
   async render(request) {
-    const range = historyRangeNames.find((name) => name === request.query.get("range")) ?? "30m";
+    const range = rangeOf(request);
     const [now, shown, asleepSince] = await Promise.all([
       request.db.run(snapshot()),
       request.db.run(readOverview({ range, queues: maxQueues })),
       request.asleepSince(),
     ]);
+    const { pending, scheduled } = sumCounts(now.groups.filter((group) => !isCanary(group)));
     return {
       title: "Overview",
       tools: <Ranges request={request} range={range} />,
@@ -37,7 +35,7 @@ export const overview: Page = {
         <>
           <SentenceOfTruth request={request} shown={shown} now={now} />
           <FourNumbers now={now} shown={shown} />
-          <Charts now={now} history={shown.history} />
+          <Charts history={shown.history} dueNow={pending - scheduled} />
           <QueueTable now={now} shown={shown} />
           <div class="two">
             <NextSchedules request={request} slots={shown.nextSlots} />
@@ -54,18 +52,6 @@ export const overview: Page = {
     };
   },
 };
-
-function Ranges({ request, range }: { request: PageRequest; range: HistoryRange }) {
-  return (
-    <nav class="seg" aria-label="Range of the charts">
-      {historyRangeNames.map((name) => (
-        <a href={urlWith(request, { range: name })} aria-current={name === range ? "true" : undefined}>
-          {rangeNames[name]}
-        </a>
-      ))}
-    </nav>
-  );
-}
 
 function FourNumbers({ now, shown }: { now: Snapshot; shown: Overview }) {
   const groups = now.groups.filter((group) => !isCanary(group));

@@ -1,93 +1,157 @@
-// Queues: what is in them, and which are paused.
+// Queues: what is in them, how old it is, and what holds them up.
 import { isCanary } from "../../core/alarms/alarm.ts";
-import type { Books } from "../../core/sql/books.ts";
-import { books, listPauses } from "../../core/sql/index.ts";
-import type { Page } from "../page.ts";
+import type { Snapshot } from "../../core/snapshot.ts";
+import { listPauses, snapshot } from "../../core/sql/index.ts";
+import type { Page, PageRequest } from "../page.ts";
 import { ActionForm } from "../parts/action-form.tsx";
 import { Bar } from "../parts/bar.tsx";
-import { segmentsOf, sumCounts } from "../parts/books.ts";
-import { jobsUrl } from "../parts/links.tsx";
+import { oldestOf, type ShownCounts, segmentsOf, sumCounts } from "../parts/books.ts";
+import { Empty } from "../parts/card.tsx";
+import { jobsUrl, queueUrl } from "../parts/links.tsx";
+import { count, counted, wholeSeconds } from "../parts/numbers.ts";
 import { State } from "../parts/state.tsx";
-import { Count, Table } from "../parts/table.tsx";
+import { Count, None, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
+
+interface ListedQueue {
+  queue: string;
+  counts: ShownCounts;
+  oldestSeconds: number | null;
+  blockedKeys: number;
+  pausedSince: Date | undefined;
+}
 
 export const queues: Page = {
   path: "/queues",
   section: "Queues",
   async render(request) {
-    const [rows, pauses] = await Promise.all([request.db.run(books()), request.db.run(listPauses())]);
-    const byQueue = Map.groupBy(
-      rows.filter((row) => !isCanary(row)),
-      ({ queue }) => queue,
-    );
-    const pausedQueues = new Map(
+    const [now, pauses] = await Promise.all([request.db.run(snapshot()), request.db.run(listPauses())]);
+    const pausedSince = new Map(
       pauses.filter(({ kind }) => kind === "queue").map(({ name, since }) => [name, since]),
     );
-    const ofTypes = request.registry.all().filter((definition) => !isCanary(definition));
-    const names = [
-      ...new Set([...ofTypes.map(({ queue }) => queue), ...byQueue.keys(), ...pausedQueues.keys()]),
-    ].toSorted();
-    const shown = names.map((queue) => ({
-      queue,
-      pausedSince: pausedQueues.get(queue),
-      counts: sumCounts(byQueue.get(queue) ?? ([] as Books[])),
-    }));
+    const rows = toRows(request, now, pausedSince);
     return {
       title: "Queues",
-      body: (
-        <div class="card">
-          <Table
-            name="Queues"
-            rows={shown}
-            columns={[
-              { title: "Queue", class: "nw", cell: ({ queue }) => <a href={jobsUrl({ queue })}>{queue}</a> },
-              {
-                title: "Jobs by state",
-                class: "wide",
-                cell: ({ queue, counts }) => <Bar name={queue} segments={segmentsOf(counts)} />,
-              },
-              {
-                title: "Due",
-                class: "n",
-                cell: ({ counts }) => <Count value={counts.pending - counts.scheduled} />,
-              },
-              { title: "Later", class: "n hide-m", cell: ({ counts }) => <Count value={counts.scheduled} /> },
-              { title: "Blocked", class: "n hide-m", cell: ({ counts }) => <Count value={counts.blocked} /> },
-              {
-                title: "Processing",
-                class: "n hide-s",
-                cell: ({ counts }) => <Count value={counts.leased} />,
-              },
-              { title: "Dead", class: "n", cell: ({ counts }) => <Count value={counts.dead} /> },
-              {
-                title: "State",
-                class: "nw",
-                cell: ({ pausedSince }) =>
-                  pausedSince ? (
-                    <>
-                      <State shape="paused" word="paused" /> <Time at={pausedSince} now={request.now} />
-                    </>
-                  ) : (
-                    <State shape="ok" word="runs" />
-                  ),
-              },
-              {
-                title: "Actions",
-                isHidden: true,
-                class: "n",
-                cell: ({ queue, pausedSince }) => (
-                  <ActionForm
-                    request={request}
-                    action={pausedSince ? "resumeQueue" : "pauseQueue"}
-                    fields={{ queue }}
-                    label={pausedSince ? "Resume" : "Pause"}
-                  />
-                ),
-              },
-            ]}
-          />
-        </div>
+      facts: (
+        <span class="muted">{`${counted(rows.length, "queue")}, ${count(pausedSince.size)} paused`}</span>
       ),
+      body:
+        rows.length === 0 ? (
+          <Empty title="No queues yet">
+            A queue is there as soon as a type of the deployment names it, or a job is enqueued into it.
+          </Empty>
+        ) : (
+          <div class="card">
+            <QueueTable request={request} rows={rows} />
+          </div>
+        ),
     };
   },
 };
+
+/** A queue exists if a registered type names it, if it ever had a job, or if it is paused. */
+function toRows(
+  { registry }: PageRequest,
+  now: Snapshot,
+  pausedSince: ReadonlyMap<string, Date>,
+): ListedQueue[] {
+  const byQueue = Map.groupBy(
+    now.groups.filter((group) => !isCanary(group)),
+    ({ queue }) => queue,
+  );
+  const ofTypes = registry.all().filter((definition) => !isCanary(definition));
+  const names = new Set([...ofTypes.map(({ queue }) => queue), ...byQueue.keys(), ...pausedSince.keys()]);
+  return [...names].toSorted().map((queue) => ({
+    queue,
+    counts: sumCounts(byQueue.get(queue) ?? []),
+    oldestSeconds: oldestOf(byQueue.get(queue) ?? []),
+    blockedKeys: now.blockedKeys.find((entry) => entry.queue === queue)?.keys ?? 0,
+    pausedSince: pausedSince.get(queue),
+  }));
+}
+
+function QueueTable({ request, rows }: { request: PageRequest; rows: readonly ListedQueue[] }) {
+  return (
+    <Table
+      name="Queues"
+      rows={rows}
+      columns={[
+        { title: "Queue", class: "nw", cell: ({ queue }) => <a href={queueUrl(queue)}>{queue}</a> },
+        {
+          title: "Jobs by state",
+          class: "wide",
+          cell: ({ queue, counts }) => <Bar name={queue} segments={segmentsOf(counts)} />,
+        },
+        {
+          title: "Due",
+          class: "n",
+          cell: ({ counts }) => <Count value={counts.pending - counts.scheduled} />,
+        },
+        { title: "Later", class: "n hide-m", cell: ({ counts }) => <Count value={counts.scheduled} /> },
+        { title: "Blocked", class: "n hide-m", cell: ({ counts }) => <Count value={counts.blocked} /> },
+        { title: "Processing", class: "n hide-s", cell: ({ counts }) => <Count value={counts.leased} /> },
+        { title: "Dead", class: "n", cell: (row) => <Dead {...row} /> },
+        {
+          title: "Blocked keys",
+          class: "n hide-m",
+          cell: ({ blockedKeys }) => <Count value={blockedKeys} />,
+        },
+        {
+          title: "Oldest due",
+          class: "n",
+          cell: ({ oldestSeconds }) => (oldestSeconds === null ? <None /> : wholeSeconds(oldestSeconds)),
+        },
+        {
+          title: "State",
+          class: "nw",
+          cell: ({ pausedSince }) => <QueueState pausedSince={pausedSince} now={request.now} />,
+        },
+        {
+          title: "Actions",
+          isHidden: true,
+          class: "n",
+          cell: ({ queue, pausedSince }) => (
+            <PauseForm request={request} queue={queue} isPaused={pausedSince !== undefined} />
+          ),
+        },
+      ]}
+    />
+  );
+}
+
+function Dead({ queue, counts: { dead } }: ListedQueue) {
+  if (dead === 0) return <Count value={0} />;
+  return (
+    <a class="t-dead strong" href={jobsUrl({ queue, status: "dead" })}>
+      {count(dead)}
+    </a>
+  );
+}
+
+export function QueueState({ pausedSince, now }: { pausedSince: Date | null | undefined; now: Date }) {
+  if (!pausedSince) return <State shape="ok" word="runs" />;
+  return (
+    <>
+      <State shape="paused" word="paused" /> <Time at={pausedSince} now={now} />
+    </>
+  );
+}
+
+export function PauseForm({
+  request,
+  queue,
+  isPaused,
+}: {
+  request: PageRequest;
+  queue: string;
+  isPaused: boolean;
+}) {
+  return (
+    <ActionForm
+      request={request}
+      action={isPaused ? "resumeQueue" : "pauseQueue"}
+      fields={{ queue }}
+      label={isPaused ? "Resume" : "Pause"}
+    />
+  );
+}

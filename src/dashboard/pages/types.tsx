@@ -1,78 +1,76 @@
-// Types: what this deployment can run, with the limits and the circuit breaker of each type.
-import { isCanary } from "../../core/alarms/alarm.ts";
-import { books, listBreakers, listPauses } from "../../core/sql/index.ts";
+// Types: what each did in the last hour, how long its jobs waited and ran, its limits, and its circuit breaker.
 import type { Page } from "../page.ts";
-import { ActionForm } from "../parts/action-form.tsx";
-import { sumCounts } from "../parts/books.ts";
 import { Empty } from "../parts/card.tsx";
-import { jobsUrl } from "../parts/links.tsx";
-import { wholeSeconds } from "../parts/numbers.ts";
-import { State } from "../parts/state.tsx";
-import { Count, Table } from "../parts/table.tsx";
+import { Count, None, Table } from "../parts/table.tsx";
+import { formatPercentiles, formatShare, limitsInUse, readTypes } from "./types/shown-type.ts";
+import { PauseForm, TypeState } from "./types/type-state.tsx";
 
 export const types: Page = {
   path: "/types",
   section: "Types",
   async render(request) {
-    const [rows, pauses, breakers] = await Promise.all([
-      request.db.run(books()),
-      request.db.run(listPauses()),
-      request.db.run(listBreakers()),
-    ]);
-    const paused = new Set(pauses.filter(({ kind }) => kind === "type").map(({ name }) => name));
-    const open = new Set(breakers.map(({ type }) => type));
-    const shown = request.registry
-      .all()
-      .filter((definition) => !isCanary(definition))
-      .map((definition) => ({
-        ...definition,
-        isPaused: paused.has(definition.type),
-        isOpen: open.has(definition.type),
-        counts: sumCounts(rows.filter(({ type }) => type === definition.type)),
-      }));
+    const shown = await readTypes(request);
     if (shown.length === 0)
-      return { title: "Types", body: <Empty title="No types yet">Define one with defineJob.</Empty> };
+      return {
+        title: "Types",
+        body: (
+          <Empty
+            title="No types yet"
+            example={`export const echo = defineJob("echo", {
+  payload: z.object({ text: z.string() }),
+  run: async ({ text }) => console.log(text),
+});`}
+          >
+            A type is a kind of job: its payload, its handler, its limits. Define one and pass it to sluice(
+            {"{ jobs }"}).
+          </Empty>
+        ),
+      };
     return {
       title: "Types",
+      facts: <span class="muted">numbers of the last hour</span>,
       body: (
         <div class="card">
           <Table
             name="Types"
             rows={shown}
             columns={[
-              { title: "Type", class: "wide", cell: ({ type }) => <a href={jobsUrl({ type })}>{type}</a> },
-              { title: "Queue", cell: ({ queue }) => <a href={jobsUrl({ queue })}>{queue}</a> },
-              { title: "Runs in", class: "hide-m nw", cell: ({ work }) => workNames[work.kind] },
               {
-                title: "Time-out",
-                class: "n hide-m",
-                cell: ({ timeoutSeconds }) => wholeSeconds(timeoutSeconds),
+                title: "Type",
+                class: "wide",
+                cell: ({ type }) => <a href={`/types/${encodeURIComponent(type)}`}>{type}</a>,
               },
+              { title: "State", class: "nw", cell: (row) => <TypeState shown={row} /> },
               { title: "Waiting", class: "n", cell: ({ counts }) => <Count value={counts.pending} /> },
+              { title: "Enqueued", class: "n hide-m", cell: ({ enqueued }) => <Count value={enqueued} /> },
+              { title: "Completed", class: "n hide-s", cell: ({ completed }) => <Count value={completed} /> },
               {
-                title: "Processing",
-                class: "n hide-s",
-                cell: ({ counts }) => <Count value={counts.leased} />,
+                title: "Failed",
+                class: "n",
+                cell: ({ failureRate }) =>
+                  failureRate === null ? <None text="–" /> : <span>{formatShare(failureRate)}</span>,
               },
               {
-                title: "Completed",
-                class: "n hide-s",
-                cell: ({ counts }) => <Count value={counts.completed} />,
+                title: "Wait p50, p95",
+                class: "n hide-m",
+                cell: ({ waiting }) => formatPercentiles(waiting) ?? <None text="–" />,
+              },
+              {
+                title: "Run p50, p95",
+                class: "n hide-m",
+                cell: ({ processing }) => formatPercentiles(processing) ?? <None text="–" />,
+              },
+              {
+                title: "Limits in use",
+                class: "nw hide-m",
+                cell: (row) => limitsInUse(row).join("; ") || <None />,
               },
               { title: "Dead", class: "n", cell: ({ counts }) => <Count value={counts.dead} /> },
-              { title: "State", class: "nw", cell: (row) => <TypeState {...row} /> },
               {
                 title: "Actions",
                 isHidden: true,
                 class: "n",
-                cell: ({ type, isPaused }) => (
-                  <ActionForm
-                    request={request}
-                    action={isPaused ? "resumeJobType" : "pauseJobType"}
-                    fields={{ type }}
-                    label={isPaused ? "Resume" : "Pause"}
-                  />
-                ),
+                cell: (row) => <PauseForm request={request} shown={row} />,
               },
             ]}
           />
@@ -81,11 +79,3 @@ export const types: Page = {
     };
   },
 };
-
-const workNames = { single: "the Worker", batch: "the Worker, in batches", pulled: "pullers" };
-
-function TypeState({ isPaused, isOpen }: { isPaused: boolean; isOpen: boolean }) {
-  if (isPaused) return <State shape="paused" word="paused" />;
-  if (isOpen) return <State shape="alarm" word="breaker is open" />;
-  return <State shape="ok" word="runs" />;
-}

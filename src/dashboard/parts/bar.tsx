@@ -44,18 +44,26 @@ function toWidths(values: readonly number[]): number[] {
 
 const spark = { width: 88, height: 20, top: 2 };
 
-export function Sparkline({ label, values }: { label: string; values: readonly number[] }) {
-  const top = Math.max(...values, 1);
+interface SparklineProps {
+  label: string;
+  /** Null, for what is not known, is drawn as zero. */
+  values: readonly (number | null)[];
+  /** The colour of a state. Without it, that of links. */
+  shape?: Shape;
+}
+
+export function Sparkline({ label, values, shape }: SparklineProps) {
+  const top = Math.max(...values.map((value) => value ?? 0), 1);
   const step = spark.width / Math.max(values.length - 1, 1);
   const points = values
     .map(
       (value, index) =>
-        `${round(index * step)} ${round(spark.height - (value / top) * (spark.height - spark.top))}`,
+        `${round(index * step)} ${round(spark.height - ((value ?? 0) / top) * (spark.height - spark.top))}`,
     )
     .join("L");
   return (
     <svg
-      class="spark"
+      class={shape ? `spark k-${shape}` : "spark"}
       viewBox={`0 0 ${spark.width} ${spark.height}`}
       preserveAspectRatio="none"
       role="img"

@@ -20,3 +20,9 @@ export function segmentsOf({ pending, scheduled, leased, blocked, dead }: ShownC
     { shape: "dead", word: "dead", value: dead },
   ];
 }
+
+/** How long the oldest due job has waited, in whole seconds. Null: none is due. */
+export function oldestOf(groups: readonly { oldestDueSeconds: number | null }[]): number | null {
+  const ages = groups.flatMap(({ oldestDueSeconds: age }) => (age === null ? [] : [age]));
+  return ages.length === 0 ? null : Math.floor(Math.max(...ages));
+}

@@ -6,7 +6,8 @@ import type { Shape } from "./state.tsx";
 
 export interface Series {
   shape: Shape;
-  values: readonly number[];
+  /** Null: nothing is known of that bucket, and nothing is drawn. */
+  values: readonly (number | null)[];
   /** A line for what flows; bars for what must not be missed. */
   as?: "line" | "bars";
 }
@@ -21,6 +22,10 @@ interface ChartProps {
   /** The beginning of each bucket, and of the end. One more than the values. */
   times: readonly Date[];
   series: readonly Series[];
+  /** A dashed line at each of these times. */
+  marks?: readonly { at: Date }[];
+  /** A shade from one time to another. */
+  gaps?: readonly { from: Date; to: Date }[];
   /** The tooltip of a bucket. */
   describe(index: number): string;
 }
@@ -28,11 +33,9 @@ interface ChartProps {
 /** The plot lies between these lines, in px. */
 const area = { top: 18, height: 102, labels: 138 };
 
-export function Chart({ id, title, unit, now, times, series, describe }: ChartProps) {
-  const all = series.flatMap(({ values }) => values);
-  const top = roundTop(Math.max(...all, 1));
-  const first = series[0]?.values ?? [];
-  const description = `between ${count(Math.min(...first, top))} and ${count(Math.max(...first, 0))}, now ${count(first.at(-1) ?? 0)}.`;
+export function Chart({ id, title, unit, now, times, series, marks = [], gaps = [], describe }: ChartProps) {
+  const known = series.map(({ values }) => values.filter((value) => value !== null));
+  const top = roundTop(Math.max(...known.flat(), 1));
   return (
     <figure class="chart">
       <figcaption>
@@ -42,8 +45,12 @@ export function Chart({ id, title, unit, now, times, series, describe }: ChartPr
       </figcaption>
       <svg class="plot" role="img" aria-labelledby={`${id}-t ${id}-d`}>
         <title id={`${id}-t`}>{`${title}, ${unit}`}</title>
-        <desc id={`${id}-d`}>{description}</desc>
+        <desc id={`${id}-d`}>
+          {known[0] && known[0].length > 0 ? spanOf(known[0]) : "Nothing was recorded."}
+        </desc>
         <Grid top={top} />
+        <Gaps gaps={gaps} times={times} />
+        <Marks marks={marks} times={times} />
         <svg
           y={area.top}
           width="100%"
@@ -57,7 +64,7 @@ export function Chart({ id, title, unit, now, times, series, describe }: ChartPr
             one.as === "bars" ? <Bars {...one} top={top} /> : <Line {...one} top={top} />,
           )}
         </svg>
-        <Hits count={first.length} describe={describe} />
+        <Hits count={times.length - 1} describe={describe} />
         <TimeLabels times={times} />
       </svg>
     </figure>
@@ -82,15 +89,79 @@ function Grid({ top }: { top: number }) {
   );
 }
 
-function Line({ shape, values, top }: Series & { top: number }) {
-  const step = 100 / Math.max(values.length - 1, 1);
-  const points = values.map((value, index) => `${round(index * step)} ${round(100 - (value / top) * 100)}`);
+function spanOf(values: readonly number[]): string {
+  return `between ${count(Math.min(...values))} and ${count(Math.max(...values))}, last ${count(values.at(-1) ?? 0)}.`;
+}
+
+/** Where a time is, in per cent. */
+function placeOf(at: Date, times: readonly Date[]): number {
+  const [from = 0, to = 1] = [times[0]?.getTime(), times.at(-1)?.getTime()];
+  return round(Math.min(100, Math.max(0, ((at.getTime() - from) / (to - from)) * 100)));
+}
+
+function Marks({ marks, times }: { marks: readonly { at: Date }[]; times: readonly Date[] }) {
+  const places = new Set(marks.map(({ at }) => `${placeOf(at, times)}%`));
   return (
     <>
-      <path class={`area k-${shape}`} d={`M0 100L${points.join("L")}L100 100z`} />
-      <path class={`k-${shape}`} d={`M${points.join("L")}`} />
+      {[...places].map((x) => (
+        <line class="mark" x1={x} x2={x} y1={area.top} y2={area.top + area.height} />
+      ))}
     </>
   );
+}
+
+function Gaps({ gaps, times }: { gaps: readonly { from: Date; to: Date }[]; times: readonly Date[] }) {
+  return (
+    <>
+      {gaps.map(({ from, to }) => {
+        const x = placeOf(from, times);
+        const width = round(placeOf(to, times) - x);
+        return (
+          <rect
+            class="k-later"
+            opacity=".12"
+            x={`${x}%`}
+            y={area.top}
+            width={`${width}%`}
+            height={area.height}
+          />
+        );
+      })}
+    </>
+  );
+}
+
+/** A point in the middle of each bucket. Where nothing is known the line has a gap. */
+function Line({ shape, values, top }: Series & { top: number }) {
+  const step = 100 / Math.max(values.length, 1);
+  return (
+    <>
+      {runsOf(values).map(({ from, run }) => {
+        const [start, end] = [round(from * step), round((from + run.length) * step)];
+        const heights = run.map((value) => round(100 - (value / top) * 100));
+        const points = heights.map((y, index) => `${round((from + index + 0.5) * step)} ${y}`);
+        const line = `${start} ${heights[0]}L${points.join("L")}L${end} ${heights.at(-1)}`;
+        return (
+          <>
+            <path class={`area k-${shape}`} d={`M${start} 100L${line}L${end} 100z`} />
+            <path class={`k-${shape}`} d={`M${line}`} />
+          </>
+        );
+      })}
+    </>
+  );
+}
+
+/** The parts of a series in which everything is known. */
+function runsOf(values: readonly (number | null)[]): { from: number; run: number[] }[] {
+  const runs: { from: number; run: number[] }[] = [];
+  values.forEach((value, index) => {
+    if (value === null) return;
+    const last = runs.at(-1);
+    if (last && last.from + last.run.length === index) last.run.push(value);
+    else runs.push({ from: index, run: [value] });
+  });
+  return runs;
 }
 
 function Bars({ shape, values, top }: Series & { top: number }) {
@@ -98,7 +169,7 @@ function Bars({ shape, values, top }: Series & { top: number }) {
   return (
     <>
       {values.map((value, index) =>
-        value === 0 ? null : (
+        value === 0 || value === null ? null : (
           <rect
             class={`k-${shape}`}
             x={round(index * step + step * 0.2)}

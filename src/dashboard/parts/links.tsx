@@ -1,4 +1,5 @@
 // Links to jobs and lists of jobs, and the chips of a filter.
+import { count } from "./numbers.ts";
 
 const hues = 8;
 
@@ -19,10 +20,28 @@ export function jobsUrl(filter: Record<string, string | undefined>): string {
   return `/jobs?${query}`;
 }
 
-export function Chip({ href, text, isOn }: { href: string; text: string; isOn?: boolean }) {
+export function queueUrl(queue: string): string {
+  return `/queues/${encodeURIComponent(queue)}`;
+}
+
+interface ChipProps {
+  href: string;
+  text: string;
+  isOn?: boolean;
+  /** How many there are. */
+  number?: number;
+}
+
+export function Chip({ href, text, isOn, number }: ChipProps) {
   return (
     <a class="chip mono" href={href} aria-current={isOn ? "true" : undefined}>
       {text}
+      {number === undefined ? null : (
+        <>
+          {" "}
+          <b>{count(number)}</b>
+        </>
+      )}
     </a>
   );
 }

@@ -2,12 +2,13 @@
 import { isCanary } from "../../../core/alarms/alarm.ts";
 import type { Group, Snapshot } from "../../../core/snapshot.ts";
 import type { Overview } from "../../../core/sql/overview.ts";
-import { rangeNames, seriesOf } from "../../history.ts";
+import { latestRate, rangeNames, seriesOf } from "../../history.ts";
 import { Bar, Sparkline } from "../../parts/bar.tsx";
-import { segmentsOf, sumCounts } from "../../parts/books.ts";
+import { oldestOf, segmentsOf, sumCounts } from "../../parts/books.ts";
 import { Card, Empty } from "../../parts/card.tsx";
-import { jobsUrl } from "../../parts/links.tsx";
+import { jobsUrl, queueUrl } from "../../parts/links.tsx";
 import { count, counted, wholeSeconds } from "../../parts/numbers.ts";
+import { State } from "../../parts/state.tsx";
 import { Count, None, Table } from "../../parts/table.tsx";
 
 export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
@@ -17,17 +18,30 @@ export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
   );
   const rows = [...byQueue]
     .toSorted(([a], [b]) => a.localeCompare(b))
-    .map(([queue, groups]) => toRow(queue, groups));
-  if (rows.length === 0)
-    return <Empty title="No queues yet">A queue is listed here once it has had a job.</Empty>;
+    .map(([queue, groups]) => ({
+      queue,
+      counts: sumCounts(groups),
+      oldestSeconds: oldestOf(groups),
+      notes: notesOf(queue, groups, { now, shown }),
+    }));
+  if (rows.length === 0) return <NoJobs />;
   const rangeName = rangeNames[shown.history.range];
   return (
-    <Card id="queues" title="Queues" note={<span class="muted small">{counted(rows.length, "queue")}</span>}>
+    <Card
+      id="queues"
+      title="Queues"
+      note={
+        <>
+          <span class="muted small">{counted(rows.length, "queue")}</span>
+          <Legend />
+        </>
+      }
+    >
       <Table
         name="Queues"
         rows={rows}
         columns={[
-          { title: "Queue", class: "nw", cell: ({ queue }) => <a href={jobsUrl({ queue })}>{queue}</a> },
+          { title: "Queue", class: "nw", cell: (row) => <Name {...row} /> },
           {
             title: "Jobs by state",
             class: "wide",
@@ -48,6 +62,13 @@ export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
             cell: ({ oldestSeconds }) => (oldestSeconds === null ? <None /> : wholeSeconds(oldestSeconds)),
           },
           {
+            title: "Completed a minute",
+            class: "n hide-m",
+            cell: ({ queue }) => (
+              <Count value={latestRate(seriesOf(shown.history, queue).completed, shown.history)} />
+            ),
+          },
+          {
             title: `Last ${rangeName}`,
             class: "hide-s",
             cell: ({ queue }) => (
@@ -63,6 +84,59 @@ export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
   );
 }
 
+function Name({ queue, notes }: { queue: string; notes: readonly string[] }) {
+  return (
+    <>
+      <a href={queueUrl(queue)}>{queue}</a>
+      {notes.map((note) => (
+        <>
+          {" "}
+          <span class="chip is-warn">{note}</span>
+        </>
+      ))}
+    </>
+  );
+}
+
+/** Why a queue may stand still. */
+function notesOf(
+  queue: string,
+  groups: readonly Group[],
+  { now, shown }: { now: Snapshot; shown: Overview },
+): string[] {
+  const isPaused = shown.pauses.some(({ kind, name }) => kind === "queue" && name === queue);
+  const broken = now.openBreakers.filter(({ type }) => groups.some((group) => group.type === type));
+  const blocked = now.blockedKeys.find((entry) => entry.queue === queue)?.keys ?? 0;
+  return [
+    ...(isPaused ? ["paused"] : []),
+    ...(broken.length > 0 ? [`breaker of ${broken.map(({ type }) => type).join(", ")} open`] : []),
+    ...(blocked > 0 ? [counted(blocked, "blocked key")] : []),
+  ];
+}
+
+/** What the colours of the bars mean. */
+function Legend() {
+  return (
+    <span class="push row small muted hide-s">
+      {segmentsOf(sumCounts([])).map(({ shape, word }) => (
+        <State shape={shape} word={word} />
+      ))}
+    </span>
+  );
+}
+
+function NoJobs() {
+  return (
+    <Empty
+      title="No jobs yet"
+      example={`curl -X POST -H "authorization: Bearer $SLUICE_KEY" -H "content-type: application/json" \\
+  $SLUICE_URL/v1/jobs -d '{ "type": "echo", "payload": { "n": 1 } }'`}
+    >
+      Each queue that has had a job is listed here: what waits in it, how old it is, and how fast it goes.
+    </Empty>
+  );
+}
+
 function Dead({ queue, counts }: { queue: string; counts: { dead: number } }) {
   if (counts.dead === 0) return <Count value={0} />;
   return (
@@ -70,12 +144,4 @@ function Dead({ queue, counts }: { queue: string; counts: { dead: number } }) {
       {count(counts.dead)}
     </a>
   );
-}
-
-function toRow(queue: string, groups: readonly Group[]) {
-  const ages = groups.flatMap(({ oldestDueSeconds }) =>
-    oldestDueSeconds === null ? [] : [oldestDueSeconds],
-  );
-  const oldestSeconds = ages.length === 0 ? null : Math.floor(Math.max(...ages));
-  return { queue, counts: sumCounts(groups), oldestSeconds };
 }

@@ -1,0 +1,65 @@
+// Reads the fields of a form: texts, numbers, times, JSON, and the payload that somebody has typed into the form of a type.
+
+/** A field of a form that cannot be read. */
+export class FormError extends Error {}
+
+/** The name of a payload's field says what it is: `payload:number:count`. */
+const fieldName = /^payload:(string|number|boolean|enum):(.+)$/;
+
+export function nameOfField({ kind, name }: { kind: string; name: string }): string {
+  return `payload:${kind}:${name}`;
+}
+
+/** A field that is empty is left out, so its default applies. */
+export function payloadOfForm(form: URLSearchParams): unknown {
+  if (form.has("payload")) return jsonField(form, "payload");
+  return Object.fromEntries(
+    [...form].flatMap(([field, text]) => {
+      const [, kind = "", name = ""] = fieldName.exec(field) ?? [];
+      return kind === "" || text === "" ? [] : [[name, toValue(kind, name, text)]];
+    }),
+  );
+}
+
+function toValue(kind: string, name: string, text: string): unknown {
+  if (kind === "boolean") return text === "true";
+  if (kind !== "number") return text;
+  const number = Number(text);
+  if (!Number.isFinite(number)) throw new FormError(`the field "${name}" is not a number`);
+  if (Number.isInteger(number) && !Number.isSafeInteger(number))
+    throw new FormError(`the number in the field "${name}" is too large for this form`);
+  return number;
+}
+
+export function jsonField(form: URLSearchParams, name: string): unknown {
+  try {
+    return JSON.parse(form.get(name) ?? "");
+  } catch {
+    throw new FormError(`the field "${name}" is not JSON`);
+  }
+}
+
+/** Those that are not empty. */
+export function textFields(form: URLSearchParams, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = form.get(name);
+      return value ? [[name, value]] : [];
+    }),
+  );
+}
+
+/** Undefined if it is empty. */
+export function wholeNumber(form: URLSearchParams, name: string): number | undefined {
+  const text = form.get(name)?.trim();
+  if (!text) return undefined;
+  if (!/^\d{1,15}$/.test(text)) throw new FormError(`the field "${name}" is not a whole number`);
+  return Number(text);
+}
+
+/** A browser sends the time without a zone: "2026-11-16T18:00". It is meant as UTC. */
+export function utcField(form: URLSearchParams, name: string): string {
+  const at = new Date(`${form.get(name)}Z`);
+  if (Number.isNaN(at.getTime())) throw new FormError(`the field "${name}" is not a time`);
+  return at.toISOString();
+}

@@ -1,0 +1,49 @@
+// The filter of dead letters. It stands in the URL, each part as a parameter, or in the search line: `type:send_email`.
+import type { DeadLetterFilter, DeadRun } from "../../../core/dead-letters.ts";
+import { deadReasons } from "../../../core/job.ts";
+
+const parts = ["type", "reason", "fingerprint", "queue"] as const;
+type Part = (typeof parts)[number];
+export type Filter = Pick<DeadLetterFilter, Part>;
+
+export interface DeadSearch {
+  filter: Filter;
+  /** What could not be understood, as sentences. */
+  faults: string[];
+}
+
+export function parseDeadSearch(query: URLSearchParams): DeadSearch {
+  const values: Partial<Record<Part, string>> = {};
+  const faults: string[] = [];
+  for (const part of parts) {
+    const value = query.get(part);
+    if (value) values[part] = value;
+  }
+  for (const word of (query.get("q") ?? "").split(/\s+/).filter((text) => text !== "")) {
+    const [, name = "", value = ""] = /^([a-z]+):(.+)$/.exec(word) ?? [];
+    const part = parts.find((known) => known === name);
+    if (part) values[part] = value;
+    else faults.push(`"${word}" is not understood: write ${parts.map((known) => `${known}:`).join(", ")}.`);
+  }
+  const reason = deadReasons.find((known) => known === values.reason);
+  if (values.reason && !reason)
+    faults.push(`"${values.reason}" is no reason: it is one of ${deadReasons.join(", ")}.`);
+  const fingerprint = /^[0-9a-f]{16}$/.exec(values.fingerprint ?? "")?.[0];
+  if (values.fingerprint && !fingerprint)
+    faults.push(`"${values.fingerprint}" is no fingerprint: it has 16 hexadecimal digits.`);
+  return { filter: { type: values.type, reason, fingerprint, queue: values.queue }, faults };
+}
+
+/** As the search line has it. */
+export function formatFilter(filter: Record<Part, string | null | undefined> | Filter | DeadRun): string {
+  return parts.flatMap((part) => (filter[part] ? [`${part}:${filter[part]}`] : [])).join(" ");
+}
+
+/** The URL of a page with this filter, and nothing else in it. */
+export function deadUrl(path: string, filter: Filter, more: Record<string, string> = {}): string {
+  const query = new URLSearchParams();
+  for (const part of parts) if (filter[part]) query.set(part, filter[part]);
+  for (const [name, value] of Object.entries(more)) query.set(name, value);
+  const text = query.toString();
+  return text === "" ? path : `${path}?${text}`;
+}
