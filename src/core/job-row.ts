@@ -1,6 +1,7 @@
 // A job as the view `jobs` shows it, in the columns of a row or in the JSON answer of a statement that changed it.
 import { getTableColumns } from "drizzle-orm";
 import type { Job } from "./job.ts";
+import type { WaitingReason } from "./policy/waiting-for.ts";
 import { decodeColumns } from "./sql/columns.ts";
 import { jobs } from "./sql/schema.ts";
 
@@ -39,4 +40,29 @@ export function decodeChangedJob(answer: unknown): ChangedJob | null {
 export function decodeJob(row: Record<string, unknown>): Job {
   const job = decodeColumnsOfJob(row);
   return { ...job, tags: job.tags ?? [] };
+}
+
+/** Of a job that is listed for people: without what may be large or secret. */
+const { payload: _, output: __, ...listedColumns } = jobColumns;
+
+export { listedColumns };
+
+const decodeListedColumns = decodeColumns(listedColumns);
+
+export function decodeListed(row: Record<string, unknown>): Omit<Job, "payload" | "output"> {
+  const job = decodeListedColumns(row);
+  return { ...job, tags: job.tags ?? [] };
+}
+
+export interface FoundJob extends Job {
+  /** Null if the job is neither pending nor blocked. */
+  waitingFor: WaitingReason | null;
+}
+
+export function decodeReason(json: unknown): WaitingReason | null {
+  if (json === null) return null;
+  const { job_ids, fair_key, is_isolated, ...rest } = json as Record<string, unknown>;
+  const renamed = { jobIds: job_ids, fairKey: fair_key, isIsolated: is_isolated };
+  const present = Object.entries(renamed).filter(([, value]) => value !== undefined);
+  return { ...rest, ...Object.fromEntries(present) } as WaitingReason;
 }

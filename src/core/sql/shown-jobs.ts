@@ -2,14 +2,13 @@
 // JavaScript would round large numbers. See jobs.ts for the same jobs as values.
 import { type SQL, sql } from "drizzle-orm";
 import type { Job } from "../job.ts";
-import { jobColumns } from "../job-row.ts";
+import { decodeListed, decodeReason, type FoundJob, listedColumns } from "../job-row.ts";
+import { type JobFilter, type JobPage, searchOf, toPage } from "../job-search.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
-import { decodeColumns, listColumns } from "./columns.ts";
-import { decodeReason, type FoundJob, type JobFilter, type JobPage, listed, toPage } from "./jobs.ts";
-import { optional, type Row, type Statement, time, timeOrNull } from "./statement.ts";
+import { listColumns } from "./columns.ts";
+import { optional, type Statement, time, timeOrNull } from "./statement.ts";
 
-const { payload: _, output: __, errors, ...shownColumns } = jobColumns;
-export const listedColumns = { ...shownColumns, errors };
+const { errors: _, ...shownColumns } = listedColumns;
 
 export interface ShownJob extends Omit<FoundJob, "payload" | "output"> {
   /** Null if the type hides it. */
@@ -54,13 +53,6 @@ function isShown(hiddenTypes: readonly string[]): SQL {
   return sql`type <> all(${sql.param(hiddenTypes)}::text[])`;
 }
 
-const decodeListedColumns = decodeColumns(listedColumns);
-
-export function decodeListed(row: Row): Omit<Job, "payload" | "output"> {
-  const job = decodeListedColumns(row);
-  return { ...job, tags: job.tags ?? [] };
-}
-
 export interface ListedJob extends Omit<Job, "payload" | "output"> {
   /** The beginning of the payload. A whole page of payloads may be megabytes. Null if the type hides it. */
   payloadText: string | null;
@@ -83,7 +75,7 @@ export function listShownJobs({
     build: (schema) => sql`
       select searched_to, ${listColumns(listedColumns)},
              case when ${isShown(hiddenTypes)} then left(payload::text, ${textLength}::int) end as payload_text
-      from ${listed(schema, filter)}`,
+      from ${searchOf(schema, filter)}`,
     decode: toPage((row) => ({ ...decodeListed(row), payloadText: row.payload_text as string | null })),
   };
 }
