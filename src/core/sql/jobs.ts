@@ -1,4 +1,4 @@
-// find job, find shown job, find states, list jobs, list shown jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
+// find job, find states, list jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
 import { type SQL, sql } from "drizzle-orm";
 import type { Job, JobStatus } from "../job.ts";
 import { decodeJob, jobColumns } from "../job-row.ts";
@@ -6,7 +6,7 @@ import type { WaitingReason } from "../policy/waiting-for.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import type { jobs } from "./schema.ts";
-import { many, optional, type Row, type Statement, time, timeOrNull } from "./statement.ts";
+import { many, optional, type Row, type Statement } from "./statement.ts";
 
 export interface JobFilter {
   /** If left out, all types. */
@@ -34,8 +34,6 @@ export interface JobPage<Listed = Job> {
 
 const columns = listColumns(jobColumns);
 const { errors: _, ...columnsButErrors } = jobColumns;
-const { payload: __, output: ___, ...shownColumns } = columnsButErrors;
-export const listedColumns = { ...shownColumns, errors: jobColumns.errors };
 
 export interface FoundJob extends Job {
   /** Null if the job is neither pending nor blocked. */
@@ -58,52 +56,7 @@ export function findJob(
   };
 }
 
-/**
- * A job for the eyes of people. Payload and output are text, as Postgres writes them: JavaScript would round large numbers.
- */
-export interface ShownJob extends Omit<FoundJob, "payload" | "output"> {
-  payloadText: string;
-  outputText: string | null;
-  /** Of a dead, cancelled or discarded job: since when. */
-  closedAt: Date | null;
-  /** Of a processing job: who holds it, and until when. */
-  worker: string | null;
-  leaseExpiresAt: Date | null;
-}
-
-export function findShownJob(
-  id: string,
-  { types }: { types: readonly LimitedType[] },
-): Statement<ShownJob | undefined> {
-  return {
-    name: "find shown job",
-    isRepeatable: true,
-    build: (schema) => sql`
-      select ${listColumns(shownColumns)}, ${schema}.errors_of(id, true) as errors,
-             case when status in ('pending', 'blocked') then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for,
-             jsonb_pretty(payload) as payload_text, jsonb_pretty(output) as output_text, worker,
-             ${time("closed_at")}, ${time("lease_expires_at")}
-      from ${schema}.find_job(${id}::uuid)`,
-    decode: optional((row) => ({
-      ...decodeListed(row),
-      waitingFor: decodeReason(row.waiting_for),
-      payloadText: String(row.payload_text),
-      outputText: row.output_text as string | null,
-      closedAt: timeOrNull(row.closed_at),
-      worker: row.worker as string | null,
-      leaseExpiresAt: timeOrNull(row.lease_expires_at),
-    })),
-  };
-}
-
-const decodeListedColumns = decodeColumns(listedColumns);
-
-export function decodeListed(row: Row): Omit<Job, "payload" | "output"> {
-  const job = decodeListedColumns(row);
-  return { ...job, tags: job.tags ?? [] };
-}
-
-function decodeReason(json: unknown): WaitingReason | null {
+export function decodeReason(json: unknown): WaitingReason | null {
   if (json === null) return null;
   const { job_ids, fair_key, is_isolated, ...rest } = json as Record<string, unknown>;
   const renamed = { jobIds: job_ids, fairKey: fair_key, isIsolated: is_isolated };
@@ -135,25 +88,8 @@ export function listJobs(filter: JobFilter): Statement<JobPage> {
   };
 }
 
-export interface ListedJob extends Omit<Job, "payload" | "output"> {
-  /** The beginning of the payload. A whole page of payloads may be megabytes. */
-  payloadText: string;
-}
-
-/** The same for the eyes of people. */
-export function listShownJobs(filter: JobFilter & { textLength: number }): Statement<JobPage<ListedJob>> {
-  return {
-    name: "list shown jobs",
-    isRepeatable: true,
-    build: (schema) => sql`
-      select searched_to, ${listColumns(listedColumns)}, left(payload::text, ${filter.textLength}::int) as payload_text
-      from ${listed(schema, filter)}`,
-    decode: toPage((row) => ({ ...decodeListed(row), payloadText: String(row.payload_text) })),
-  };
-}
-
 /** Without jobs there is one row, with nothing but how far the search came. */
-function listed(schema: SQL, filter: JobFilter): SQL {
+export function listed(schema: SQL, filter: JobFilter): SQL {
   return sql`${schema}.search_jobs(
     ${filter.types ? sql.param(filter.types) : null}::text[],
     ${filter.status ?? null}::text,
@@ -170,7 +106,7 @@ function listed(schema: SQL, filter: JobFilter): SQL {
   left join lateral ${schema}.show_jobs(page.ids) as found on true`;
 }
 
-function toPage<Listed extends { id: string }>(
+export function toPage<Listed extends { id: string }>(
   decode: (row: Row) => Listed,
 ): Statement<JobPage<Listed>>["decode"] {
   return (rows) => ({
