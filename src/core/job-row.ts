@@ -1,6 +1,7 @@
 // A job as the view `jobs` shows it, in the columns of a row or in the JSON answer of a statement that changed it.
 import { getTableColumns } from "drizzle-orm";
 import type { Job } from "./job.ts";
+import type { WaitingReason } from "./policy/waiting-for.ts";
 import { decodeColumns } from "./sql/columns.ts";
 import { jobs } from "./sql/schema.ts";
 
@@ -19,10 +20,6 @@ export interface ChangedJob {
 const { leaseExpiresAt, ...jobColumns } = getTableColumns(jobs);
 
 export { jobColumns };
-
-const { payload, output, errors, ...others } = jobColumns;
-/** Of lists for the eyes of people: payloads and outputs may be large. */
-export const listedColumns = { ...others, errors };
 
 const decodeColumnsOfJob = decodeColumns(jobColumns);
 const decodeLease = decodeColumns({ leaseExpiresAt });
@@ -45,9 +42,27 @@ export function decodeJob(row: Record<string, unknown>): Job {
   return { ...job, tags: job.tags ?? [] };
 }
 
+/** Of a job that is listed for people: without what may be large or secret. */
+const { payload: _, output: __, ...listedColumns } = jobColumns;
+
+export { listedColumns };
+
 const decodeListedColumns = decodeColumns(listedColumns);
 
 export function decodeListed(row: Record<string, unknown>): Omit<Job, "payload" | "output"> {
   const job = decodeListedColumns(row);
   return { ...job, tags: job.tags ?? [] };
+}
+
+export interface FoundJob extends Job {
+  /** Null if the job is neither pending nor blocked. */
+  waitingFor: WaitingReason | null;
+}
+
+export function decodeReason(json: unknown): WaitingReason | null {
+  if (json === null) return null;
+  const { job_ids, fair_key, is_isolated, ...rest } = json as Record<string, unknown>;
+  const renamed = { jobIds: job_ids, fairKey: fair_key, isIsolated: is_isolated };
+  const present = Object.entries(renamed).filter(([, value]) => value !== undefined);
+  return { ...rest, ...Object.fromEntries(present) } as WaitingReason;
 }

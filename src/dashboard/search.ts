@@ -1,7 +1,7 @@
 // The search line of the list of jobs: `type:send_email status:dead`. Each part is also a parameter of the URL, which is how
 // other pages link here.
 import { type JobStatus, jobStatuses } from "../core/job.ts";
-import type { JobFilter } from "../core/sql/jobs.ts";
+import type { JobFilter } from "../core/job-search.ts";
 
 export interface JobSearch {
   filter: Omit<JobFilter, "limit">;

@@ -23,6 +23,8 @@ export interface HandlerOptions {
   rate?: Rate;
   /** How many requests the handler sends for one job. A drain counts them against the platform's limit. Default 0. */
   subrequests?: number;
+  /** The dashboard shows "hidden" in place of payload, output and steps. The HTTP API and SQL still answer with them. */
+  hidePayload?: boolean;
 }
 
 const positive = z.number().positive().max(31_536_000);
@@ -41,6 +43,7 @@ const schema = z.object({
   concurrency: z.int().min(1).optional(),
   rate: rateSchema.optional(),
   subrequests: z.int().min(0).default(0),
+  hidePayload: z.boolean().default(false),
 });
 
 export function parseTypeOptions(type: string, options: TypeOptions): Omit<JobType, "work" | "faultsOf"> {

@@ -4,6 +4,8 @@ export interface StackOptions {
   /** Undefined means 8787, or the next free port. */
   port: number | undefined;
   ephemeral: boolean;
+  /** A Worker and a queue to look at, in place of the folder's own. */
+  demo: boolean;
   /** Between two runs of the crons. 0: never. */
   tickSeconds: number;
   /**

@@ -1,7 +1,9 @@
 // `sluice dev`: everything a Worker needs, on this machine. It starts the parts in order and stops them in reverse order.
 // When one part ends, it stops the others too.
 import { join } from "node:path";
+import { defaultSchema } from "../core/schema-name.ts";
 import { parseSettings } from "../edge/settings/env.ts";
+import { demoSettings, startDemo, writeDemoConfig } from "./demo.ts";
 import { databaseName, makeDatabase, openPostgres } from "./dev-database.ts";
 import {
   keptAdminKey,
@@ -39,12 +41,14 @@ export function runStack(options: StackOptions, migrate: Migrate): void {
 
 async function start(options: StackOptions, migrate: Migrate): Promise<void> {
   const begunAt = Date.now();
-  const project = openProject(process.cwd(), options.config);
-  const { root, config, crons } = project;
+  const root = process.cwd();
+  const named = options.demo ? undefined : openProject(root, options.config);
   const port = await choosePort(options.port);
   const directory = openDevDirectory(root);
   const own = makeRunDirectories(directory);
   removeOwnDirectories = own.remove;
+  const project = named ?? openProject(root, writeDemoConfig(own.run));
+  const { config, crons } = project;
 
   const data = {
     lasting: join(directory, "postgres"),
@@ -61,7 +65,7 @@ async function start(options: StackOptions, migrate: Migrate): Promise<void> {
   const bindings = {
     SLUICE_ADMIN_KEY: process.env.SLUICE_ADMIN_KEY ?? keptAdminKey(directory),
     SLUICE_ALLOW_PRIVATE_TARGETS: "true",
-    SLUICE_LOG_JOBS: "true",
+    ...(options.demo ? demoSettings : { SLUICE_LOG_JOBS: "true" }),
     ...withoutDatabase(project.variables),
     ...ownSettings(),
     ...reach,
@@ -85,6 +89,9 @@ async function start(options: StackOptions, migrate: Migrate): Promise<void> {
   closers.push(ticker.stop);
 
   const adminKey = bindings.SLUICE_ADMIN_KEY;
+  const schema = process.env.SLUICE_SCHEMA ?? defaultSchema;
+  const filled = { url: worker.url, adminKey, databaseUrl, schema };
+  if (options.demo) closers.push((await step("demo", () => startDemo(filled))).stop);
   const neonEndpoint = reach.SLUICE_NEON_ENDPOINT;
   const type = await exampleType(worker.url, adminKey);
   const seconds = secondsSince(begunAt);

@@ -127,6 +127,8 @@ export interface JobType {
   readonly limits: TypeLimits;
   /** How many requests one job sends. A drain counts them against its budget. */
   readonly subrequests: number;
+  /** The dashboard does not read payloads and outputs of its jobs. */
+  readonly hidePayload: boolean;
   readonly work: Work;
   /** The faults of a payload. Empty if it can be enqueued. */
   faultsOf(payload: unknown): Fault[];

@@ -1,9 +1,9 @@
 // find and list: every job is shown exactly once, whatever table it is in.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { JobStatus, NewJob } from "../../src/core/job.ts";
+import type { JobFilter } from "../../src/core/job-search.ts";
+import type { DeadLetterPage } from "../../src/core/sql/dead-letters.ts";
 import { cancel, discard, findJob, listDeadLetters, listJobs, replay } from "../../src/core/sql/index.ts";
-import type { JobFilter } from "../../src/core/sql/jobs.ts";
-import type { DeadLetterPage } from "../../src/core/sql/list.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, times, verbsOf } from "../support/verbs.ts";
 

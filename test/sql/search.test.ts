@@ -3,8 +3,8 @@
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type JobStatus, jobStatuses } from "../../src/core/job.ts";
+import type { JobFilter } from "../../src/core/job-search.ts";
 import { cancel, foldLedger, listJobs, prune } from "../../src/core/sql/index.ts";
-import type { JobFilter } from "../../src/core/sql/jobs.ts";
 import { compile } from "../../src/core/sql/statement.ts";
 import { measure } from "../support/explain.ts";
 import { createRandom } from "../support/seeded-random.ts";

@@ -367,7 +367,7 @@ export const answers = {
   findKey: key.or(nothing),
   findShownJob: shownJob
     .extend({
-      ...{ payloadText: text, outputText: text.nullable(), worker: text.nullable() },
+      ...{ payloadText: text.nullable(), outputText: text.nullable(), worker: text.nullable() },
       ...{ closedAt: time.nullable(), leaseExpiresAt: time.nullable(), waitingFor: waitingFor.nullable() },
     })
     .or(nothing),
@@ -445,7 +445,7 @@ export const answers = {
     }),
   ),
   listShownJobs: z.strictObject({
-    jobs: z.array(shownJob.extend({ payloadText: text })),
+    jobs: z.array(shownJob.extend({ payloadText: text.nullable() })),
     next: id.nullable(),
   }),
   liveWorkers: z.array(worker),

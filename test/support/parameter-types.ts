@@ -64,7 +64,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   findJob: ["jsonb, uuid", "jsonb, uuid"],
   findJobs: ["uuid[]"],
   findKey: ["text"],
-  findShownJob: ["jsonb, uuid"],
+  findShownJob: ["jsonb, text[], text[], uuid"],
   findStates: ["uuid[]", "uuid[]"],
   foldFlows: ["integer"],
   foldLedger: ["integer"],
@@ -92,7 +92,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
     "text, text, text, text, timestamp with time zone, timestamp with time zone, bigint, uuid, integer",
   ],
   listShownJobs: [
-    "integer, text[], text, text, text, text, text, text, timestamp with time zone, timestamp with time zone, uuid, integer",
+    "text[], integer, text[], text, text, text, text, text, text, timestamp with time zone, timestamp with time zone, uuid, integer",
   ],
   listSchedules: ["text, integer", "text, integer"],
   liveWorkers: ["text", "text"],

@@ -1,5 +1,6 @@
 // Calls each function of the engine once on a database and schema. It checks that all of them work there, no details.
 import { expect } from "vitest";
+import type { JobFilter } from "../../src/core/job-search.ts";
 import {
   advanceCursors,
   books,
@@ -26,7 +27,6 @@ import {
   settleDeliveries,
   snapshot,
 } from "../../src/core/sql/index.ts";
-import type { JobFilter } from "../../src/core/sql/jobs.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { firing } from "./alarms.ts";
 import { newJob } from "./jobs.ts";

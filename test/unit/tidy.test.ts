@@ -185,6 +185,7 @@ const plainStatements: Record<string, string> = {
   index: "the list of all statements",
   schema: "describes the rows that are read",
   statement: "what a statement is",
+  "shown-jobs": "the functions of jobs.ts, with payloads as text for people",
   ping: "reads whether the database takes writes, and the newest rounds",
 };
 /** SQL files without a test of their name in test/sql, and the files that test them. */
@@ -199,6 +200,7 @@ const testedElsewhere: Record<string, string[]> = {
   choose: ["test/sql/claim.test.ts"],
   clock: ["test/sql/clock-step.test.ts", "test/sql/mend-stamps.test.ts"],
   continue: ["test/sql/chains.test.ts"],
+  "dead-letters": ["test/sql/dead-groups.test.ts", "test/sql/dead-groups-size.test.ts"],
   deliver: ["test/sql/alarms.test.ts"],
   dispatch: ["test/sql/order.test.ts", "test/sql/order-late.test.ts", "test/model/keys-gate.test.ts"],
   "enqueue-errors": ["test/sql/snapshot.test.ts"],

@@ -16,7 +16,16 @@ Hyperdrive binding, and there is no proxy. The data stays in .sluice from run to
     flags: [
       { name: "port", kind: "number", help: "the Worker's port; default 8787, or the next free one" },
       { name: "ephemeral", kind: "boolean", help: "use a fresh database, and remove it at the end" },
-      { name: "tick-seconds", kind: "number", help: "between two runs of the crons; default 60; 0: never" },
+      {
+        name: "demo",
+        kind: "boolean",
+        help: "show the dashboard with a Worker and a filled queue of its own, in a fresh database",
+      },
+      {
+        name: "tick-seconds",
+        kind: "number",
+        help: "between two runs of the crons; default 60, with --demo 10; 0: never",
+      },
       {
         name: "transport",
         kind: "text",
@@ -27,7 +36,12 @@ Hyperdrive binding, and there is no proxy. The data stays in .sluice from run to
       { name: "config", kind: "text", help: "wrangler's settings; default wrangler.json, .jsonc or .toml" },
       { name: "wrangler", kind: "list", help: "an argument for wrangler dev: --wrangler=--env=staging" },
     ],
-    examples: ["dev", "dev --ephemeral --tick-seconds 5", "dev --migrate 'npx drizzle-kit migrate'"],
+    examples: [
+      "dev",
+      "dev --demo",
+      "dev --ephemeral --tick-seconds 5",
+      "dev --migrate 'npx drizzle-kit migrate'",
+    ],
     needsApi: false,
     async run({ values }) {
       const { runStack } = await import("../../local/stack.ts");
@@ -37,15 +51,17 @@ Hyperdrive binding, and there is no proxy. The data stays in .sluice from run to
 };
 
 function toOptions(values: CommandContext["values"]): StackOptions {
-  const { port, ephemeral, transport, config, wrangler } = values;
-  const tickSeconds = Number(values["tick-seconds"] ?? 60);
+  const { port, ephemeral, demo, transport, config, wrangler } = values;
+  const tickSeconds = Number(values["tick-seconds"] ?? (demo ? 10 : 60));
+  if (demo && config !== undefined) throw usageError("--demo has a Worker of its own: leave out --config");
   if (port !== undefined && !(Number.isInteger(port) && Number(port) >= 1 && Number(port) <= 65_535))
     throw usageError(`--port takes a number from 1 to 65535, not ${port}`);
   if (!(tickSeconds >= 0 && tickSeconds <= maxTickSeconds))
     throw usageError(`--tick-seconds takes a number from 0 to ${maxTickSeconds}, not ${tickSeconds}`);
   return {
     port: port as number | undefined,
-    ephemeral: ephemeral === true,
+    ephemeral: ephemeral === true || demo === true,
+    demo: demo === true,
     tickSeconds,
     transport: transport as StackOptions["transport"],
     migrate: values.migrate as string | undefined,

@@ -12,6 +12,7 @@ export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { applyCodeSchedules } from "./code-schedules.ts";
 export { countDead, foldDeaths, listDeadGroups } from "./dead-groups.ts";
+export { listDeadLetters, listShownDeadLetters } from "./dead-letters.ts";
 export { findDeadRun, listDeadRuns, startDeadRun, stopDeadRun } from "./dead-runs.ts";
 export { claimDeliveries, listDeliveries, pruneDeliveries, settleDeliveries } from "./deliver.ts";
 export { discard } from "./discard.ts";
@@ -25,13 +26,10 @@ export { readHistory } from "./history.ts";
 export {
   findJob,
   findJobs,
-  findShownJob,
   findStates,
   listJobs,
-  listShownJobs,
 } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
-export { listDeadLetters, listShownDeadLetters } from "./list.ts";
 export { look, nextDue } from "./next-due.ts";
 export { overview } from "./overview.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
@@ -69,6 +67,7 @@ export {
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";
+export { findShownJob, listShownJobs } from "./shown-jobs.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
 export { findSignal, sendSignal } from "./signal.ts";
 export { snapshot } from "./snapshot.ts";

@@ -1,45 +1,15 @@
-// find job, find shown job, find states, list jobs, list shown jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
-import { type SQL, sql } from "drizzle-orm";
-import type { Job, JobStatus } from "../job.ts";
-import { decodeJob, decodeListed, jobColumns, listedColumns } from "../job-row.ts";
-import type { WaitingReason } from "../policy/waiting-for.ts";
+// find job, find states, list jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
+import { sql } from "drizzle-orm";
+import type { Job } from "../job.ts";
+import { decodeJob, decodeReason, type FoundJob, jobColumns } from "../job-row.ts";
+import { type JobFilter, type JobPage, searchOf, toPage } from "../job-search.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import type { jobs } from "./schema.ts";
-import { many, optional, type Row, type Statement, time, timeOrNull } from "./statement.ts";
-
-export interface JobFilter {
-  /** If left out, all types. */
-  types?: readonly string[] | null | undefined;
-  status?: JobStatus | undefined;
-  queue?: string | undefined;
-  tag?: string | undefined;
-  partitionKey?: string | undefined;
-  fairKey?: string | undefined;
-  idempotencyKey?: string | undefined;
-  /** The job must have been created at this time or later. */
-  since?: Date | undefined;
-  /** The job must have been created before this time. */
-  until?: Date | undefined;
-  /** The `next` of the previous page. */
-  before?: string | undefined;
-  limit: number;
-}
-
-export interface JobPage<Listed = Job> {
-  jobs: Listed[];
-  /** The next page has the jobs before this id. Null: the search came to the end. */
-  next: string | null;
-}
+import { many, optional, type Statement } from "./statement.ts";
 
 const columns = listColumns(jobColumns);
 const { errors: _, ...columnsButErrors } = jobColumns;
-const { errors: __, ...shownColumns } = listedColumns;
-
-export interface FoundJob extends Job {
-  /** Null if the job is neither pending nor blocked. */
-  waitingFor: WaitingReason | null;
-}
 
 /** Includes the stacks and causes of its errors, and why it waits. `types` are those of the deployment. */
 export function findJob(
@@ -55,52 +25,6 @@ export function findJob(
       from ${schema}.find_job(${id}::uuid)`,
     decode: optional((row) => ({ ...decodeJob(row), waitingFor: decodeReason(row.waiting_for) })),
   };
-}
-
-/**
- * A job for the eyes of people. Payload and output are text, as Postgres writes them: JavaScript would round large numbers.
- */
-export interface ShownJob extends Omit<FoundJob, "payload" | "output"> {
-  payloadText: string;
-  outputText: string | null;
-  /** Of a dead, cancelled or discarded job: since when. */
-  closedAt: Date | null;
-  /** Of a processing job: who holds it, and until when. */
-  worker: string | null;
-  leaseExpiresAt: Date | null;
-}
-
-export function findShownJob(
-  id: string,
-  { types }: { types: readonly LimitedType[] },
-): Statement<ShownJob | undefined> {
-  return {
-    name: "find shown job",
-    isRepeatable: true,
-    build: (schema) => sql`
-      select ${listColumns(shownColumns)}, ${schema}.errors_of(id, true) as errors,
-             case when status in ('pending', 'blocked') then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for,
-             jsonb_pretty(payload) as payload_text, jsonb_pretty(output) as output_text, worker,
-             ${time("closed_at")}, ${time("lease_expires_at")}
-      from ${schema}.find_job(${id}::uuid)`,
-    decode: optional((row) => ({
-      ...decodeListed(row),
-      waitingFor: decodeReason(row.waiting_for),
-      payloadText: String(row.payload_text),
-      outputText: row.output_text as string | null,
-      closedAt: timeOrNull(row.closed_at),
-      worker: row.worker as string | null,
-      leaseExpiresAt: timeOrNull(row.lease_expires_at),
-    })),
-  };
-}
-
-function decodeReason(json: unknown): WaitingReason | null {
-  if (json === null) return null;
-  const { job_ids, fair_key, is_isolated, ...rest } = json as Record<string, unknown>;
-  const renamed = { jobIds: job_ids, fairKey: fair_key, isIsolated: is_isolated };
-  const present = Object.entries(renamed).filter(([, value]) => value !== undefined);
-  return { ...rest, ...Object.fromEntries(present) } as WaitingReason;
 }
 
 /** Those that are still there, in the order of the ids. */
@@ -122,53 +46,9 @@ export function listJobs(filter: JobFilter): Statement<JobPage> {
   return {
     name: "list jobs",
     isRepeatable: true,
-    build: (schema) => sql`select searched_to, ${columns} from ${listed(schema, filter)}`,
+    build: (schema) => sql`select searched_to, ${columns} from ${searchOf(schema, filter)}`,
     decode: toPage(decodeJob),
   };
-}
-
-export interface ListedJob extends Omit<Job, "payload" | "output"> {
-  /** The beginning of the payload. A whole page of payloads may be megabytes. */
-  payloadText: string;
-}
-
-/** The same for the eyes of people. */
-export function listShownJobs(filter: JobFilter & { textLength: number }): Statement<JobPage<ListedJob>> {
-  return {
-    name: "list shown jobs",
-    isRepeatable: true,
-    build: (schema) => sql`
-      select searched_to, ${listColumns(listedColumns)}, left(payload::text, ${filter.textLength}::int) as payload_text
-      from ${listed(schema, filter)}`,
-    decode: toPage((row) => ({ ...decodeListed(row), payloadText: String(row.payload_text) })),
-  };
-}
-
-/** Without jobs there is one row, with nothing but how far the search came. */
-function listed(schema: SQL, filter: JobFilter): SQL {
-  return sql`${schema}.search_jobs(
-    ${filter.types ? sql.param(filter.types) : null}::text[],
-    ${filter.status ?? null}::text,
-    ${filter.queue ?? null}::text,
-    ${filter.tag ?? null}::text,
-    ${filter.partitionKey ?? null}::text,
-    ${filter.fairKey ?? null}::text,
-    ${filter.idempotencyKey ?? null}::text,
-    ${filter.since?.toISOString() ?? null}::timestamptz,
-    ${filter.until?.toISOString() ?? null}::timestamptz,
-    ${filter.before ?? null}::uuid,
-    ${filter.limit}::int
-  ) as page
-  left join lateral ${schema}.show_jobs(page.ids) as found on true`;
-}
-
-function toPage<Listed extends { id: string }>(
-  decode: (row: Row) => Listed,
-): Statement<JobPage<Listed>>["decode"] {
-  return (rows) => ({
-    jobs: rows.map(decode).filter(({ id }: { id: string | null }) => id !== null),
-    next: (rows[0]?.searched_to ?? null) as string | null,
-  });
 }
 
 /** The status of a job, and the errors of its attempts. */

@@ -2,9 +2,10 @@
 import { SluiceError } from "../../core/errors.ts";
 import { describeWaiting } from "../../core/policy/waiting-for.ts";
 import { findChain, findFlow, findShownJob, findSteps } from "../../core/sql/index.ts";
-import type { ShownJob } from "../../core/sql/jobs.ts";
+import type { ShownJob } from "../../core/sql/shown-jobs.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { Card, Code, CopyButton } from "../parts/card.tsx";
+import { hiddenTypes } from "../parts/job-table.tsx";
 import { JobId, jobsUrl } from "../parts/links.tsx";
 import { JobState, StateShape } from "../parts/state.tsx";
 import { isUuid } from "../search.ts";
@@ -20,11 +21,12 @@ export const job: Page = {
   async render(request) {
     const shown = await findJob(request);
     const { id, flowId, chainId } = shown;
+    const isHidden = shown.payloadText === null;
     const [flow, chain, steps] = await Promise.all([
       flowId ? request.db.run(findFlow(flowId)) : null,
       // Of a flow and a chain the flow says more, and a page has three statements.
       chainId && !flowId ? request.db.run(findChain(chainId)) : null,
-      request.db.run(findSteps([id])),
+      isHidden ? null : request.db.run(findSteps([id])),
     ]);
     return {
       title: `Job ${shown.type}`,
@@ -40,9 +42,9 @@ export const job: Page = {
           <div class="stack">
             <Waiting request={request} job={shown} />
             <Timeline request={request} job={shown} />
-            <Payload id="payload" title="Payload" text={shown.payloadText} />
-            <Payload id="output" title="Output" text={shown.outputText} />
-            <Steps steps={steps.byJob[id] ?? {}} />
+            <Payload id="payload" title="Payload" text={shown.payloadText} isHidden={isHidden} />
+            <Payload id="output" title="Output" text={shown.outputText} isHidden={isHidden} />
+            {steps ? <Steps steps={steps.byJob[id] ?? {}} /> : null}
           </div>
           <div class="stack">
             <MoreActions request={request} job={shown} />
@@ -59,7 +61,9 @@ export const job: Page = {
 
 async function findJob({ db, registry, param }: PageRequest): Promise<ShownJob> {
   const id = param("id");
-  const found = isUuid(id) ? await db.run(findShownJob(id, { types: registry.all() })) : undefined;
+  const found = isUuid(id)
+    ? await db.run(findShownJob(id, { types: registry.all(), hiddenTypes: hiddenTypes(registry) }))
+    : undefined;
   if (!found)
     throw new SluiceError(
       "not_found",
@@ -103,10 +107,23 @@ const kindNames = {
   breaker: "Breaker:",
 };
 
+interface PayloadProps {
+  id: string;
+  title: string;
+  text: string | null;
+  isHidden: boolean;
+}
+
 /** The text comes from Postgres. It is never parsed: JavaScript would round large numbers. */
-function Payload({ id, title, text }: { id: string; title: string; text: string | null }) {
+function Payload({ id, title, text, isHidden }: PayloadProps) {
   if (text === null)
-    return <Card id={`${id}-title`} title={title} note={<span class="muted small">none</span>} />;
+    return (
+      <Card
+        id={`${id}-title`}
+        title={title}
+        note={<span class="muted small">{isHidden ? "hidden by its type" : "none"}</span>}
+      />
+    );
   return (
     <Card
       id={`${id}-title`}

@@ -3,7 +3,7 @@ import { type JobStatus, jobStatuses, timeOfId } from "../../core/job.ts";
 import { listShownJobs } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { Empty } from "../parts/card.tsx";
-import { JobTable, rowTextLength } from "../parts/job-table.tsx";
+import { hiddenTypes, JobTable, rowTextLength } from "../parts/job-table.tsx";
 import { Chip } from "../parts/links.tsx";
 import { Pager, pageSize, takePage, urlWith } from "../parts/pager.tsx";
 import { formatSearch, type JobSearch, parseSearch } from "../search.ts";
@@ -15,7 +15,12 @@ export const jobs: Page = {
     const search = parseSearch(request.query);
     const { filter, faults } = search;
     const page = await request.db.run(
-      listShownJobs({ ...filter, limit: pageSize + 1, textLength: rowTextLength }),
+      listShownJobs({
+        ...filter,
+        limit: pageSize + 1,
+        textLength: rowTextLength,
+        hiddenTypes: hiddenTypes(request.registry),
+      }),
     );
     const { shown, next } = takePage(page.jobs, ({ id }) => id);
     const searchedTo = next === null ? page.next : null;

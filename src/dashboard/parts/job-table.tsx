@@ -1,5 +1,6 @@
 // The table of jobs that several pages show.
-import type { ListedJob } from "../../core/sql/jobs.ts";
+import type { ListedJob } from "../../core/sql/shown-jobs.ts";
+import type { JobRegistry } from "../../jobs/registry.ts";
 import type { PageRequest } from "../page.ts";
 import { JobId } from "./links.tsx";
 import { duration, wholeSeconds } from "./numbers.ts";
@@ -9,6 +10,14 @@ import { Age } from "./time.tsx";
 
 /** How much of a payload a row shows. */
 export const rowTextLength = 200;
+
+/** The types whose payloads no page shows. */
+export function hiddenTypes(registry: JobRegistry): string[] {
+  return registry
+    .all()
+    .filter(({ hidePayload }) => hidePayload)
+    .map(({ type }) => type);
+}
 
 export function JobTable({ request, jobs }: { request: PageRequest; jobs: readonly ListedJob[] }) {
   const { now } = request;
@@ -25,7 +34,11 @@ export function JobTable({ request, jobs }: { request: PageRequest; jobs: readon
           cell: ({ id, type, payloadText }) => (
             <>
               <a href={`/jobs/${id}`}>{type}</a>
-              <code class="muted">{payloadText}</code>
+              {payloadText === null ? (
+                <span class="zero">hidden</span>
+              ) : (
+                <code class="muted">{payloadText}</code>
+              )}
             </>
           ),
         },

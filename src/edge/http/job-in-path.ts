@@ -2,9 +2,8 @@
 import type { Context } from "hono";
 import * as z from "zod";
 import { SluiceError } from "../../core/errors.ts";
-import type { ChangedJob } from "../../core/job-row.ts";
+import type { ChangedJob, FoundJob } from "../../core/job-row.ts";
 import { findJob } from "../../core/sql/index.ts";
-import type { FoundJob } from "../../core/sql/jobs.ts";
 import type { Statement } from "../../core/sql/statement.ts";
 import type { AppEnv } from "./app-env.ts";
 import { mayUse } from "./guards/auth.ts";

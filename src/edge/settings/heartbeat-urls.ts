@@ -11,7 +11,7 @@ export interface HeartbeatUrls {
 const url = z.url({ protocol: /^https?$/, error: "must be an http or https URL" });
 
 /** One URL for all rounds, or one for each kind. */
-export const heartbeatUrls = z
+export const heartbeatUrls: z.ZodType<HeartbeatUrls> = z
   .preprocess(
     (value, context) => {
       if (typeof value !== "string" || value.trimStart().startsWith("{")) return value;

@@ -1,8 +1,8 @@
 // A job as the API shows it.
 import type { JobResponse } from "../../../contract/jobs.ts";
 import type { Job } from "../../../core/job.ts";
+import type { FoundJob } from "../../../core/job-row.ts";
 import { describeWaiting } from "../../../core/policy/waiting-for.ts";
-import type { FoundJob } from "../../../core/sql/jobs.ts";
 import type { JobType } from "../../../queue/ports.ts";
 
 /** With why it waits. `definition` is that of its type, if this deployment has it. */

@@ -9,9 +9,9 @@ import type {
 } from "../../../contract/jobs.ts";
 import { SluiceError } from "../../../core/errors.ts";
 import { timeOfId } from "../../../core/job.ts";
+import type { JobFilter } from "../../../core/job-search.ts";
 import type { EnqueuedJob } from "../../../core/sql/enqueue.ts";
 import * as sql from "../../../core/sql/index.ts";
-import type { JobFilter } from "../../../core/sql/jobs.ts";
 import { accept, findIdempotencyKey, startDrainsOf, toNewJob } from "../accept-jobs.ts";
 import { decodeCursor, encodeCursor } from "../codec/cursor.ts";
 import { toFoundJobResponse, toJobResponse } from "../codec/job-response.ts";
