@@ -33,7 +33,8 @@ as $$
 $$;
 
 -- What became of the last jobs of schedules, at most ten of each, oldest first: [{ slot, job_id, status }, …]. The status is null
--- if the job is no longer stored. p_after and p_limit are those of find_schedules.
+-- if the job is no longer stored. p_after and p_limit are those of find_schedules. A job's state is the table that it is in, as in
+-- the view `jobs`, which is too slow for hundreds of jobs.
 create or replace function schedule_outcomes(p_after text, p_limit int) returns table (name text, outcomes jsonb)
 language plpgsql stable
 security definer
@@ -41,16 +42,32 @@ set search_path from current
 set enable_seqscan = off
 set jit = off
 as $$
+declare
+  v_leased uuid[] := array(
+    select held.id from lease cross join lateral unnest(ids) as held(id)
+    where deadline > now() - interval '1 hour'
+      and held.id in (select job_id from schedule_run));
 begin
   return query
-    select page.name, (
-      select coalesce(jsonb_agg(jsonb_build_object('slot', run.slot, 'job_id', run.job_id, 'status', (
-        select jobs.status from jobs where jobs.id = run.job_id offset 0)) order by run.slot), '[]')
-      from (select * from schedule_run where schedule_run.schedule = page.number order by slot desc limit 10) as run)
+    select page.name, coalesce(jsonb_agg(jsonb_build_object('slot', run.slot, 'job_id', run.job_id, 'status', case
+             when closed.id is not null then closed.status
+             when ready.id is not null or scheduled.id is not null then 'pending'
+             when blocked.id is not null then 'blocked'
+             when run.job_id = any(v_leased) then 'processing'
+             when job.id is not null then 'completed' end) order by run.slot) filter (where run.slot is not null), '[]')
     from (
-      select schedule.name, schedule.number from schedule
+      select schedule.name, number from schedule
       where schedule.name > coalesce(p_after, '') order by schedule.name limit p_limit
     ) as page
+    left join lateral (
+      select slot, job_id from schedule_run where schedule_run.schedule = page.number order by slot desc limit 10
+    ) as run on true
+    left join job on job.id = run.job_id
+    left join closed on closed.id = run.job_id
+    left join ready on ready.id = run.job_id
+    left join scheduled on scheduled.id = run.job_id
+    left join blocked on blocked.id = run.job_id
+    group by page.name
     order by page.name;
 end $$;
 

@@ -2,7 +2,7 @@
 // validation, roles and audit are those of the API. A page links to one by <ActionForm>.
 import type * as z from "zod";
 import type { operations } from "../contract/operations.ts";
-import { jsonField, payloadOfForm, textFields, utcField, wholeNumber } from "./form-fields.ts";
+import { jsonField, namesField, payloadOfForm, textFields, utcField, wholeNumber } from "./form-fields.ts";
 import type { Html } from "./page.ts";
 import { absolute, count, counted } from "./parts/numbers.ts";
 
@@ -127,7 +127,11 @@ export const actions = {
             .join("; "),
   }),
   addKey: action("addKey", {
-    body: (form) => ({ name: form.get("name"), role: form.get("role") }),
+    body: (form) => ({
+      ...{ name: form.get("name"), role: form.get("role") },
+      job_types: namesField(form, "job_types"),
+      rate_limit_per_second: wholeNumber(form, "rate_limit_per_second"),
+    }),
     done: ({ name }) => `The key ${name} is made.`,
     show: ({ name, role, key }) => ({
       title: "New key",

@@ -49,6 +49,12 @@ export function textFields(form: URLSearchParams, names: readonly string[]): Rec
   );
 }
 
+/** Names with commas or spaces between them. Undefined if there is none. */
+export function namesField(form: URLSearchParams, name: string): string[] | undefined {
+  const names = (form.get(name) ?? "").split(/[\s,]+/).filter((text) => text !== "");
+  return names.length === 0 ? undefined : names;
+}
+
 /** Undefined if it is empty. */
 export function wholeNumber(form: URLSearchParams, name: string): number | undefined {
   const text = form.get(name)?.trim();

@@ -1,6 +1,8 @@
 // The text that `sluice dev` prints when it is ready: how to use it, with commands to paste.
 
 const exampleWithinMs = 5_000;
+/** The types of this repository and of `sluice init`. */
+const greetingTypes = ["echo", "hello"];
 /** In Sluice's own repository nothing is built, so there is no `npx sluice`. */
 const cli = import.meta.url.endsWith(".ts") ? "npm run -s sluice --" : "npx sluice";
 
@@ -14,7 +16,9 @@ export function howToUse(stack: {
   seconds: string;
 }): string {
   const authorization = quote(`authorization: Bearer ${stack.adminKey}`);
-  const body = quote(JSON.stringify({ type: stack.type, payload: { hello: "world" } }));
+  // The answer to an empty payload says which fields are missing.
+  const payload = greetingTypes.includes(stack.type) ? { hello: "world" } : {};
+  const body = quote(JSON.stringify({ type: stack.type, payload }));
   const transport = stack.neonEndpoint
     ? `for Neon's driver: neonConfig.fetchEndpoint = "${stack.neonEndpoint}"`
     : "the Worker reaches it through a local Hyperdrive binding";
@@ -27,7 +31,7 @@ Enqueue a job:
   curl -sS ${stack.url}/v1/jobs -H ${authorization} -H 'content-type: application/json' -d ${body}
 
 Or by the command line:
-  ${cli} enqueue ${stack.type} '{"hello": "world"}'
+  ${cli} enqueue ${stack.type} ${quote(JSON.stringify(payload))}
   ${cli} status --watch
 
 Show the job. Replace JOB_ID by the job_id of the answer:
@@ -40,7 +44,7 @@ Ctrl-C stops everything.
 `;
 }
 
-/** A type that the Worker has, for the example: "echo" if there is one. The Worker may keep its API at another path. */
+/** A type that the Worker has, if possible one whose payload is known. The Worker may keep its API at another path. */
 export async function exampleType(url: string, adminKey: string): Promise<string> {
   try {
     const headers = { authorization: `Bearer ${adminKey}` };
@@ -48,7 +52,7 @@ export async function exampleType(url: string, adminKey: string): Promise<string
     const response = await fetch(`${url}/v1/admin/job-types`, { headers, signal });
     const { job_types } = (await response.json()) as { job_types: { type: string }[] };
     const own = job_types.map(({ type }) => type).filter((type) => !type.startsWith("sluice."));
-    return own.find((type) => type === "echo") ?? own[0] ?? "TYPE";
+    return own.find((type) => greetingTypes.includes(type)) ?? own[0] ?? "TYPE";
   } catch {
     return "TYPE";
   }

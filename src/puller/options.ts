@@ -2,7 +2,9 @@
 import type { CamelCased } from "../client/field-names.ts";
 import type { Fetch } from "../client/send.ts";
 import type { ClaimResponse } from "../contract/work.ts";
-import type { PayloadOf, TypedJob } from "../core/typed-job.ts";
+import type { Json } from "../core/job.ts";
+import type { Next } from "../core/next.ts";
+import type { OutputOf, PayloadOf, TypedJob } from "../core/typed-job.ts";
 import type { Step } from "../queue/steps/step.ts";
 
 /** A job in the answer to a claim. */
@@ -20,13 +22,18 @@ export interface PulledJob extends CamelCased<Omit<ClaimedJob, "payload" | "leas
 }
 
 /** Its return value is the job's output. A handler may declare a narrower type for its payload. */
-export type Handler<Payload = ClaimedJob["payload"]> = {
-  run(payload: Payload, job: PulledJob): unknown;
+export type Handler<Payload = ClaimedJob["payload"], Output = unknown> = {
+  run(payload: Payload, job: PulledJob): ResultFor<Output>;
 }["run"];
+
+/** If the type does not say what its output is, a handler may return anything, or nothing. */
+type ResultFor<Output> = Json extends Output
+  ? unknown
+  : Output | Next<Output> | Promise<Output | Next<Output>>;
 
 export type Handlers<Jobs> = string extends keyof Jobs
   ? Record<string, Handler>
-  : { [Type in keyof Jobs]: Handler<PayloadOf<Jobs[Type]>> };
+  : { [Type in keyof Jobs]: Handler<PayloadOf<Jobs[Type]>, OutputOf<Jobs[Type]>> };
 
 export interface PullerOptions<Jobs extends Record<string, TypedJob> = Record<string, TypedJob>> {
   /** The Worker's URL: `https://sluice.example.com`. */

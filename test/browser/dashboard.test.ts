@@ -1,74 +1,14 @@
 // The dashboard in a real Chromium, with a real Worker and a real Postgres behind it.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import type { Browser, BrowserContext, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from "vitest";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
 import { pages } from "../../src/dashboard/pages.ts";
-import { useTestDatabase } from "../support/test-database.ts";
-import { startWorkerd, type Workerd } from "../support/workerd.ts";
-import { startChromium } from "./chromium.ts";
+import { adminKey, useSite } from "./site.ts";
 
-const db = useTestDatabase();
-const adminKey = "sk_the_key_of_the_browser_tests";
-const browser: Browser | undefined = await startChromium();
+const site = await useSite();
+const { browser, open, signIn, callApi, enqueue, makeDeadJob } = site;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-let workerd: Workerd;
-let url: string;
-let context: BrowserContext | undefined;
-
-beforeAll(async () => {
-  workerd = await startWorkerd({
-    worker: new URL("../../src/worker.ts", import.meta.url).pathname,
-    bindings: {
-      DATABASE_URL: db.url,
-      SLUICE_NEON_ENDPOINT: inject("neonEndpoint"),
-      SLUICE_ADMIN_KEY: adminKey,
-      SLUICE_ENVIRONMENT: "production",
-    },
-  });
-  url = workerd.url.replace(/\/$/, "");
-});
-afterEach(async () => {
-  await context?.close();
-});
-afterAll(async () => {
-  await browser?.close();
-  await workerd?.stop();
-});
-
-async function open(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Page> {
-  context = await browser?.newContext({ viewport: { width: 1440, height: 900 }, ...options });
-  const page = await context?.newPage();
-  if (!page) throw new Error("there is no browser");
-  return page;
-}
-
-async function signIn(page: Page, key = adminKey): Promise<void> {
-  await page.goto(url);
-  await page.getByLabel("API key").fill(key);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
-}
-
-async function callApi<Answer>(path: string, body: object): Promise<Answer> {
-  const headers = { authorization: `Bearer ${adminKey}`, "content-type": "application/json" };
-  const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
-  return (await response.json()) as Answer;
-}
-const enqueue = (job: object) => callApi<{ job_id: string }>("/v1/jobs", job);
-
-/** It has used up its only attempt. */
-async function makeDeadJob(): Promise<string> {
-  const { job_id } = await enqueue({ type: "flaky", payload: { fail_times: 1 }, max_attempts: 1 });
-  await expect
-    .poll(
-      async () =>
-        (await db.pool.query("select status from sluice.jobs where id = $1", [job_id])).rows[0]?.status,
-    )
-    .toBe("dead");
-  return job_id;
-}
 
 describe.skipIf(!browser)("in Chromium", () => {
   test("somebody signs in, finds a failed job, reads why, replays it with a better payload and watches it complete", async () => {
@@ -78,7 +18,7 @@ describe.skipIf(!browser)("in Chromium", () => {
     await page.getByRole("link", { name: "Jobs", exact: true }).click();
     await page.getByRole("link", { name: "status:dead" }).click();
     await page.getByRole("link", { name: "flaky" }).first().click();
-    expect(page.url()).toBe(`${url}/jobs/${id}`);
+    expect(page.url()).toBe(`${site.url()}/jobs/${id}`);
     await page.getByText("attempt 1 of 1 that fail", { exact: true }).waitFor();
     await page.getByText("Replay with another payload").click();
     await page.getByLabel("Payload", { exact: true }).last().fill('{ "fail_times": 0 }');
@@ -93,7 +33,7 @@ describe.skipIf(!browser)("in Chromium", () => {
     const { key } = await callApi<{ key: string }>("/v1/admin/keys", { name: "a viewer", role: "viewer" });
     const page = await open();
     await signIn(page, key);
-    await page.goto(`${url}/jobs/${id}`);
+    await page.goto(`${site.url()}/jobs/${id}`);
     await page.getByText("attempt 1 of 1 that fail", { exact: true }).waitFor();
     expect(await page.getByRole("button", { name: "Replay" }).count()).toBe(0);
   });
@@ -101,7 +41,7 @@ describe.skipIf(!browser)("in Chromium", () => {
   test("a type is paused and resumed", async () => {
     const page = await open();
     await signIn(page);
-    await page.goto(`${url}/types`);
+    await page.goto(`${site.url()}/types`);
     const row = page.getByRole("row", { name: "echo" });
     await row.getByRole("button", { name: "Pause" }).click();
     await row.getByText("paused").waitFor();
@@ -113,7 +53,7 @@ describe.skipIf(!browser)("in Chromium", () => {
     const id = await makeDeadJob();
     const page = await open({ javaScriptEnabled: false });
     await signIn(page);
-    await page.goto(`${url}/jobs/${id}`);
+    await page.goto(`${site.url()}/jobs/${id}`);
     await page.getByRole("button", { name: "Replay", exact: true }).click();
     await page.getByText(`Job ${id} is replayed.`).waitFor();
     await page.getByRole("button", { name: "Dark" }).click();
@@ -123,7 +63,7 @@ describe.skipIf(!browser)("in Chromium", () => {
   });
 
   test.each(["127.0.0.1", "localhost"])("a link on another site leads in, at %s too", async (host) => {
-    const own = url.replace("127.0.0.1", host);
+    const own = site.url().replace("127.0.0.1", host);
     const page = await open();
     await page.goto(own);
     await page.getByLabel("API key").fill(adminKey);
@@ -157,7 +97,7 @@ describe.skipIf(!browser)("in Chromium", () => {
     const id = await makeDeadJob();
     const page = await open();
     await signIn(page);
-    await page.goto(`${url}/jobs/${id}`);
+    await page.goto(`${site.url()}/jobs/${id}`);
     await page.getByText("Discard", { exact: true }).first().click();
     await page.getByLabel("Reason").fill("not needed");
     await page.getByLabel("Reason").blur();
@@ -175,23 +115,23 @@ describe.skipIf(!browser)("in Chromium", () => {
     });
     page.on("pageerror", (error) => faults.push(String(error)));
     await signIn(page);
-    for (const path of await paths()) await page.goto(url + path);
+    for (const path of await paths()) await page.goto(site.url() + path);
     expect(faults).toEqual([]);
   });
 
   test("axe finds no violation on any page, in light and in dark", { timeout: 180_000 }, async () => {
     const page = await open();
-    await page.goto(url);
+    await page.goto(site.url());
     expect(await violations(page)).toEqual([]);
     await signIn(page);
     for (const path of await paths()) {
-      await page.goto(url + path);
+      await page.goto(site.url() + path);
       expect([path, await violations(page)]).toEqual([path, []]);
     }
   });
 });
 
-/** Every page, with a job and a flow where one is asked for. */
+/** Every page, with something to show on it. */
 async function paths(): Promise<string[]> {
   const id = await makeDeadJob();
   const jobs = [
@@ -199,12 +139,25 @@ async function paths(): Promise<string[]> {
     { ref: "b", type: "echo", after: ["a"] },
   ];
   const { flow_id } = await callApi<{ flow_id: string }>("/v1/flows", { jobs });
+  await callApi("/v1/workers", { worker_id: "a", queues: ["default", "other"] });
+  await callApi("/v1/workers", { worker_id: "b", queues: ["default"] });
+  await callApi("/v1/schedules/nightly", { cron: "0 2 * * *", type: "echo" }, "PUT");
+  await callApi("/v1/schedules/nightly/run", {});
+  await enqueue({ type: "flaky", payload: { fail_times: 1 }, max_attempts: 1, partition_key: "blocked" });
+  await enqueue({ type: "approval", fair_key: "large" });
+  await callApi("/v1/admin/queues/other/pause", {});
+  const run = { action: "replay", type: "flaky", per_minute: 1 };
+  const { run_id } = await callApi<{ run_id: string }>("/v1/admin/dlq-runs", run);
   const examples: Record<string, string> = {
     "/jobs/:id": `/jobs/${id}`,
     "/flows/:id": `/flows/${flow_id}`,
     "/queues/:queue": "/queues/default",
+    "/types/:type": "/types/echo",
+    "/dead-letters/runs/:run": `/dead-letters/runs/${run_id}`,
   };
-  return pages.map(({ path }) => examples[path] ?? path);
+  const shown = pages.map(({ path }) => examples[path] ?? path);
+  expect(shown.filter((path) => path.includes(":"))).toEqual([]);
+  return shown;
 }
 
 /** In dark only the contrast can differ. The page's policy does not bind the test itself. */

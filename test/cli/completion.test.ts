@@ -29,7 +29,7 @@ async function offered(...words: string[]): Promise<string[]> {
 describe("bash completes", () => {
   test.each([
     [["sta"], ["status"]],
-    [["d"], ["dead", "doctor"]],
+    [["d"], ["dev", "dead", "doctor"]],
     [
       ["jobs", ""],
       ["list", "get", "cancel", "resolve", "wait", "--help"],

@@ -66,6 +66,8 @@ describe("in an empty folder", () => {
     const before = everything();
     expect(await init("--yes")).toMatchObject({ code: 0, stdout: "Everything is there. Nothing to do.\n" });
     expect(everything()).toEqual(before);
+    put("src/worker.ts", read("src/worker.ts").replace('"sluice"', '"sluice/hyperdrive"'));
+    expect(await init("--yes")).toMatchObject({ stdout: "Everything is there. Nothing to do.\n" });
   });
 
   test("it writes nothing without --yes if there is nobody to ask", async () => {

@@ -1,19 +1,16 @@
 // `sluice init` and `sluice dev` in an empty folder that has installed the packed package. It needs the network.
-import { spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DevJson } from "../../src/local/dev-directory.ts";
 import { freePort } from "../../src/local/ports.ts";
 import { until } from "../e2e/dev-run.ts";
 import { pack } from "../support/packed.ts";
+import { startDev } from "./dev-process.ts";
 import { createProject, type Project } from "./project.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "sluice-dependent-dev-"));
-/** The first start makes the cluster and the bundle, maybe beside other tests. */
-const readyWithinMs = 120_000;
 let project: Project;
 
 beforeAll(async () => {
@@ -28,29 +25,15 @@ const read = (path: string) => readFileSync(join(project.folder, path), "utf8");
 
 /** Runs `sluice dev` while `use` runs, stops it as Ctrl-C does, and returns what it printed. */
 async function whileDev(flags: string[], use: (stack: DevJson) => Promise<void>): Promise<string> {
-  const port = String(await freePort());
-  const bin = join(project.folder, "node_modules/.bin/sluice");
-  const dev = spawn(bin, ["dev", "--port", port, ...flags], { cwd: project.folder });
-  let output = "";
-  for (const stream of [dev.stdout, dev.stderr])
-    stream.setEncoding("utf8").on("data", (text) => (output += text));
-  const ended = new Promise<number | null>((resolve) => dev.on("close", resolve));
+  const dev = await startDev(project.folder, flags);
   try {
-    const devJson = join(project.folder, ".sluice/dev.json");
-    const giveUpAt = Date.now() + readyWithinMs;
-    while (!existsSync(devJson)) {
-      if (dev.exitCode !== null || Date.now() > giveUpAt)
-        throw new Error(`sluice dev is not ready:\n${output}`);
-      await sleep(50);
-    }
-    await use(JSON.parse(readFileSync(devJson, "utf8")));
+    await use(dev.stack);
   } finally {
     const askedAt = Date.now();
-    dev.kill("SIGINT");
-    expect(await ended).toBe(0);
+    expect(await dev.stop()).toBe(0);
     expect(Date.now() - askedAt).toBeLessThan(10_000);
   }
-  return output;
+  return dev.output();
 }
 
 function call(stack: DevJson, path: string, body?: object): Promise<Response> {

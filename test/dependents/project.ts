@@ -23,6 +23,11 @@ export function createProject(folder: string): Project {
   mkdirSync(folder, { recursive: true });
   const manifest = { name: "dependent", private: true, type: "module" };
   writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
+  return openProject(folder);
+}
+
+/** A folder that has a package.json. */
+export function openProject(folder: string): Project {
   const run: Project["run"] = (command, args, env = {}) =>
     exec(command, args, { cwd: folder, env: { ...process.env, ...env }, maxBuffer: 64 * 1024 * 1024 }).then(
       (result) => ({ code: 0, ...result }),

@@ -1,7 +1,7 @@
 // What README and docs/ say is checked as far as a machine can: every TypeScript block compiles, every SQL block runs,
 // every link leads somewhere, every script and command exists, and the API reference is current.
 import { execFile } from "node:child_process";
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
@@ -66,7 +66,9 @@ test.each(blocksOf("sql"))("the SQL of $name runs", async ({ text }) => {
   }
 });
 
-test.each(pages)("every link of %s leads to a file and a heading", (page) => {
+const examples = globSync("examples/{*,*/*}.md", { cwd: root });
+
+test.each([...pages, ...examples])("every link of %s leads to a file and a heading", (page) => {
   const targets = [...read(page).matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = ""]) => target)
     .filter((target) => !/^[a-z]+:/.test(target));

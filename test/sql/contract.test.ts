@@ -132,7 +132,6 @@ test("every answer has its declared type while jobs pass through every state", a
     statements.readAlarms(),
     statements.listAudit({ limit: 100 }),
     statements.listDeadLetters({ limit: 10 }),
-    statements.listBreakers(),
     statements.ping(),
   ];
   for (const statement of shown) await parsing.run(statement);

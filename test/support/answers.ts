@@ -428,7 +428,6 @@ export const answers = {
       position: z.strictObject({ sinceMicros: text, jobId: id }),
     }),
   ),
-  listBreakers: z.array(z.strictObject({ type: text, openedAt: time })),
   listDeadLetters: z.array(
     z.strictObject({ job, position: z.strictObject({ diedMicros: text, jobId: id }) }),
   ),
@@ -545,6 +544,14 @@ export const answers = {
   resolve: changedJob,
   resume: flag,
   revokeKey: key.or(nothing),
+  searchAudit: z.strictObject({
+    entries: z.array(
+      z.strictObject({
+        ...{ id: text, at: time, actor: text, action: text, target: text, before: z.json(), after: z.json() },
+      }),
+    ),
+    searchedTo: text.nullable(),
+  }),
   sendSignal: flag,
   settle: z.array(settled),
   settleDeliveries: count,

@@ -97,7 +97,6 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   listBlockedKeys:
     "partition_key text, bucket integer, since double precision, since_micros bigint, job_id uuid, " +
     "type text, dead_reason text, error text, waiting integer, waiting_is_more boolean",
-  listBreakers: "type text, opened_at double precision",
   listDeadLetters:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
@@ -196,6 +195,8 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   revokeKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
+  searchAudit:
+    "searched_to bigint, id bigint, at double precision, actor text, action text, target text, before jsonb, after jsonb",
   sendSignal: "is_first boolean",
   settle: "statuses text[]",
   settleDeliveries: "settled integer",

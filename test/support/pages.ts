@@ -29,11 +29,23 @@ export const pages: Page[] = [
   { name: "schedules", statements: [sql.listSchedules({ limit: 50 })] },
   {
     name: "alarms",
-    statements: [sql.readAlarms(), sql.listAlarmEvents({ limit: 50 }), sql.listDeliveries({ limit: 50 })],
+    statements: [
+      sql.readAlarms(),
+      sql.snapshot({ windows: [5, 15, 30] }),
+      sql.listAlarmEvents({ limit: 50 }),
+    ],
   },
+  { name: "deliveries", statements: [sql.listDeliveries({ limit: 50 })] },
   { name: "workers", statements: [sql.liveWorkers(), sql.listRounds({ limit: 50 })] },
-  { name: "audit", statements: [sql.listAudit({ limit: 50 })] },
-  { name: "dead letters", statements: [sql.listDeadLetters({ limit: 50 })] },
+  { name: "audit", statements: [sql.searchAudit({ limit: 50 })] },
+  {
+    name: "dead letters",
+    statements: [sql.listDeadGroups({ limit: 50 }), sql.listDeadRuns({ limit: 10 }), sql.countDead({})],
+  },
+  {
+    name: "dead letters of a type",
+    statements: [sql.listShownDeadLetters({ type: "mail", limit: 50 }), sql.countDead({ type: "mail" })],
+  },
   list("all", {}),
   ...(["pending", "processing", "completed", "dead", "cancelled", "blocked"] as const).flatMap((status) => [
     list(status, { status }),

@@ -74,7 +74,6 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   listDeliveries: ["bigint, integer", "bigint, integer"],
   listAudit: ["integer", "bigint, integer"],
   listBlockedKeys: ["text, bigint, uuid, integer", "text, bigint, uuid, integer"],
-  listBreakers: [""],
   listDeadLetters: twice(
     "text, text, text, text, timestamp with time zone, timestamp with time zone, bigint, uuid, integer",
   ),
@@ -137,6 +136,10 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   resolve: ["uuid, text, text[]", "uuid, text, text[]"],
   resume: ["text, text, text", "text, text, text"],
   revokeKey: ["text, uuid"],
+  searchAudit: [
+    "integer, integer, text, text, text, integer",
+    "bigint, integer, integer, text, text, text, integer",
+  ],
   sendSignal: ["text, text, text"],
   settle: ["uuid[], uuid[], jsonb", "uuid[], uuid[], jsonb"],
   settleDeliveries: ["jsonb", "jsonb"],

@@ -186,7 +186,6 @@ export const examples = {
     statements.listBlockedKeys("q", { limit: 1 }),
     statements.listBlockedKeys("q", { after: { sinceMicros: "1", jobId: id }, limit: 1 }),
   ],
-  listBreakers: [statements.listBreakers()],
   listDeadLetters: [
     statements.listDeadLetters({ limit: 1 }),
     statements.listDeadLetters({
@@ -281,6 +280,10 @@ export const examples = {
   resolve: [
     statements.resolve(id, { output: null }),
     statements.resolve(id, { output: { a: 1 }, types: ["a"] }),
+  ],
+  searchAudit: [
+    statements.searchAudit({ limit: 1 }),
+    statements.searchAudit({ before: "9", actor: "a", action: "b", target: "c", limit: 1 }),
   ],
   sendSignal: [statements.sendSignal({ name: "go", key: "k", payload: { a: 1 } })],
   deleteSchedule: [statements.deleteSchedule("me", "nightly")],

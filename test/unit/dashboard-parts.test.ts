@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { History } from "../../src/core/history.ts";
-import { latestRate, seriesOf, timesOf } from "../../src/dashboard/history.ts";
+import { latestRate, ratesOf, seriesOf, timesOf } from "../../src/dashboard/history.ts";
 import { Bar } from "../../src/dashboard/parts/bar.tsx";
-import { roundTop } from "../../src/dashboard/parts/chart.tsx";
+import { Chart, roundTop } from "../../src/dashboard/parts/chart.tsx";
 import { decodeFlash, encodeFlash } from "../../src/dashboard/parts/flash.tsx";
 import { count, counted, duration, wholeSeconds } from "../../src/dashboard/parts/numbers.ts";
 import { formatSearch, parseSearch } from "../../src/dashboard/search.ts";
@@ -85,10 +85,34 @@ describe("history", () => {
     ],
   };
 
-  test("adds up the users' queues, and shows nothing recorded as zero", () => {
+  test("adds up the users' queues, and what was not recorded is not zero", () => {
     expect(seriesOf(history).completed).toEqual([3, 6]);
-    expect(seriesOf(history).due).toEqual([0, 0]);
-    expect(seriesOf(history, "a").completed).toEqual([0, 2]);
+    expect(seriesOf(history).due).toEqual([null, null]);
+    expect(seriesOf(history, "a").completed).toEqual([null, 2]);
+  });
+
+  test("has no rate of a bucket that has not ended", () => {
+    expect(ratesOf([6, null, 9], { ...history, minutes: 3 })).toEqual([2, null, null]);
+  });
+
+  test("is drawn as lines with gaps where nothing was recorded, with marks and shades at their times", async () => {
+    const times = [0, 1, 2, 3, 4].map((minute) => new Date(minute * 60_000));
+    const at = (seconds: number) => new Date(seconds * 1000);
+    const text = String(
+      await Chart({
+        ...{ id: "c", title: "Waiting", now: "", times, describe: (index) => `bucket ${index}` },
+        series: [{ shape: "pending", values: [10, null, 5, 10] }],
+        marks: [{ at: at(60) }, { at: at(600) }],
+        gaps: [{ from: at(120), to: at(180) }],
+      }),
+    );
+    expect([...text.matchAll(/<path class="k-pending" d="([^"]+)"/g)].map(([, d]) => d)).toEqual([
+      "M0 0L12.5 0L25 0",
+      "M50 50L62.5 50L87.5 0L100 0",
+    ]);
+    expect([...text.matchAll(/class="mark" x1="([^"]+)"/g)].map(([, x]) => x)).toEqual(["25%", "100%"]);
+    expect(text).toMatch(/class="k-later" opacity=".12" x="50%" y="18" width="25%"/);
+    expect(text.match(/class="hit"/g)).toHaveLength(4);
   });
 
   test("ends with the end of the last bucket, and its rate is of the last one that has ended", () => {
@@ -98,21 +122,37 @@ describe("history", () => {
 });
 
 describe("the search line", () => {
+  const now = new Date("2026-11-18T12:00:00Z");
+
+  test("knows times before now and times of the calendar", () => {
+    const timesOf = (q: string) => parseSearch(new URLSearchParams({ q }), now).filter;
+    expect(timesOf("since:2h until:30m")).toMatchObject({
+      since: new Date("2026-11-18T10:00:00Z"),
+      until: new Date("2026-11-18T11:30:00Z"),
+    });
+    expect(timesOf("since:2026-11-17T08:00:00").since).toEqual(new Date("2026-11-17T08:00:00Z"));
+    expect(timesOf("since:2026-11-17").since).toEqual(new Date("2026-11-17T00:00:00Z"));
+  });
+
+  test.each(['key:"two words"', 'key:"a \\"b\\""', "key:plain fair:x"])("keeps %s", (q) => {
+    expect(formatSearch(parseSearch(new URLSearchParams({ q }), now))).toBe(q);
+  });
+
   test("is written as it was read", () => {
-    const search = parseSearch(new URLSearchParams({ q: "status:dead type:a  tag:x:y queue:q" }));
+    const search = parseSearch(new URLSearchParams({ q: "status:dead type:a  tag:x:y queue:q" }), now);
     expect(search.faults).toEqual([]);
     expect(formatSearch(search)).toBe("type:a status:dead queue:q tag:x:y");
   });
 
   test("takes parameters too, and its own words count before them", () => {
-    const search = parseSearch(new URLSearchParams({ q: "type:b", type: "a", tag: "t" }));
+    const search = parseSearch(new URLSearchParams({ q: "type:b", type: "a", tag: "t" }), now);
     expect(search.filter).toMatchObject({ types: ["b"], tag: "t" });
   });
 
-  test.each(["nonsense", "colour:red", "status:late", "status:"])(
+  test.each(["nonsense", "colour:red", "status:late", "status:", "since:soon"])(
     "says that it does not understand %s",
     (q) => {
-      expect(parseSearch(new URLSearchParams({ q })).faults).toHaveLength(1);
+      expect(parseSearch(new URLSearchParams({ q }), now).faults).toHaveLength(1);
     },
   );
 });

@@ -23,7 +23,7 @@ export const commands: Commands = {
     details: "The key is printed once. Sluice stores only its hash.",
     examples: [
       "keys create checkout --role producer --job-types send_email --job-types invoice",
-      "SLUICE_KEY=$(sluice keys create ci --role viewer)",
+      "keys create ci --role viewer",
     ],
     show(key, out) {
       out.line(key.key);

@@ -85,7 +85,7 @@ function explained<T>(path: string, read: () => T): T {
 
 /** A Worker that is there is not changed: only a person knows which requests are whose. */
 function planEntry(main: string, text: string | undefined): string[] {
-  if (text === undefined || /from ["']sluice["']/.test(text)) return [];
+  if (text === undefined || /from ["']sluice(\/hyperdrive)?["']/.test(text)) return [];
   const snippet = readTemplate("into-your-worker.txt").trimEnd();
   return [`Add to ${main}, with your own handler in the place of app.fetch:\n\n${snippet}`];
 }

@@ -1,10 +1,8 @@
-// recent attempts, list breakers, open breaker, close breaker by probe. See migrations/functions/breaker.sql.
-import { isNull, sql } from "drizzle-orm";
+// recent attempts, open breaker, close breaker by probe. See migrations/functions/breaker.sql.
+import { sql } from "drizzle-orm";
 import type { LeaseRef } from "../job.ts";
 import type { RecentAttempts } from "../policy/attempt-end.ts";
-import { decodeColumns, listColumns } from "./columns.ts";
-import { breaker } from "./schema.ts";
-import { many, one, type Statement } from "./statement.ts";
+import { one, type Statement } from "./statement.ts";
 
 export function recentAttempts(type: string): Statement<RecentAttempts> {
   return {
@@ -38,19 +36,5 @@ export function closeBreakerByProbe(job: LeaseRef): Statement<boolean> {
     build: (schema) =>
       sql`select ${schema}.close_breaker_by_probe(${job.id}::uuid, ${job.leaseKey}::uuid) as changed`,
     decode: one((row) => row.changed === true),
-  };
-}
-
-export type OpenBreaker = Pick<typeof breaker.$inferSelect, "type" | "openedAt">;
-
-/** Only open breakers are listed. */
-export function listBreakers(): Statement<OpenBreaker[]> {
-  const columns = { type: breaker.type, openedAt: breaker.openedAt };
-  return {
-    name: "list breakers",
-    isRepeatable: true,
-    build: (schema) => sql`
-      select ${listColumns(columns)} from ${schema}.breaker where ${isNull(breaker.closedAt)}`,
-    decode: many(decodeColumns(columns)),
   };
 }

@@ -1,11 +1,11 @@
 // Every statement that Sluice runs, by name.
 export { advanceDeadRun, advanceDeadRuns } from "./advance-dead-runs.ts";
 export { auditTestNotice, changeAlarms, listAlarmEvents, readAlarms, silenceAlarm } from "./alarms.ts";
-export { listAudit } from "./audit.ts";
+export { listAudit, searchAudit } from "./audit.ts";
 export { listBlockedKeys } from "./blocked-keys.ts";
 export { findBlockers, findChain, findOutcomes } from "./blockers.ts";
 export { books, depths } from "./books.ts";
-export { closeBreakerByProbe, listBreakers, openBreaker, recentAttempts } from "./breaker.ts";
+export { closeBreakerByProbe, openBreaker, recentAttempts } from "./breaker.ts";
 export { raiseCacheProbe, readCacheProbe } from "./cache-probe.ts";
 export { cancel, findCancelRequests } from "./cancel.ts";
 export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";

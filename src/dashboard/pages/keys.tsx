@@ -1,9 +1,10 @@
 // Keys: make one, revoke one. A key itself is shown only once, when it is made.
-import { roles } from "../../core/key.ts";
+import { defaultRateLimitPerSecond, type Role, roles } from "../../core/key.ts";
 import { listKeys } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { ActionForm, Field } from "../parts/action-form.tsx";
-import { Card, Empty } from "../parts/card.tsx";
+import { Card, Definitions, Empty } from "../parts/card.tsx";
+import { count } from "../parts/numbers.ts";
 import { State } from "../parts/state.tsx";
 import { None, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
@@ -20,7 +21,10 @@ export const keys: Page = {
       title: "Keys",
       body: (
         <>
-          {request.viewer.mayChange ? <NewKey request={request} /> : null}
+          <div class={request.viewer.mayChange ? "two" : undefined}>
+            {request.viewer.mayChange ? <NewKey request={request} /> : null}
+            <Roles />
+          </div>
           {found.length === 0 ? (
             <Empty title="No keys yet">
               So far only SLUICE_ADMIN_KEY works. Each producer, worker and person should have a key of their
@@ -38,6 +42,11 @@ export const keys: Page = {
                     title: "Types",
                     class: "hide-m",
                     cell: ({ jobTypes }) => (jobTypes ? jobTypes.join(", ") : <None text="all" />),
+                  },
+                  {
+                    title: "Requests a second",
+                    class: "n hide-m",
+                    cell: ({ rateLimitPerSecond }) => count(rateLimitPerSecond),
                   },
                   {
                     title: "Made",
@@ -86,21 +95,47 @@ export const keys: Page = {
   },
 };
 
+/** What each role may do. Whatever a role may do, an admin may do too. */
+const rights: Record<Role, string> = {
+  producer: "enqueues jobs and flows, looks at them, cancels and resolves them, sends signals",
+  worker: "pulls jobs of types that are pulled, and settles them",
+  viewer: "reads everything, also in this dashboard, and changes nothing",
+  admin: "does everything: pauses, replays, discards, makes and revokes keys",
+};
+
+function Roles() {
+  return (
+    <Card id="roles" title="Roles">
+      <Definitions entries={roles.map((role) => [role, rights[role]])} />
+    </Card>
+  );
+}
+
 function NewKey({ request }: { request: PageRequest }) {
   return (
     <Card id="new-key" title="New key">
       <div class="pad">
-        <ActionForm request={request} action="addKey" label="Make a key">
-          <Field id="name" label="Name" hint="Who uses it. The audit log shows this name.">
-            <input id="name" name="name" required maxlength={100} />
-          </Field>
-          <Field id="role" label="Role">
-            <select id="role" name="role">
-              {roles.map((role) => (
-                <option value={role}>{role}</option>
-              ))}
-            </select>
-          </Field>
+        <ActionForm request={request} action="addKey" label="Make a key" kind="main">
+          <div class="two">
+            <Field id="name" label="Name" hint="Who uses it. The audit log shows this name.">
+              <input id="name" name="name" required maxlength={100} />
+            </Field>
+            <Field id="role" label="Role">
+              <select id="role" name="role">
+                {roles.map((role) => (
+                  <option value={role}>{role}</option>
+                ))}
+              </select>
+            </Field>
+          </div>
+          <div class="two">
+            <Field id="job_types" label="Only these types" hint="Of a producer. Empty: all.">
+              <input id="job_types" name="job_types" placeholder="send_email, send_receipt" />
+            </Field>
+            <Field id="rate" label="Requests a second" hint={`Empty: ${count(defaultRateLimitPerSecond)}.`}>
+              <input id="rate" name="rate_limit_per_second" type="number" min="1" max="1000000" />
+            </Field>
+          </div>
         </ActionForm>
       </div>
     </Card>

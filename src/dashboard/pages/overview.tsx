@@ -75,7 +75,7 @@ function FourNumbers({ now, shown }: { now: Snapshot; shown: Overview }) {
           name: "Oldest due job",
           value: oldestSeconds === null ? "none" : (number ?? "0"),
           unit: oldestSeconds === null ? "" : unit.join(" "),
-          note: `${oldestSeconds === null ? "nothing is due" : `in ${oldest?.queue}`}${p95}`,
+          note: `${oldestSeconds === null ? (pending > scheduled ? "the due jobs wait for others of their keys" : "nothing is due") : `in ${oldest?.queue}`}${p95}`,
           isAlarming: fires("oldest_pending_high"),
         },
         {
@@ -113,7 +113,9 @@ function Foot({ now, asleepSince }: { now: Snapshot; asleepSince: Date | null })
       </span>
       <span>
         Oldest transaction:{" "}
-        {now.oldestTransaction ? wholeSeconds(Math.floor(now.oldestTransaction.seconds)) : "none"}
+        {now.oldestTransaction
+          ? wholeSeconds(Math.max(0, Math.floor(now.oldestTransaction.seconds)))
+          : "none"}
       </span>
       {asleepSince ? <span>Asleep since {absolute(asleepSince)}</span> : <span>The database is awake</span>}
     </footer>

@@ -89,18 +89,14 @@ function QueueCharts({ name, numbers, history }: QueueChartsProps) {
 }
 
 function Priorities({ name, numbers }: { name: string; numbers: QueueNumbers }) {
-  const { priorities, oldestDueSeconds } = numbers;
-  const age =
-    oldestDueSeconds === null
-      ? "nothing is due"
-      : `the oldest due job has waited ${wholeSeconds(Math.floor(oldestDueSeconds))}`;
+  const { priorities } = numbers;
   return (
     <Card
       id="priorities"
       title="Depth by priority"
       note={
         <>
-          <span class="muted small">{age}</span>
+          <span class="muted small">{ageText(numbers)}</span>
           <a class="push small" href={jobsUrl({ queue: name })}>
             Jobs of this queue
           </a>
@@ -139,6 +135,12 @@ function Priorities({ name, numbers }: { name: string; numbers: QueueNumbers }) 
       )}
     </Card>
   );
+}
+
+function ageText({ priorities, oldestDueSeconds: seconds }: QueueNumbers): string {
+  if (seconds !== null) return `the oldest due job has waited ${wholeSeconds(Math.floor(seconds))}`;
+  const isWaiting = priorities.some(({ pending, scheduled }) => pending > scheduled);
+  return isWaiting ? "the due jobs wait for others of their keys" : "nothing is due";
 }
 
 function number(title: string, field: Exclude<keyof PriorityNumbers, "priority">) {

@@ -54,7 +54,7 @@ function ScheduleTable({ request, rows }: { request: PageRequest; rows: readonly
       name="Schedules"
       rows={rows}
       columns={[
-        { title: "Schedule", class: "nw", cell: (schedule) => <Name {...schedule} /> },
+        { title: "Schedule", class: "nw", cell: ({ name: own }) => own },
         { title: "When", class: "wide", cell: (schedule) => <When {...schedule} /> },
         { title: "Makes", class: "hide-m", cell: ({ type }) => <a href={jobsUrl({ type })}>{type}</a> },
         { title: "Next", class: "n", cell: (schedule) => <Next schedule={schedule} now={request.now} /> },
@@ -63,7 +63,11 @@ function ScheduleTable({ request, rows }: { request: PageRequest; rows: readonly
           class: "hide-s",
           cell: ({ outcomes }) => <Dots outcomes={outcomes} />,
         },
-        { title: "If missed", class: "hide-m muted", cell: ({ missed }) => missedWords[missed] },
+        {
+          title: "If missed",
+          class: "hide-m muted",
+          cell: ({ missed }) => <span title={missedWords[missed]}>{missed}</span>,
+        },
         {
           title: "Actions",
           isHidden: true,
@@ -81,31 +85,18 @@ const missedWords: Record<Schedule["missed"], string> = {
   all: "all are made up for",
 };
 
-function Name({ name, source, overlap }: Schedule) {
+function When({ cron, timeZone, source, overlap }: Schedule) {
   const notes = [
+    timeZone,
     ...(source === "code" ? ["from code"] : []),
     ...(overlap === "skip" ? ["waits for its last job"] : []),
   ];
   return (
     <>
-      {name}
-      {notes.length === 0 ? null : (
-        <>
-          <br />
-          <span class="muted small">{notes.join(", ")}</span>
-        </>
-      )}
-    </>
-  );
-}
-
-function When({ cron, timeZone }: Schedule) {
-  return (
-    <>
       {cronInWords(cron)}
       <br />
       <span class="muted small">
-        <code>{cron}</code> {timeZone}
+        <code>{cron}</code> {notes.join(", ")}
       </span>
     </>
   );

@@ -45,10 +45,17 @@ function isNumber(text: string): boolean {
 }
 
 function Living({ request, live }: { request: PageRequest; live: readonly LiveWorker[] }) {
-  const queues = [...new Set(live.flatMap((worker) => worker.queues))].toSorted();
+  const workersOf = Map.groupBy(
+    live.flatMap(({ id, queues }) => queues.map((queue) => ({ id, queue }))),
+    ({ queue }) => queue,
+  );
+  // The queue with the most workers comes first.
+  const queues = [...workersOf]
+    .toSorted(([a, ofA], [b, ofB]) => ofB.length - ofA.length || a.localeCompare(b))
+    .map(([queue]) => queue);
   const asked = request.query.get("queue") ?? "";
   const queue = queues.includes(asked) ? asked : (queues[0] ?? "");
-  const names = live.filter((worker) => worker.queues.includes(queue)).map(({ id }) => id);
+  const names = (workersOf.get(queue) ?? []).map(({ id }) => id);
   const ring: RingOfQueue = { queue, workers: names, owners: ownersOf(names) };
   return (
     <div class="aside">

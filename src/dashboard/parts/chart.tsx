@@ -16,7 +16,7 @@ interface ChartProps {
   /** Unique on the page. */
   id: string;
   title: string;
-  unit: string;
+  unit?: string;
   /** At the right of the caption: the latest number. */
   now: Child;
   /** The beginning of each bucket, and of the end. One more than the values. */
@@ -44,7 +44,7 @@ export function Chart({ id, title, unit, now, times, series, marks = [], gaps = 
         <span class="push small muted">{now}</span>
       </figcaption>
       <svg class="plot" role="img" aria-labelledby={`${id}-t ${id}-d`}>
-        <title id={`${id}-t`}>{`${title}, ${unit}`}</title>
+        <title id={`${id}-t`}>{unit ? `${title}, ${unit}` : title}</title>
         <desc id={`${id}-d`}>
           {known[0] && known[0].length > 0 ? spanOf(known[0]) : "Nothing was recorded."}
         </desc>

@@ -72,11 +72,10 @@ export function Charts({ history: all, dueNow, queue }: ChartsProps) {
         <Chart
           id="c-bad"
           title="Retries, deaths"
-          unit="retries a minute, deaths"
           now={
             <>
               <span class="nw">
-                <span class="key k-retrying" /> <b>{last(series.retried)}</b> retries
+                <span class="key k-retrying" /> <b>{last(series.retried)}</b> a minute
               </span>{" "}
               <span class="nw">
                 <span class="key k-dead" /> <b>{count(sum(died))}</b> deaths

@@ -80,6 +80,15 @@ export function StateShape({ shape, label }: { shape: Shape; label?: string }) {
   );
 }
 
+/** The same inside of a picture. */
+export function ShapeInPicture({ shape, x, y }: { shape: Shape; x: number; y: number }) {
+  return (
+    <g class={`s k-${shape}`} transform={`translate(${x} ${y})`}>
+      {shapes[shape]}
+    </g>
+  );
+}
+
 /** With `isShort` phones show the shape alone. The word stays for screen readers. */
 export function State({ shape, word, isShort }: { shape: Shape; word: string; isShort?: boolean }) {
   return (

@@ -30,5 +30,6 @@ export async function use(context: HandlerContext): Promise<unknown> {
   const outcome = await runJob(welcomeJob, { name: "a" }, { env: { GREETING: context.env.GREETING } });
   const greeting: string = outcome.status === "completed" ? outcome.output.text : "";
   createPuller({ ...at, handlers: { pulled: ({ id }: { id: string }) => id } });
+  createPuller<{ welcome: typeof welcome }>({ ...at, handlers: { welcome: ({ name }) => ({ text: name }) } });
   return [text, number, greeting, FatalError, SluiceError, SluiceRequestError];
 }

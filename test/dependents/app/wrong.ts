@@ -1,5 +1,6 @@
 // Every line with "wrong" in it must be an error, and no other.
 import { defineJob } from "sluice";
+import { createPuller } from "sluice/puller";
 import { enqueue } from "sluice/sql";
 import { runJob } from "sluice/test";
 import { half, length, welcome, welcomeJob } from "./jobs.ts";
@@ -16,3 +17,8 @@ export const g = defineJob(welcome, { run: () => ({ txt: "" }) }); // wrong: the
 export const h = defineJob(welcome, { run: (_, { env }) => ({ text: env.GREETNG }) }); // wrong: the binding's name
 export const i = defineJob(welcome, { payload: welcome.payload, run: () => ({ text: "" }) }); // wrong: declared already
 export const j = () => runJob(welcomeJob, { name: 1 }); // wrong: the payload of a test
+const puller = createPuller<{ welcome: typeof welcome }>;
+const at = { url: "https://sluice.example", key: "sk" };
+export const k = () => puller({ ...at, handlers: { welcome: ({ nme }) => ({ text: nme }) } }); // wrong: the payload of a puller
+export const l = () => puller({ ...at, handlers: { welcome: () => ({ txt: "" }) } }); // wrong: the output of a puller
+export const m = () => puller({ ...at, handlers: { welcom: () => ({ text: "" }) } }); // wrong: the type's name in a puller

@@ -2,7 +2,7 @@
 import type { FlowNode } from "../../../core/sql/flow-graph.ts";
 import { round } from "../../parts/bar.tsx";
 import { counted, duration, wholeSeconds } from "../../parts/numbers.ts";
-import { StateShape } from "../../parts/state.tsx";
+import { ShapeInPicture } from "../../parts/state.tsx";
 import { type Box, boxesOf } from "./boxes.ts";
 import { box as boxSize, type Layout, layOut, type Point } from "./layout.ts";
 
@@ -96,9 +96,7 @@ function BoxShape({ box, at, now }: { box: Box; at: Point; now: Date }) {
         height={boxSize.height}
         rx="8"
       />
-      <g transform={`translate(${x + 12} ${y + 12})`}>
-        <StateShape shape={box.shape} />
-      </g>
+      <ShapeInPicture shape={box.shape} x={x + 12} y={y + 12} />
       <text class="name" x={x + 34} y={y + 23}>
         {shorten(nameOf(box))}
       </text>

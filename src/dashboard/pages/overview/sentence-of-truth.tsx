@@ -63,9 +63,9 @@ function wellText(now: Snapshot, { history }: Overview): string {
   const oldest = Math.max(0, ...now.groups.map(({ oldestDueSeconds }) => oldestDueSeconds ?? 0));
   const rate = latestRate(seriesOf(history).completed, history);
   const done = `${counted(rate, "job")} a minute ${rate === 1 ? "is" : "are"} completed`;
-  return oldest > 0
-    ? `${done}; the oldest due job has waited ${wholeSeconds(Math.floor(oldest))}.`
-    : `${done}; nothing is due.`;
+  const isWaiting = now.groups.some(({ pending, scheduled }) => pending > scheduled);
+  if (oldest > 0) return `${done}; the oldest due job has waited ${wholeSeconds(Math.floor(oldest))}.`;
+  return isWaiting ? `${done}; the due jobs wait for others of their keys.` : `${done}; nothing is due.`;
 }
 
 function Firing({ alarm: firing, request }: { alarm: FiringAlarm; request: PageRequest }) {

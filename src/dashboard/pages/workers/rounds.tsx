@@ -93,12 +93,11 @@ const reasons: Record<string, readonly [what: string, why: string]> = {
 };
 
 function Why({ reason, message, steps, isDetailed }: RecentRound & { isDetailed: boolean }) {
-  const known = reasons[reason];
-  const isError = reason === "error";
+  const [what, why] = reasons[reason] ?? [reason, "no message"];
   return (
     <>
-      <span class={isError ? "t-dead" : undefined}>{known?.[0] ?? reason}:</span>{" "}
-      <span class="muted">{message ?? known?.[1] ?? "no message"}</span>
+      <span class={reason === "error" ? "t-dead" : undefined}>{what}</span>
+      {isDetailed || message ? <span class="muted">: {message ?? why}</span> : null}
       {isDetailed && steps ? <Steps steps={steps} /> : null}
     </>
   );
