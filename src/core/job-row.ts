@@ -40,3 +40,13 @@ export function decodeJob(row: Record<string, unknown>): Job {
   const job = decodeColumnsOfJob(row);
   return { ...job, tags: job.tags ?? [] };
 }
+
+const { payload: _, output: __, ...listed } = jobColumns;
+/** Those of a job in a list for people. */
+export const listedColumns = listed;
+const decodeListedColumns = decodeColumns(listedColumns);
+
+export function decodeListed(row: Record<string, unknown>): Omit<Job, "payload" | "output"> {
+  const job = decodeListedColumns(row);
+  return { ...job, tags: job.tags ?? [] };
+}

@@ -182,6 +182,7 @@ test.each(["", "test/bench"])(
 /** Statements that call no function of a file of their name, and why. */
 const plainStatements: Record<string, string> = {
   columns: "selects and decodes the columns of schema.ts",
+  "dead-letters": "calls dead_letters of list.sql",
   index: "the list of all statements",
   schema: "describes the rows that are read",
   statement: "what a statement is",

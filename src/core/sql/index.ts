@@ -26,8 +26,10 @@ export { readHistory } from "./history.ts";
 export {
   findJob,
   findJobs,
+  findShownJob,
   findStates,
   listJobs,
+  listShownJobs,
 } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { look, nextDue } from "./next-due.ts";
@@ -67,7 +69,6 @@ export {
 export { requireSchemaVersion } from "./schema-version.ts";
 export { completeOne, settle } from "./settle.ts";
 export { settleOne } from "./settle-one.ts";
-export { findShownJob, listShownJobs } from "./shown-jobs.ts";
 export { durations, recentMinutes } from "./shown-pairs.ts";
 export { findSignal, sendSignal } from "./signal.ts";
 export { snapshot } from "./snapshot.ts";

@@ -1,12 +1,12 @@
-// find job, find states, list jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
+// find job, find shown job, find states, list jobs, list shown jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
 import { type SQL, sql } from "drizzle-orm";
 import type { Job, JobStatus } from "../job.ts";
-import { decodeJob, jobColumns } from "../job-row.ts";
+import { decodeJob, decodeListed, jobColumns, listedColumns } from "../job-row.ts";
 import type { WaitingReason } from "../policy/waiting-for.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import type { jobs } from "./schema.ts";
-import { many, optional, type Row, type Statement } from "./statement.ts";
+import { many, optional, type Row, type Statement, time, timeOrNull } from "./statement.ts";
 
 export interface JobFilter {
   /** If left out, all types. */
@@ -34,6 +34,7 @@ export interface JobPage<Listed = Job> {
 
 const columns = listColumns(jobColumns);
 const { errors: _, ...columnsButErrors } = jobColumns;
+const { errors: __, ...shownColumns } = listedColumns;
 
 export interface FoundJob extends Job {
   /** Null if the job is neither pending nor blocked. */
@@ -56,7 +57,7 @@ export function findJob(
   };
 }
 
-export function decodeReason(json: unknown): WaitingReason | null {
+function decodeReason(json: unknown): WaitingReason | null {
   if (json === null) return null;
   const { job_ids, fair_key, is_isolated, ...rest } = json as Record<string, unknown>;
   const renamed = { jobIds: job_ids, fairKey: fair_key, isIsolated: is_isolated };
@@ -88,8 +89,78 @@ export function listJobs(filter: JobFilter): Statement<JobPage> {
   };
 }
 
+export interface ShownJob extends Omit<FoundJob, "payload" | "output"> {
+  /** Null if the type hides it. */
+  payloadText: string | null;
+  /** Null if there is none, or if the type hides it. */
+  outputText: string | null;
+  /** Of a dead, cancelled or discarded job: since when. */
+  closedAt: Date | null;
+  /** Of a processing job: who holds it, and until when. */
+  worker: string | null;
+  leaseExpiresAt: Date | null;
+}
+
+export function findShownJob(
+  id: string,
+  { types, hiddenTypes }: { types: readonly LimitedType[]; hiddenTypes: readonly string[] },
+): Statement<ShownJob | undefined> {
+  return {
+    name: "find shown job",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select ${listColumns(shownColumns)}, ${schema}.errors_of(id, true) as errors,
+             case when status in ('pending', 'blocked') then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for,
+             case when ${isShown(hiddenTypes)} then jsonb_pretty(payload) end as payload_text,
+             case when ${isShown(hiddenTypes)} then jsonb_pretty(output) end as output_text, worker,
+             ${time("closed_at")}, ${time("lease_expires_at")}
+      from ${schema}.find_job(${id}::uuid)`,
+    decode: optional((row) => ({
+      ...decodeListed(row),
+      waitingFor: decodeReason(row.waiting_for),
+      payloadText: row.payload_text as string | null,
+      outputText: row.output_text as string | null,
+      closedAt: timeOrNull(row.closed_at),
+      worker: row.worker as string | null,
+      leaseExpiresAt: timeOrNull(row.lease_expires_at),
+    })),
+  };
+}
+
+/** A payload that is not shown is not even read. */
+function isShown(hiddenTypes: readonly string[]): SQL {
+  return sql`type <> all(${sql.param(hiddenTypes)}::text[])`;
+}
+
+export interface ListedJob extends Omit<Job, "payload" | "output"> {
+  /** The beginning of the payload. A whole page of payloads may be megabytes. Null if the type hides it. */
+  payloadText: string | null;
+}
+
+export interface ShownFilter extends JobFilter {
+  textLength: number;
+  hiddenTypes: readonly string[];
+}
+
+/** As listJobs, newest first. */
+export function listShownJobs({
+  textLength,
+  hiddenTypes,
+  ...filter
+}: ShownFilter): Statement<JobPage<ListedJob>> {
+  return {
+    name: "list shown jobs",
+    isRepeatable: true,
+    build: (schema) => sql`
+      select searched_to, ${listColumns(listedColumns)},
+             case when ${isShown(hiddenTypes)} then left(payload::text, ${textLength}::int) end as payload_text
+      from ${listed(schema, filter)}`,
+    decode: toPage((row) => ({ ...decodeListed(row), payloadText: row.payload_text as string | null })),
+  };
+}
+
 /** Without jobs there is one row, with nothing but how far the search came. */
-export function listed(schema: SQL, filter: JobFilter): SQL {
+function listed(schema: SQL, filter: JobFilter): SQL {
   return sql`${schema}.search_jobs(
     ${filter.types ? sql.param(filter.types) : null}::text[],
     ${filter.status ?? null}::text,
@@ -106,7 +177,7 @@ export function listed(schema: SQL, filter: JobFilter): SQL {
   left join lateral ${schema}.show_jobs(page.ids) as found on true`;
 }
 
-export function toPage<Listed extends { id: string }>(
+function toPage<Listed extends { id: string }>(
   decode: (row: Row) => Listed,
 ): Statement<JobPage<Listed>>["decode"] {
   return (rows) => ({

@@ -2,7 +2,7 @@
 import { SluiceError } from "../../core/errors.ts";
 import { describeWaiting } from "../../core/policy/waiting-for.ts";
 import { findChain, findFlow, findShownJob, findSteps } from "../../core/sql/index.ts";
-import type { ShownJob } from "../../core/sql/shown-jobs.ts";
+import type { ShownJob } from "../../core/sql/jobs.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { Card, Code, CopyButton } from "../parts/card.tsx";
 import { hiddenTypes } from "../parts/job-table.tsx";

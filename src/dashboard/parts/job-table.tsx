@@ -1,6 +1,6 @@
 // The table of jobs that several pages show.
 import type { JobStatus } from "../../core/job.ts";
-import type { ListedJob } from "../../core/sql/shown-jobs.ts";
+import type { ListedJob } from "../../core/sql/jobs.ts";
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { PageRequest } from "../page.ts";
 import { JobId } from "./links.tsx";

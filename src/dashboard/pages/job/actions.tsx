@@ -1,6 +1,6 @@
 // What can be done about a job, by its state.
 import type { Child } from "hono/jsx";
-import type { ShownJob } from "../../../core/sql/shown-jobs.ts";
+import type { ShownJob } from "../../../core/sql/jobs.ts";
 import type { PageRequest } from "../../page.ts";
 import { ActionForm, Field } from "../../parts/action-form.tsx";
 import { Card } from "../../parts/card.tsx";

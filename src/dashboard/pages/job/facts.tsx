@@ -1,5 +1,5 @@
 // The fields of a job.
-import type { ShownJob } from "../../../core/sql/shown-jobs.ts";
+import type { ShownJob } from "../../../core/sql/jobs.ts";
 import type { PageRequest } from "../../page.ts";
 import { Card, Definitions } from "../../parts/card.tsx";
 import { JobId, jobsUrl } from "../../parts/links.tsx";

@@ -1,7 +1,7 @@
 // What happened to a job, in order: enqueued, each attempt, and its end or what comes next.
 import type { Child } from "hono/jsx";
 import type { ErrorCause, JobError } from "../../../core/job.ts";
-import type { ShownJob } from "../../../core/sql/shown-jobs.ts";
+import type { ShownJob } from "../../../core/sql/jobs.ts";
 import type { PageRequest } from "../../page.ts";
 import { Card } from "../../parts/card.tsx";
 import { clockTime, duration, wholeSeconds } from "../../parts/numbers.ts";
