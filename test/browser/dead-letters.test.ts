@@ -29,13 +29,13 @@ describe.skipIf(!browser)("in Chromium, with and without JavaScript", () => {
       expect(await page.locator("dialog[open]").innerText()).toMatch(
         /^Replay dead letters\s+4\s+jobs of fatal match/,
       );
-      await page.getByLabel("Rate, jobs a minute").fill("6");
+      await page.getByLabel("Rate, jobs a minute").fill("1");
       await page.getByLabel("Payload patch").fill('{ "message": "it died again" }');
       await page.getByLabel("Why, for the audit").fill("paper is back");
       await page.getByRole("button", { name: `Replay ${dead} jobs` }).click();
 
       await page.getByText(`has started: ${dead} jobs.`).waitFor();
-      await page.getByText(/“paper is back” by admin, 6 a minute/).waitFor();
+      await page.getByText(/“paper is back” by admin, 1 a minute/).waitFor();
       await page.getByText(/Stopping leaves the other \d dead, as they are\./).waitFor();
       await page.getByRole("button", { name: "Stop" }).click();
       await page.getByText(/is stopped: \d jobs? (was|were) replayed, the other \d are dead/).waitFor();
