@@ -17,12 +17,19 @@ export interface Action<Id extends keyof Operations = keyof Operations> {
   body?(form: URLSearchParams): unknown;
   /** What the message says afterwards. */
   done(answer: Answer<Id>): string;
+  /** It is run for each value of the field `id`, such as the rows that are selected. What the message says of so many. */
+  each?(done: number): string;
   /** Shows the answer itself, in place of a message. For what must not be stored, such as a new key. */
   show?(answer: Answer<Id>): { title: string; body: Html };
 }
 
 function action<Id extends keyof Operations>(operation: Id, rest: Omit<Action<Id>, "operation">): Action {
   return { operation, ...rest } as unknown as Action;
+}
+
+function forEachJob(operation: "cancelJob" | "replayDeadLetter", word: string): Action {
+  const each = (done: number) => `${counted(done, "job")} ${done === 1 ? "is" : "are"} ${word}`;
+  return action(operation, { body: () => ({}), done: () => each(1), each });
 }
 
 export const actions = {
@@ -53,6 +60,8 @@ export const actions = {
     done: (job) =>
       "cancel_requested" in job ? `Job ${job.job_id} was asked to stop.` : `Job ${job.job_id} is cancelled.`,
   }),
+  cancelJobs: forEachJob("cancelJob", "cancelled"),
+  replayJobs: forEachJob("replayDeadLetter", "replayed"),
   resolveJob: action("resolveJob", {
     body: (form) => ({ output: jsonField(form, "output") }),
     done: (job) => `Job ${job.job_id} is completed.`,

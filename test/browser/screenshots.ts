@@ -25,11 +25,16 @@ const goTo = (path: string) => (page: Page, stack: DevJson) => page.goto(stack.u
 const pictures: Picture[] = [
   { name: "overview-light", scheme: "light", open: goTo("/") },
   { name: "overview-dark", scheme: "dark", open: goTo("/") },
-  { name: "jobs-light", scheme: "light", open: goTo("/jobs") },
+  { name: "jobs-light", scheme: "light", open: selectJobs },
   { name: "job-dark", scheme: "dark", open: openDeadJob },
   { name: "dead-letters-light", scheme: "light", open: goTo("/dead-letters") },
   { name: "flow-dark", scheme: "dark", open: openFlow },
 ];
+
+async function selectJobs(page: Page, { url }: DevJson): Promise<void> {
+  await page.goto(`${url}/jobs?q=status:dead`);
+  for (const index of [1, 2, 4]) await page.getByRole("checkbox").nth(index).check();
+}
 
 /** One that has used up its attempts. */
 async function openDeadJob(page: Page, { url }: DevJson): Promise<void> {

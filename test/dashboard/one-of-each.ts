@@ -63,6 +63,8 @@ async function fail(deployment: Deployment, id: string): Promise<void> {
 export const forms: Record<ActionId, (each: OneOfEach) => Record<string, string>> = {
   enqueueJob: () => ({ type: "note", "payload:string:text": "new" }),
   cancelJob: ({ pending }) => ({ id: pending }),
+  cancelJobs: ({ pending }) => ({ id: pending }),
+  replayJobs: ({ dead }) => ({ id: dead }),
   resolveJob: ({ pending }) => ({ id: pending, output: "1" }),
   replayDeadLetter: ({ dead }) => ({ id: dead }),
   discardDeadLetter: ({ dead }) => ({ id: dead, reason: "not needed" }),

@@ -93,10 +93,85 @@ describe("the list of jobs", () => {
     expect(await admin.page("/jobs?tag=red")).toContain('value="tag:red"');
   });
 
+  test("is filtered by keys and times", async () => {
+    const wanted = await deployment.enqueue({
+      type: "note",
+      payload: { text: "a" },
+      partition_key: 'two "words"',
+    });
+    const shared = await deployment.enqueue({ type: "note", payload: { text: "c" }, fair_key: "tenant" });
+    await deployment.enqueue({ type: "note", payload: { text: "b" }, partition_key: "two" });
+    const quoted = encodeURIComponent('key:"two \\"words\\""');
+    expect(rowsOf(await admin.page(`/jobs?q=${quoted}`))).toEqual([wanted]);
+    for (const query of ["fair:tenant", "since:1h+fair:tenant", "fair:tenant+status:pending"])
+      expect([query, rowsOf(await admin.page(`/jobs?q=${query}`))]).toEqual([query, [shared]]);
+    expect(plainText(await admin.page(`/jobs?key=${encodeURIComponent('two "words"')}`))).toContain(
+      'value="key:"two \\"words\\"""',
+    );
+    for (const query of ["until:1h", "since:2999-01-01", "until:2020-01-01T00:00:00"])
+      expect([query, rowsOf(await admin.page(`/jobs?q=${query}`))]).toEqual([query, []]);
+    expect(plainText(await admin.page("/jobs?q=since:yesterday"))).toContain('"yesterday" is no time');
+  });
+
   test("says what it did not understand", async () => {
     const text = plainText(await admin.page("/jobs?q=colour%3Ared+status%3Alate"));
     expect(text).toContain('"colour:red" is not understood');
     expect(text).toContain('"late" is no status');
+  });
+});
+
+describe("the selected jobs", () => {
+  const selected = (ids: readonly string[]): [string, string][] => [
+    ["to", "/jobs?status=pending"],
+    ...ids.map((id): [string, string] => ["id", id]),
+  ];
+  const statusOf = async (id: string) =>
+    (await deployment.query<{ status: string }>("select status from sluice.jobs where id = $1", [id]))[0]
+      ?.status;
+
+  test("are cancelled together; those that cannot be are counted, with the reason", async () => {
+    const ids: string[] = [];
+    for (const text of ["a", "b", "c"])
+      ids.push(await deployment.enqueue({ type: "note", payload: { text } }));
+    const [first = "", second = "", third = ""] = ids;
+    await admin.post("/actions/cancelJob", { id: third });
+    const gone = "01900000-0000-7000-8000-000000000000";
+    const response = await admin.post("/actions/cancelJobs", selected([first, first, second, gone]));
+    expect([response.status, response.headers.get("location")]).toEqual([303, "/jobs?status=pending"]);
+    expect(flashOf(admin)).toEqual([
+      "done",
+      expect.stringMatching(/^2 jobs are cancelled; 1 refused: there is no job .*\.$/),
+    ]);
+    for (const id of ids) expect(await statusOf(id)).toBe("cancelled");
+  });
+
+  test("are not replayed if they are not dead", async () => {
+    const id = await deployment.enqueue({ type: "note", payload: { text: "x" } });
+    await admin.post("/actions/replayJobs", selected([id]));
+    expect(flashOf(admin)).toEqual([
+      "failed",
+      expect.stringMatching(
+        /^0 jobs are replayed; 1 refused: job .* is pending; only a dead job can be replayed/,
+      ),
+    ]);
+    expect(await statusOf(id)).toBe("pending");
+  });
+
+  test("may be none, but not more than a page has", async () => {
+    await admin.post("/actions/cancelJobs", selected([]));
+    expect(flashOf(admin)).toEqual(["failed", "No job is selected."]);
+    const many = Array.from({ length: pageSize + 1 }, () => crypto.randomUUID());
+    expect((await admin.post("/actions/cancelJobs", selected(many))).status).toBe(400);
+  });
+
+  test("have boxes only where an action is possible, and only for an admin", async () => {
+    const id = await deployment.enqueue({ type: "note", payload: { text: "x" } });
+    expect(await admin.page("/jobs")).toContain(`type="checkbox" name="id" value="${id}"`);
+    await admin.post("/actions/cancelJob", { id });
+    expect(await admin.page("/jobs")).not.toContain('type="checkbox"');
+    const viewer = await signedIn(deployment, "viewer");
+    await deployment.enqueue({ type: "note", payload: { text: "y" } });
+    expect(await viewer.page("/jobs")).not.toContain('type="checkbox"');
   });
 });
 

@@ -9,7 +9,11 @@ export const origin = "https://sluice.example";
 export interface Visitor {
   cookies: Map<string, string>;
   get(path: string, headers?: Record<string, string>, settings?: object): Promise<Response>;
-  post(path: string, fields?: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
+  post(
+    path: string,
+    fields?: Record<string, string> | [string, string][],
+    headers?: Record<string, string>,
+  ): Promise<Response>;
   /** Gets a page that must be there. */
   page(path: string): Promise<string>;
 }

@@ -122,7 +122,7 @@ test.each(ids)("the action %s as an admin is done, and the audit names the key",
 
 const shows = (id: ActionId) => (actions[id] as Action).show !== undefined;
 /** Producers may do these too, and do them often. */
-const isUnaudited = new Set<ActionId>(["cancelJob", "resolveJob", "enqueueJob"]);
+const isUnaudited = new Set<ActionId>(["cancelJob", "cancelJobs", "resolveJob", "enqueueJob"]);
 
 test("the menu has the links of the contract, in its order", () => {
   expect(Object.keys(entries)).toEqual(sections);

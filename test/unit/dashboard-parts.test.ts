@@ -122,21 +122,37 @@ describe("history", () => {
 });
 
 describe("the search line", () => {
+  const now = new Date("2026-11-18T12:00:00Z");
+
+  test("knows times before now and times of the calendar", () => {
+    const timesOf = (q: string) => parseSearch(new URLSearchParams({ q }), now).filter;
+    expect(timesOf("since:2h until:30m")).toMatchObject({
+      since: new Date("2026-11-18T10:00:00Z"),
+      until: new Date("2026-11-18T11:30:00Z"),
+    });
+    expect(timesOf("since:2026-11-17T08:00:00").since).toEqual(new Date("2026-11-17T08:00:00Z"));
+    expect(timesOf("since:2026-11-17").since).toEqual(new Date("2026-11-17T00:00:00Z"));
+  });
+
+  test.each(['key:"two words"', 'key:"a \\"b\\""', "key:plain fair:x"])("keeps %s", (q) => {
+    expect(formatSearch(parseSearch(new URLSearchParams({ q }), now))).toBe(q);
+  });
+
   test("is written as it was read", () => {
-    const search = parseSearch(new URLSearchParams({ q: "status:dead type:a  tag:x:y queue:q" }));
+    const search = parseSearch(new URLSearchParams({ q: "status:dead type:a  tag:x:y queue:q" }), now);
     expect(search.faults).toEqual([]);
     expect(formatSearch(search)).toBe("type:a status:dead queue:q tag:x:y");
   });
 
   test("takes parameters too, and its own words count before them", () => {
-    const search = parseSearch(new URLSearchParams({ q: "type:b", type: "a", tag: "t" }));
+    const search = parseSearch(new URLSearchParams({ q: "type:b", type: "a", tag: "t" }), now);
     expect(search.filter).toMatchObject({ types: ["b"], tag: "t" });
   });
 
-  test.each(["nonsense", "colour:red", "status:late", "status:"])(
+  test.each(["nonsense", "colour:red", "status:late", "status:", "since:soon"])(
     "says that it does not understand %s",
     (q) => {
-      expect(parseSearch(new URLSearchParams({ q })).faults).toHaveLength(1);
+      expect(parseSearch(new URLSearchParams({ q }), now).faults).toHaveLength(1);
     },
   );
 });

@@ -3,16 +3,18 @@ import { type JobStatus, jobStatuses, timeOfId } from "../../core/job.ts";
 import { listShownJobs } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { Empty } from "../parts/card.tsx";
-import { hiddenTypes, JobTable, rowTextLength } from "../parts/job-table.tsx";
+import { hiddenTypes, rowTextLength, SelectableJobs } from "../parts/job-table.tsx";
 import { Chip } from "../parts/links.tsx";
+import { absolute } from "../parts/numbers.ts";
 import { Pager, pageSize, takePage, urlWith } from "../parts/pager.tsx";
-import { formatSearch, type JobSearch, parseSearch } from "../search.ts";
+import { Moment } from "../parts/time.tsx";
+import { formatSearch, type JobSearch, parseSearch, qualifiers } from "../search.ts";
 
 export const jobs: Page = {
   path: "/jobs",
   section: "Jobs",
   async render(request) {
-    const search = parseSearch(request.query);
+    const search = parseSearch(request.query, request.now);
     const { filter, faults } = search;
     const page = await request.db.run(
       listShownJobs({
@@ -35,14 +37,19 @@ export const jobs: Page = {
               {fault}
             </p>
           ))}
-          {shown.length > 0 && <JobTable request={request} jobs={shown} />}
+          {shown.length > 0 && <SelectableJobs request={request} jobs={shown} />}
           {shown.length === 0 && searchedTo === null && <NoJobs search={search} />}
           {searchedTo !== null && (
             <p class="pad muted">
-              Searched back to {timeOfId(searchedTo).toISOString()}. Older jobs are on the next page.
+              Searched back to <Moment at={timeOfId(searchedTo)} text={absolute(timeOfId(searchedTo))} />
+              {shown.length === 0 ? ", and found none yet." : "."} Older jobs were not looked at: go on.
             </p>
           )}
-          <Pager request={request} next={next ?? searchedTo} />
+          <Pager
+            request={request}
+            next={next ?? searchedTo}
+            {...(searchedTo !== null && { words: { first: "Newest", next: "Go on" } })}
+          />
         </div>
       ),
     };
@@ -64,7 +71,7 @@ function SearchForm({ search }: { search: JobSearch }) {
         name="q"
         type="search"
         value={formatSearch(search)}
-        placeholder="type:send_email status:dead queue:default tag:signup"
+        placeholder='type:send_email status:dead queue:default tag:signup key:"customer 7" since:2h'
         list="hints"
         autocomplete="off"
         spellcheck={false}
@@ -73,9 +80,9 @@ function SearchForm({ search }: { search: JobSearch }) {
         {jobStatuses.map((status) => (
           <option value={`status:${status}`} />
         ))}
-        <option value="type:" />
-        <option value="queue:" />
-        <option value="tag:" />
+        {qualifiers.map((name) => (
+          <option value={`${name}:`} />
+        ))}
       </datalist>
       <kbd>/</kbd>
       <button class="btn" type="submit">
@@ -88,9 +95,9 @@ function SearchForm({ search }: { search: JobSearch }) {
 function Narrow({ request, search }: { request: PageRequest; search: JobSearch }) {
   const statusUrl = (status: JobStatus | undefined) =>
     urlWith(request, {
-      q: formatSearch({ ...search, filter: { ...search.filter, status } }),
+      ...Object.fromEntries(qualifiers.map((name) => [name, undefined])),
+      q: formatSearch({ parts: { ...search.parts, status } }),
       before: undefined,
-      ...{ type: undefined, status: undefined, queue: undefined, tag: undefined },
     });
   return (
     <div class="pad chips">

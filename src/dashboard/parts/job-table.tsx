@@ -1,11 +1,12 @@
 // The table of jobs that several pages show.
+import type { JobStatus } from "../../core/job.ts";
 import type { ListedJob } from "../../core/sql/shown-jobs.ts";
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { PageRequest } from "../page.ts";
 import { JobId } from "./links.tsx";
 import { duration, wholeSeconds } from "./numbers.ts";
 import { State, shapeOfJob } from "./state.tsx";
-import { None, Table } from "./table.tsx";
+import { type Column, None, Table } from "./table.tsx";
 import { Age } from "./time.tsx";
 
 /** How much of a payload a row shows. */
@@ -19,14 +20,60 @@ export function hiddenTypes(registry: JobRegistry): string[] {
     .map(({ type }) => type);
 }
 
-export function JobTable({ request, jobs }: { request: PageRequest; jobs: readonly ListedJob[] }) {
+interface Props {
+  request: PageRequest;
+  jobs: readonly ListedJob[];
+}
+
+/** With a box for each job that can be cancelled or replayed. A viewer gets the table alone. */
+export function SelectableJobs({ request, jobs }: Props) {
+  if (!request.viewer.mayChange) return <JobTable request={request} jobs={jobs} />;
+  return (
+    <form class="picks" method="post" action="/actions/replayJobs">
+      <input type="hidden" name="to" value={request.url.pathname + request.url.search} />
+      <JobTable request={request} jobs={jobs} isSelectable />
+      <div class="bulk row">
+        <span>
+          <span class="picked" /> selected
+        </span>
+        <button class="btn" type="submit">
+          Replay the dead
+        </button>
+        <button
+          class="btn is-danger"
+          type="submit"
+          formaction="/actions/cancelJobs"
+          data-confirm="Cancel the selected jobs? They will never run."
+        >
+          Cancel the waiting
+        </button>
+      </div>
+    </form>
+  );
+}
+
+const selectable: readonly JobStatus[] = ["pending", "blocked", "dead"];
+
+function SelectBox({ job: { id, type, status } }: { job: ListedJob }) {
+  if (!selectable.includes(status)) return null;
+  return <input type="checkbox" name="id" value={id} aria-label={`Select ${type} ${id.slice(-8)}`} />;
+}
+
+export function JobTable({ request, jobs, isSelectable }: Props & { isSelectable?: boolean }) {
   const { now } = request;
+  const select: Column<ListedJob> = {
+    title: "Select",
+    isHidden: true,
+    class: "fit",
+    cell: (job) => <SelectBox job={job} />,
+  };
   return (
     <Table
       name="Jobs"
       isNameless
       rows={jobs}
       columns={[
+        ...(isSelectable ? [select] : []),
         { title: "State", cell: (job) => <State {...shapeOfJob(job, now)} isShort /> },
         {
           title: "Type and payload",

@@ -8,6 +8,7 @@ import { SluiceError } from "../../core/errors.ts";
 import type { Action } from "../../dashboard/actions.tsx";
 import { errorContent, toSentence } from "../../dashboard/error-page.tsx";
 import { FormError } from "../../dashboard/form-fields.ts";
+import { pageSize } from "../../dashboard/parts/pager.tsx";
 import type { AppEnv } from "../http/app-env.ts";
 import type { Caller } from "../http/guards/caller.ts";
 import { answerPage, leaveFlash } from "./answer.ts";
@@ -28,12 +29,54 @@ export async function runAction(
   { action, caller, callApi }: Run,
 ): Promise<Response> {
   const form = await readForm(context);
-  const request = toRequest(action, form, new URL(context.req.url).origin);
-  const response = await callApi(request, { ...context.env, caller }, context.executionCtx);
-  const answer: unknown = await response.json();
-  if (!response.ok) return refuse(context, { caller, answer, form });
+  const { origin } = new URL(context.req.url);
+  const call = async (filled: URLSearchParams): Promise<Called> => {
+    const request = toRequest(action, filled, origin);
+    const response = await callApi(request, { ...context.env, caller }, context.executionCtx);
+    return { isDone: response.ok, answer: await response.json() };
+  };
+  if (action.each) return runForEach(context, { each: action.each, caller, form, call });
+  const { isDone, answer } = await call(form);
+  if (!isDone) return refuse(context, { caller, answer, form });
   if (action.show) return answerPage(context, { caller, content: action.show(answer as never) });
   leaveFlash(context, { kind: "done", text: action.done(answer as never) });
+  return goBack(context, form);
+}
+
+interface Called {
+  isDone: boolean;
+  answer: unknown;
+}
+
+/**
+ * One request for each id, at most those of a page. Each is done or refused for itself, because a job may have moved on since
+ * the page was made.
+ */
+async function runForEach(
+  context: Context<AppEnv>,
+  {
+    each,
+    caller,
+    form,
+    call,
+  }: {
+    each(done: number): string;
+    caller: Caller;
+    form: URLSearchParams;
+    call(form: URLSearchParams): Promise<Called>;
+  },
+): Promise<Response> {
+  const ids = [...new Set(form.getAll("id"))];
+  if (ids.length > pageSize)
+    throw new SluiceError("request_invalid", `a form takes at most ${pageSize} jobs, not ${ids.length}`);
+  const called = await Promise.all(ids.map((id) => call(new URLSearchParams({ id }))));
+  const refusals = called.filter(({ isDone }) => !isDone).map(({ answer }) => problem.parse(answer));
+  const forbidden = refusals.find(({ status }) => status === 403);
+  if (forbidden) return refuse(context, { caller, answer: forbidden, form });
+  const done = called.length - refusals.length;
+  const others = refusals.length === 0 ? "" : `; ${refusals.length} refused: ${refusals[0]?.detail}`;
+  const text = ids.length === 0 ? "No job is selected." : toSentence(each(done) + others);
+  leaveFlash(context, { kind: done > 0 ? "done" : "failed", text });
   return goBack(context, form);
 }
 
