@@ -2,8 +2,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { JobStatus, NewJob } from "../../src/core/job.ts";
 import type { JobFilter } from "../../src/core/job-search.ts";
-import type { DeadLetterPage } from "../../src/core/sql/dead-letters.ts";
 import { cancel, discard, findJob, listDeadLetters, listJobs, replay } from "../../src/core/sql/index.ts";
+import type { DeadLetterPage } from "../../src/core/sql/list.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { complete, times, verbsOf } from "../support/verbs.ts";
 

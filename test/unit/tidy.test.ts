@@ -200,7 +200,6 @@ const testedElsewhere: Record<string, string[]> = {
   choose: ["test/sql/claim.test.ts"],
   clock: ["test/sql/clock-step.test.ts", "test/sql/mend-stamps.test.ts"],
   continue: ["test/sql/chains.test.ts"],
-  "dead-letters": ["test/sql/dead-groups.test.ts", "test/sql/dead-groups-size.test.ts"],
   deliver: ["test/sql/alarms.test.ts"],
   dispatch: ["test/sql/order.test.ts", "test/sql/order-late.test.ts", "test/model/keys-gate.test.ts"],
   "enqueue-errors": ["test/sql/snapshot.test.ts"],

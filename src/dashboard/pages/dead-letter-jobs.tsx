@@ -1,6 +1,7 @@
 // Dead letters one by one, the last death first: all, or those of a group.
-import type { DeathPosition, ShownDeadLetter } from "../../core/sql/dead-letters.ts";
+
 import { countDead, listShownDeadLetters } from "../../core/sql/index.ts";
+import type { DeathPosition, ShownDeadLetter } from "../../core/sql/list.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { ActionForm } from "../parts/action-form.tsx";
 import { Empty } from "../parts/card.tsx";

@@ -1,4 +1,4 @@
-// list dead letters, list shown dead letters. See migrations/functions/dead-letters.sql.
+// list dead letters, list shown dead letters. See migrations/functions/list.sql.
 import { type SQL, sql } from "drizzle-orm";
 import type { DeadLetterFilter } from "../dead-letters.ts";
 import type { Job } from "../job.ts";
