@@ -131,13 +131,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, closed_at double precision, died_micros bigint",
+    "idempotency_key text, traceparent text, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, closed_at double precision, died_micros bigint",
   listShownJobs:
     "searched_to uuid, id uuid, type text, queue text, status text, priority smallint, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, payload_text text",
+    "idempotency_key text, traceparent text, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, payload_text text",
   liveWorkers:
     "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
     "expires_at double precision",
