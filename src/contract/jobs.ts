@@ -115,6 +115,8 @@ export const jobError = z.object({
   attempt: z.int(),
   at: time,
   message: z.string(),
+  /** When the attempt began. Only in the answer for one job. */
+  started_at: time.optional(),
   /** Only in the answer for one job, and only if the handler threw an error that has a stack. */
   stack: z.string().nullable().optional(),
   /** The causes of the error, nearest first. */

@@ -33,6 +33,8 @@ export interface JobError {
   attempt: number;
   at: string;
   message: string;
+  /** When the attempt began. Only in the answer for one job. */
+  started_at?: string;
   /** Only in the answer for one job, and only if the handler threw an error that has one. */
   stack?: string | null;
   causes?: ErrorCause[];

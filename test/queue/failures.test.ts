@@ -86,6 +86,7 @@ describe("the job", () => {
     expect(errors).toMatchObject([
       {
         attempt: 1,
+        started_at: expect.any(String),
         message: "mail not sent",
         stack: expect.stringContaining("failures.test.ts"),
         causes: [

@@ -89,7 +89,10 @@ function enqueued({ createdAt, schedule, idempotencyKey }: ShownJob): Event {
 }
 
 function failed(error: JobError): Event {
-  return { shape: "dead", what: `Attempt ${error.attempt} failed`, at: new Date(error.at), error };
+  const at = new Date(error.at);
+  const ranMs = error.started_at === undefined ? undefined : at.getTime() - Date.parse(error.started_at);
+  const note = ranMs === undefined ? undefined : `after ${duration(ranMs)}`;
+  return { shape: "dead", what: `Attempt ${error.attempt} failed`, note, at, error };
 }
 
 /** How it stands now. */
