@@ -52,6 +52,7 @@ const error = z.strictObject({
   attempt: count,
   at: z.iso.datetime({ offset: true }),
   message: text,
+  started_at: z.exactOptional(z.iso.datetime({ offset: true })),
   stack: z.exactOptional(text.nullable()),
   causes: z.exactOptional(z.array(z.strictObject({ message: text, stack: text.nullable() }))),
 });
