@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
-/** 80 of them are for the dashboard, 30 for pg. */
-const maxKib = 300;
+/** 77 of them are the dashboard, and 30 are pg. */
+const maxKib = 305;
 
 const kib = Math.ceil(gzipSync(readFileSync("dist/worker.js")).length / 1024);
 process.stdout.write(`The Worker's bundle is ${kib} KiB gzipped. The limit is ${maxKib} KiB.\n`);
