@@ -26,10 +26,12 @@ export type Handler<Payload = ClaimedJob["payload"], Output = unknown> = {
   run(payload: Payload, job: PulledJob): ResultFor<Output>;
 }["run"];
 
-/** If the type does not say what its output is, a handler may return anything, or nothing. */
+/** If the type does not say what its output is, a handler may return anything. Where null is an output, nothing is one too. */
 type ResultFor<Output> = Json extends Output
   ? unknown
-  : Output | Next<Output> | Promise<Output | Next<Output>>;
+  : Returned<Output> | Next<Output> | Promise<Returned<Output> | Next<Output>>;
+// biome-ignore lint/suspicious/noConfusingVoidType: that is what an async function without a return gives.
+type Returned<Output> = null extends Output ? Output | undefined | void : Output;
 
 export type Handlers<Jobs> = string extends keyof Jobs
   ? Record<string, Handler>

@@ -53,7 +53,7 @@ async function queryAsAdmin(text: string): Promise<void> {
   await client.end();
 }
 
-test("the package contains the library, migrations, templates and documentation, but no sources and no tests", async () => {
+test("the package contains the library, migrations, templates, examples and documentation, but no sources and no tests", async () => {
   const { stdout } = await run("tar", ["-tzf", tarball]);
   const files = stdout.trim().split("\n");
   const parts = new Set(files.map((file) => file.replace(/^package\//, "").replace(/^([^/]+\/).*/, "$1")));
@@ -63,12 +63,15 @@ test("the package contains the library, migrations, templates and documentation,
     "README.md",
     "dist/",
     "docs/",
+    "examples/",
     "infra/",
     "migrations/",
     "package.json",
     "templates/",
   ]);
-  expect(files.filter((file) => /(?<!\.d)\.ts$/.test(file) && !file.includes("/templates/"))).toEqual([]);
+  expect(
+    files.filter((file) => /(?<!\.d)\.ts$/.test(file) && !/\/(templates|examples)\//.test(file)),
+  ).toEqual([]);
   expect(files).toContain("package/migrations/functions/enqueue.sql");
   const exported = JSON.stringify(manifestOf(installed).exports).match(/\.\/dist[^"]+/g) ?? [];
   expect(exported.filter((file) => !files.includes(join("package", file)))).toEqual([]);
@@ -77,16 +80,17 @@ test("the package contains the library, migrations, templates and documentation,
 /** They read these in the repository. */
 const forContributors = /CONTRIBUTING|SECURITY|\.\.\/(src|test|infra)\/|^docs\/(bench|decisions)\//;
 
+/** Registries show pictures from the repository, so they are not in the package. */
 test("every link of its README and its docs leads to a file of the package", async () => {
   const texts = globSync("{README.md,CHANGELOG.md,docs/**/*.md}", { cwd: installed });
   const links = texts.flatMap((text) =>
-    [...readFileSync(join(installed, text), "utf8").matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(
-      ([, to = ""]) => ({
-        text,
-        to,
-        isThere: existsSync(join(installed, dirname(text), to)),
-      }),
-    ),
+    [
+      ...readFileSync(join(installed, text), "utf8").matchAll(/(?<!!\[[^\]]*)\]\((?!https?:|#)([^)#\s]+)/g),
+    ].map(([, to = ""]) => ({
+      text,
+      to,
+      isThere: existsSync(join(installed, dirname(text), to)),
+    })),
   );
   expect(links.length).toBeGreaterThan(20);
   expect(links.filter(({ text, to, isThere }) => !isThere && !forContributors.test(`${text} ${to}`))).toEqual(
@@ -197,7 +201,7 @@ describe.each([
     const at = { url: "https://sluice.example", key: "sk" };
     const refuse = () => { throw new FatalError("no"); };
     createPuller({ ...at, handlers: { charge: async (payload: { cents: number }, job) => payload.cents + job.attempt, refuse } });
-    createPuller<{ welcome: typeof welcome }>({ ...at, handlers: { welcome: ({ userId }) => userId.length } });`;
+    createPuller<{ welcome: typeof welcome }>({ ...at, handlers: { welcome: ({ userId }) => void userId.length } });`;
   const wrong = `${right}
     await client.enqueue(welcome, { userId: 1 }); // line 18
     await client.enqueue("welcome", { user: "u1" }); // line 19
