@@ -7,8 +7,8 @@ import { bringForward, crons, startFaultDeployment } from "../support/fault-depl
 import { useTestDatabase } from "../support/test-database.ts";
 
 const db = useTestDatabase();
-const kills = 50;
-const jobs = 5000;
+const kills = 25;
+const jobs = 2500;
 /** The rest is enqueued between the kills, so that each kill interrupts work. */
 const jobsAtFirst = 2500;
 const longestLifeMs = 300;

@@ -15,7 +15,7 @@ import { extensions, settles } from "./commands/settle.ts";
 import { cancels, pauses, revisions } from "./commands/tend.ts";
 import { type ModelJob, QueueModel } from "./queue-model.ts";
 
-const runs = Number(process.env.SLUICE_MODEL_RUNS ?? 500);
+const runs = Number(process.env.SLUICE_MODEL_RUNS ?? 300);
 /** They run concurrently, each on its own database, as a run often waits for a lane that is not committed yet. */
 const streams = 4;
 /** A command that is listed twice is drawn twice as often. */

@@ -1,0 +1,4 @@
+// Every command over plain SQL.
+import { describeEveryCommand } from "./every-command.ts";
+
+describeEveryCommand("database");
