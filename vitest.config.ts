@@ -1,5 +1,5 @@
-// One Postgres for the whole run (test/support/global-setup.ts), and six kinds of test: pure, on Postgres, in workerd, in a
-// browser, the local stack as a user starts it, and upgrades. Files that keep no state between them share their modules.
+// One Postgres for the whole run (test/support/global-setup.ts), and five kinds of test: pure, on Postgres, in workerd, the
+// local stack as a user starts it, and upgrades. Files that keep no state between them share their modules.
 import { availableParallelism } from "node:os";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
@@ -54,14 +54,6 @@ export default defineConfig({
           exclude: ["**/*.long.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-        },
-      },
-      {
-        test: {
-          name: "browser",
-          include: ["test/browser/*.test.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
