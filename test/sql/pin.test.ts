@@ -101,9 +101,10 @@ test("when something is next due is found without reading thousands of dead rows
   expect(await bytesAfterVacuum("scheduled")).toBeGreaterThan(4_000 * 50);
   const after = await measureOften(5, () => measure(client, ask));
   const afterRated = await measureOften(5, () => measure(client, askRated));
-  // The dead rows would be thousands. A few pages more are those of small tables that grow while the snapshot is held.
-  expect(after.buffers - before.buffers).toBeLessThanOrEqual(30);
-  expect(afterRated.buffers - beforeRated.buffers).toBeLessThanOrEqual(30);
+  // More than 20,000 dead rows would be thousands of buffers. Some rows lie between the cursor, which moves now and then, and
+  // the newest job, and small tables grow by some pages while the snapshot is held.
+  expect(after.buffers - before.buffers).toBeLessThanOrEqual(300);
+  expect(afterRated.buffers - beforeRated.buffers).toBeLessThanOrEqual(300);
 }, 180_000);
 
 /** The size of a table after a vacuum. It shows that the old snapshot keeps the dead rows. */
