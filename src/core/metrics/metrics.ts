@@ -2,7 +2,8 @@
 // their own series, and all others are summed up as "other". infra/grafana uses these names.
 
 import type { Counts, Durations, Group, Snapshot } from "../snapshot.ts";
-import { type Family, histogramSamples, type Labels, type Sample } from "./prometheus-text.ts";
+import { type Family, gauge, histogramSamples, type Labels, type Sample } from "./prometheus-text.ts";
+import { secondsBetween, waitingFamilies } from "./waiting-metrics.ts";
 
 /** The number of pairs of queue and type. */
 export const maxPairs = 200;
@@ -15,9 +16,10 @@ export function metricsOf(snapshot: Snapshot, durations: Durations): Family[] {
     ...jobFamilies(groups),
     ...durationFamilies(durations, bounded),
     ...bookFamilies(groups, snapshot),
-    ...waitingFamilies(snapshot),
-    ...blockedFamilies(snapshot, groups),
-    idleFlowFamily(snapshot),
+    ...waitingFamilies(snapshot, {
+      shownQueues: new Set(groups.map(({ queue }) => queue)),
+      otherQueue: other.queue,
+    }),
     ...workFamilies(snapshot, groups),
     ...databaseFamilies(snapshot),
   ];
@@ -135,61 +137,6 @@ function bookFamilies(groups: readonly Group[], { impossibleStates }: Snapshot):
   ];
 }
 
-function waitingFamilies({ groups, expiredLeaseSeconds }: Snapshot): Family[] {
-  const oldest = new Map<number, number>();
-  for (const { priority, oldestDueSeconds } of groups)
-    oldest.set(priority, Math.max(oldest.get(priority) ?? 0, oldestDueSeconds ?? 0));
-  return [
-    {
-      name: "sluice_oldest_due_age_seconds",
-      help: "How long the job that has been due the longest waits; 0: none is due.",
-      type: "gauge",
-      samples: [...oldest].map(([priority, value]) => ({ labels: { priority }, value })),
-    },
-    gauge(
-      "sluice_expired_lease_age_seconds",
-      "How long the lease that ran out first waits for the reaper; 0: none does.",
-      expiredLeaseSeconds,
-    ),
-  ];
-}
-
-/** A queue that has no series of its own counts as "other". */
-function blockedFamilies({ at, blockedKeys }: Snapshot, groups: readonly Group[]): Family[] {
-  const shown = new Set(groups.map(({ queue }) => queue));
-  const byQueue = new Map<string, { keys: number; seconds: number }>();
-  for (const { queue, keys, since } of blockedKeys) {
-    const label = shown.has(queue) ? queue : other.queue;
-    const sum = byQueue.get(label) ?? { keys: 0, seconds: 0 };
-    const seconds = Math.max(sum.seconds, since ? secondsBetween(since, at) : 0);
-    byQueue.set(label, { keys: sum.keys + keys, seconds });
-  }
-  const samplesOf = (field: "keys" | "seconds"): Sample[] =>
-    [...byQueue].map(([queue, sum]) => ({ labels: { queue }, value: sum[field] }));
-  return [
-    {
-      name: "sluice_blocked_partitions",
-      help: "Partition keys that stand still behind a dead job.",
-      type: "gauge",
-      samples: samplesOf("keys"),
-    },
-    {
-      name: "sluice_blocked_partition_age_seconds",
-      help: "How long the partition key that was blocked first has stood still; 0: none does.",
-      type: "gauge",
-      samples: samplesOf("seconds"),
-    },
-  ];
-}
-
-function idleFlowFamily({ at, idleFlows: [longest] }: Snapshot): Family {
-  return gauge(
-    "sluice_idle_flow_age_seconds",
-    "How long the running flow that changed the longest time ago has made no progress; 0: none runs.",
-    longest ? secondsBetween(longest.since, at) : 0,
-  );
-}
-
 function workFamilies(snapshot: Snapshot, groups: readonly Group[]): Family[] {
   const { at, rounds, openBreakers, liveWorkers, claimMs, enqueueErrors } = snapshot;
   const open = new Set(openBreakers.map(({ type }) => type));
@@ -250,12 +197,4 @@ function databaseFamilies({ at, oldestTransaction, tables }: Snapshot): Family[]
       ),
     },
   ];
-}
-
-function gauge(name: string, help: string, value: number): Family {
-  return { name, help, type: "gauge", samples: [{ value }] };
-}
-
-function secondsBetween(from: Date, to: Date): number {
-  return Math.max(0, (to.getTime() - from.getTime()) / 1000);
 }

@@ -56,3 +56,7 @@ function textOf(labels: Labels): string {
 function escaped(value: string): string {
   return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }
+
+export function gauge(name: string, help: string, value: number): Family {
+  return { name, help, type: "gauge", samples: [{ value }] };
+}
