@@ -1,9 +1,10 @@
 // The reading of each alarm: the value that it takes from a snapshot, for the queue and the type that it is about.
-import { overdueAfterSeconds } from "../policy/health.ts";
 import type { Scope } from "../policy/scope.ts";
 import type { BlockedQueue, Group, ImpossibleStates, Minute, RecentRound, Snapshot } from "../snapshot.ts";
 import type { AlarmName, AlarmRule, TargetHealth } from "./alarm.ts";
-import { type Reading, tooHigh, tooLow } from "./reading.ts";
+import { readFailingTargets } from "./failing-targets.ts";
+import { readOverdueRounds } from "./overdue-rounds.ts";
+import { type Reading, secondsBetween, tooHigh, tooLow } from "./reading.ts";
 
 export interface AlarmInput {
   snapshot: Snapshot;
@@ -160,63 +161,10 @@ const maxNames = 5;
 /** For this long an expired job counts for job_expired, and after that for dead_letters. */
 export const expiredAlarmMinutes = 30;
 
-function readOverdueRounds(
-  { at, rounds, runningSince, expiredLeaseSeconds }: Snapshot,
-  limitSeconds: number,
-): Reading {
-  const kinds = (["drain", "reap"] as const).map((kind) => {
-    const last = rounds.find((round) => round.kind === kind);
-    return {
-      kind,
-      hasFailed: last?.hasFailed ?? false,
-      seconds: secondsBetween(last?.endedAt ?? runningSince ?? at, at),
-      limit: overdueAfterSeconds(kind, { drainSeconds: limitSeconds }),
-    };
-  });
-  const [worst = { seconds: 0, limit: limitSeconds }] = kinds.toSorted(
-    (a, b) => b.seconds / b.limit - a.seconds / a.limit,
-  );
-  const problems = [
-    ...kinds
-      .filter(({ seconds, limit }) => seconds > limit)
-      .map(({ kind, seconds, limit }) => `no ${kind} round for ${seconds} s (the limit is ${limit} s)`),
-    ...kinds.filter(({ hasFailed }) => hasFailed).map(({ kind }) => `the last ${kind} round failed`),
-    ...(expiredLeaseSeconds > overdueAfterSeconds("reap", { drainSeconds: limitSeconds })
-      ? [`leases that ran out have waited for a reap round for ${Math.round(expiredLeaseSeconds)} s`]
-      : []),
-  ];
-  return {
-    value: worst.seconds,
-    threshold: worst.limit,
-    isBad: problems.length > 0,
-    isClear: problems.length === 0,
-    summary: problems.join(", ") || "drain and reap rounds are on time",
-  };
-}
-
 function describeImpossible({ count, example }: ImpossibleStates): string[] {
   if (!example) return [];
   const more = count > 1 ? `, and ${count - 1} more` : "";
   return [`impossible: ${example.kind} ${example.id} ${example.what}${more}`];
-}
-
-/** A target that answered 410 is bad at once. One that only fails has some time to recover. */
-function readFailingTargets(
-  targets: readonly TargetHealth[],
-  { at, limit }: { at: Date; limit: number },
-): Reading {
-  const gone = targets.filter(({ goneSince }) => goneSince !== null);
-  const problems = targets.flatMap(({ name, goneSince, failingSince }) => {
-    if (goneSince) return [`the target ${name} answered 410 and is switched off`];
-    return failingSince ? [`the target ${name} has failed for ${secondsBetween(failingSince, at)} s`] : [];
-  });
-  const summary = problems.join(", ") || "all alarm targets accept their notices";
-  const since = (gone.length > 0 ? gone : targets).map(
-    (target) => target.goneSince ?? target.failingSince ?? at,
-  );
-  const longest = Math.max(0, ...since.map((from) => secondsBetween(from, at)));
-  const reading = tooHigh(longest, gone.length > 0 ? 0 : limit, { summary, unit: "s" });
-  return { ...reading, isBad: gone.length > 0 || reading.isBad, isClear: problems.length === 0 };
 }
 
 /** The whole minutes of the window and the current one: a minute that has just begun says nothing on its own. */
@@ -234,10 +182,6 @@ function windowStart(at: Date, windowMinutes: number): Date {
 
 function sumField<Key extends string>(rows: readonly Record<Key, number>[], key: Key): number {
   return rows.reduce((sum, row) => sum + row[key], 0);
-}
-
-function secondsBetween(from: Date, to: Date): number {
-  return Math.max(0, Math.round((to.getTime() - from.getTime()) / 1000));
 }
 
 function findImbalance(group: Group): number {

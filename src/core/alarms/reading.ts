@@ -47,3 +47,7 @@ export function tooLow({
     summary: `${summary}; expected at least ${Math.ceil(needed)}`,
   };
 }
+
+export function secondsBetween(from: Date, to: Date): number {
+  return Math.max(0, Math.round((to.getTime() - from.getTime()) / 1000));
+}
