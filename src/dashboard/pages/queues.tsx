@@ -4,13 +4,13 @@ import type { Snapshot } from "../../core/snapshot.ts";
 import { listPauses, snapshot } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { ActionForm } from "../parts/action-form.tsx";
-import { Bar } from "../parts/bar.tsx";
-import { oldestOf, type ShownCounts, segmentsOf, sumCounts } from "../parts/books.ts";
+import { oldestOf, type ShownCounts, sumCounts } from "../parts/books.ts";
 import { Empty } from "../parts/card.tsx";
-import { jobsUrl, queueUrl } from "../parts/links.tsx";
-import { count, counted, wholeSeconds } from "../parts/numbers.ts";
+import { queueUrl } from "../parts/links.tsx";
+import { count, counted } from "../parts/numbers.ts";
+import { oldestColumn, stateColumns } from "../parts/queue-columns.tsx";
 import { State } from "../parts/state.tsx";
-import { Count, None, Table } from "../parts/table.tsx";
+import { Count, Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 
 interface ListedQueue {
@@ -77,30 +77,13 @@ function QueueTable({ request, rows }: { request: PageRequest; rows: readonly Li
       rows={rows}
       columns={[
         { title: "Queue", class: "nw", cell: ({ queue }) => <a href={queueUrl(queue)}>{queue}</a> },
-        {
-          title: "Jobs by state",
-          class: "wide",
-          cell: ({ queue, counts }) => <Bar name={queue} segments={segmentsOf(counts)} />,
-        },
-        {
-          title: "Due",
-          class: "n",
-          cell: ({ counts }) => <Count value={counts.pending - counts.scheduled} />,
-        },
-        { title: "Later", class: "n hide-m", cell: ({ counts }) => <Count value={counts.scheduled} /> },
-        { title: "Blocked", class: "n hide-m", cell: ({ counts }) => <Count value={counts.blocked} /> },
-        { title: "Processing", class: "n hide-s", cell: ({ counts }) => <Count value={counts.leased} /> },
-        { title: "Dead", class: "n", cell: (row) => <Dead {...row} /> },
+        ...stateColumns,
         {
           title: "Blocked keys",
           class: "n hide-m",
           cell: ({ blockedKeys }) => <Count value={blockedKeys} />,
         },
-        {
-          title: "Oldest due",
-          class: "n",
-          cell: ({ oldestSeconds }) => (oldestSeconds === null ? <None /> : wholeSeconds(oldestSeconds)),
-        },
+        oldestColumn,
         {
           title: "State",
           class: "nw",
@@ -116,15 +99,6 @@ function QueueTable({ request, rows }: { request: PageRequest; rows: readonly Li
         },
       ]}
     />
-  );
-}
-
-function Dead({ queue, counts: { dead } }: ListedQueue) {
-  if (dead === 0) return <Count value={0} />;
-  return (
-    <a class="t-dead strong" href={jobsUrl({ queue, status: "dead" })}>
-      {count(dead)}
-    </a>
   );
 }
 

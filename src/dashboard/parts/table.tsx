@@ -14,7 +14,8 @@ export interface Column<Row> {
 interface TableProps<Row> {
   /** The name of the group for screen readers. */
   name: string;
-  columns: readonly Column<Row>[];
+  /** Those that several tables share may ask for less than a whole row. */
+  columns: readonly Column<NoInfer<Row>>[];
   rows: readonly Row[];
   /** No column names the row. */
   isNameless?: boolean;

@@ -3,13 +3,14 @@ import { isCanary } from "../../../core/alarms/alarm.ts";
 import type { Group, Snapshot } from "../../../core/snapshot.ts";
 import type { Overview } from "../../../core/sql/overview.ts";
 import { latestRate, rangeNames, seriesOf } from "../../history.ts";
-import { Bar, Sparkline } from "../../parts/bar.tsx";
+import { Sparkline } from "../../parts/bar.tsx";
 import { oldestOf, segmentsOf, sumCounts } from "../../parts/books.ts";
 import { Card, Empty } from "../../parts/card.tsx";
-import { jobsUrl, queueUrl } from "../../parts/links.tsx";
-import { count, counted, wholeSeconds } from "../../parts/numbers.ts";
+import { queueUrl } from "../../parts/links.tsx";
+import { counted } from "../../parts/numbers.ts";
+import { oldestColumn, stateColumns } from "../../parts/queue-columns.tsx";
 import { State } from "../../parts/state.tsx";
-import { Count, None, Table } from "../../parts/table.tsx";
+import { Count, Table } from "../../parts/table.tsx";
 
 export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
   const byQueue = Map.groupBy(
@@ -42,25 +43,8 @@ export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
         rows={rows}
         columns={[
           { title: "Queue", class: "nw", cell: (row) => <Name {...row} /> },
-          {
-            title: "Jobs by state",
-            class: "wide",
-            cell: ({ queue, counts }) => <Bar name={queue} segments={segmentsOf(counts)} />,
-          },
-          {
-            title: "Due",
-            class: "n",
-            cell: ({ counts }) => <Count value={counts.pending - counts.scheduled} />,
-          },
-          { title: "Later", class: "n hide-m", cell: ({ counts }) => <Count value={counts.scheduled} /> },
-          { title: "Blocked", class: "n hide-m", cell: ({ counts }) => <Count value={counts.blocked} /> },
-          { title: "Processing", class: "n hide-s", cell: ({ counts }) => <Count value={counts.leased} /> },
-          { title: "Dead", class: "n", cell: (row) => <Dead {...row} /> },
-          {
-            title: "Oldest due",
-            class: "n",
-            cell: ({ oldestSeconds }) => (oldestSeconds === null ? <None /> : wholeSeconds(oldestSeconds)),
-          },
+          ...stateColumns,
+          oldestColumn,
           {
             title: "Completed a minute",
             class: "n hide-m",
@@ -134,14 +118,5 @@ function NoJobs() {
     >
       Each queue that has had a job is listed here: what waits in it, how old it is, and how fast it goes.
     </Empty>
-  );
-}
-
-function Dead({ queue, counts }: { queue: string; counts: { dead: number } }) {
-  if (counts.dead === 0) return <Count value={0} />;
-  return (
-    <a class="t-dead strong" href={jobsUrl({ queue, status: "dead" })}>
-      {count(counts.dead)}
-    </a>
   );
 }
