@@ -1,6 +1,7 @@
 // HTML answers: their headers, the frame, and errors as pages.
 import type { Context } from "hono";
 import { getCookie, setCookie } from "hono/cookie";
+import type { MenuCounts } from "../../core/sql/menu-counts.ts";
 import { ErrorPage, errorContent } from "../../dashboard/error-page.tsx";
 import { type Frame, Layout, type Theme, themes } from "../../dashboard/layout.tsx";
 import type { Content, Html, Section, Viewer } from "../../dashboard/page.ts";
@@ -34,12 +35,13 @@ interface PageAnswer {
   caller: Caller;
   section?: Section | undefined;
   content: Content;
+  counts?: MenuCounts | undefined;
   isRefreshed?: boolean;
   status?: number;
 }
 
 export function answerPage(context: Context<AppEnv>, answer: PageAnswer): Promise<Response> {
-  const { caller, section, content, isRefreshed, status } = answer;
+  const { caller, section, content, counts, isRefreshed, status } = answer;
   const url = new URL(context.req.url);
   const page = Layout({
     frame: frameOf(context),
@@ -48,6 +50,7 @@ export function answerPage(context: Context<AppEnv>, answer: PageAnswer): Promis
     refreshUrl: isRefreshed ? url.pathname + url.search : undefined,
     flash: isRefresh(context) ? undefined : takeFlash(context),
     content,
+    counts,
   });
   return answerHtml(context, page, status);
 }
@@ -71,6 +74,7 @@ export function frameOf(context: Context<AppEnv>): Frame {
     theme: theme && themes.includes(theme) ? theme : "auto",
     environment: environment ?? "",
     isProduction: environment !== undefined && !calmNames.test(environment),
+    now: new Date(context.env.ports.clock.nowMs()),
   };
 }
 

@@ -12,6 +12,7 @@ import type { Caller } from "../http/guards/caller.ts";
 import { allowOnly } from "../http/operation-routes.ts";
 import { accessHeader } from "./access.ts";
 import { answerError, answerHtml, answerPage, frameOf, isRefresh, keepTheme, viewerOf } from "./answer.ts";
+import { countForMenu } from "./count-for-menu.ts";
 import { findVisitor } from "./find-visitor.ts";
 import { readForm, safePath } from "./form.ts";
 import { runAction } from "./run-action.ts";
@@ -61,8 +62,9 @@ async function showPage(context: Context<AppEnv>, page: Page): Promise<Response>
   const request = toPageRequest(context, caller);
   // A tab that is left open must not wake a database that sleeps. Whoever opens a page does.
   if (isRefresh(context) && (await request.asleepSince())) return context.body(null, 204);
-  const content = await page.render(request);
-  return answerPage(context, { caller, section: page.section, content, isRefreshed: true });
+  const { db, counts } = countForMenu(request.db);
+  const content = await page.render({ ...request, db });
+  return answerPage(context, { caller, section: page.section, content, counts: counts(), isRefreshed: true });
 }
 
 function askToSignIn(context: Context<AppEnv>): Response | Promise<Response> {
