@@ -122,6 +122,12 @@ const blockers = z.record(
   ),
 );
 const steps = z.record(text, z.json());
+const jobSteps = z.array(
+  z.strictObject({
+    ...{ name: text, kind: z.enum(["run", "sleep", "wait", "all"]) },
+    ...{ startedAt: time.nullable(), endedAt: time.nullable(), value: z.json().exactOptional() },
+  }),
+);
 const claimedJob = z.strictObject({
   id,
   leaseKey: id,
@@ -362,8 +368,9 @@ export const answers = {
   findOutcomes: z.array(z.strictObject({ id, status, output: z.json() })),
   findSchedule: schedule.or(nothing),
   findSignal: z.strictObject({ payload: z.json() }).nullable(),
+  listSteps: jobSteps,
   findSteps: z.strictObject({ byJob: z.record(id, steps), nowMs: z.number() }),
-  findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
+  findJob: job.extend({ waitingFor: waitingFor.nullable(), steps: jobSteps }).or(nothing),
   findJobs: z.array(job),
   findKey: key.or(nothing),
   findShownJob: shownJob
