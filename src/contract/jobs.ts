@@ -117,6 +117,8 @@ export const jobError = z.object({
   message: z.string(),
   /** When the attempt began. Only in the answer for one job. */
   started_at: time.optional(),
+  /** Who ran it: a drain or a puller. Null if it gave no name. Only in the answer for one job. */
+  worker: z.string().nullable().optional(),
   /** Only in the answer for one job, and only if the handler threw an error that has a stack. */
   stack: z.string().nullable().optional(),
   /** The causes of the error, nearest first. */

@@ -35,6 +35,8 @@ export interface JobError {
   message: string;
   /** When the attempt began. Only in the answer for one job. */
   started_at?: string;
+  /** Who ran it: a drain or a puller. Null if it gave no name. Only in the answer for one job. */
+  worker?: string | null;
   /** Only in the answer for one job, and only if the handler threw an error that has one. */
   stack?: string | null;
   causes?: ErrorCause[];

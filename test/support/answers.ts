@@ -53,6 +53,7 @@ const error = z.strictObject({
   at: z.iso.datetime({ offset: true }),
   message: text,
   started_at: z.exactOptional(z.iso.datetime({ offset: true })),
+  worker: z.exactOptional(text.nullable()),
   stack: z.exactOptional(text.nullable()),
   causes: z.exactOptional(z.array(z.strictObject({ message: text, stack: text.nullable() }))),
 });
