@@ -60,6 +60,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   findOutcomes: ["uuid[]"],
   findSchedule: ["text"],
   findSignal: ["text, text"],
+  listSteps: ["uuid"],
   findSteps: ["uuid[]", "uuid[]"],
   findJob: ["jsonb, uuid", "jsonb, uuid"],
   findJobs: ["uuid[]"],

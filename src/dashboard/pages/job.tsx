@@ -1,7 +1,7 @@
 // One job: what happened to it, why it waits, what is in it, and what can be done about it.
 import { SluiceError } from "../../core/errors.ts";
 import { describeWaiting } from "../../core/policy/waiting-for.ts";
-import { findChain, findFlow, findShownJob, findSteps } from "../../core/sql/index.ts";
+import { findChain, findFlow, findShownJob, listSteps } from "../../core/sql/index.ts";
 import type { ShownJob } from "../../core/sql/shown-jobs.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { Card, Code, CopyButton } from "../parts/card.tsx";
@@ -26,7 +26,7 @@ export const job: Page = {
       flowId ? request.db.run(findFlow(flowId)) : null,
       // Of a flow and a chain the flow says more, and a page has three statements.
       chainId && !flowId ? request.db.run(findChain(chainId)) : null,
-      isHidden ? null : request.db.run(findSteps([id])),
+      isHidden ? null : request.db.run(listSteps(id)),
     ]);
     return {
       title: `Job ${shown.type}`,
@@ -44,7 +44,7 @@ export const job: Page = {
             <Timeline request={request} job={shown} />
             <Payload id="payload" title="Payload" text={shown.payloadText} isHidden={isHidden} />
             <Payload id="output" title="Output" text={shown.outputText} isHidden={isHidden} />
-            {steps ? <Steps steps={steps.byJob[id] ?? {}} /> : null}
+            {steps ? <Steps steps={steps} /> : null}
           </div>
           <div class="stack">
             <MoreActions request={request} job={shown} />

@@ -91,8 +91,14 @@ function enqueued({ createdAt, schedule, idempotencyKey }: ShownJob): Event {
 function failed(error: JobError): Event {
   const at = new Date(error.at);
   const ranMs = error.started_at === undefined ? undefined : at.getTime() - Date.parse(error.started_at);
-  const note = ranMs === undefined ? undefined : `after ${duration(ranMs)}`;
-  return { shape: "dead", what: `Attempt ${error.attempt} failed`, note, at, error };
+  const notes = [ranMs !== undefined && `after ${duration(ranMs)}`, error.worker && `by ${error.worker}`];
+  return {
+    shape: "dead",
+    what: `Attempt ${error.attempt} failed`,
+    note: notes.filter(Boolean).join(" "),
+    at,
+    error,
+  };
 }
 
 /** How it stands now. */
