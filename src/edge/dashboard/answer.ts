@@ -43,16 +43,17 @@ interface PageAnswer {
 export function answerPage(context: Context<AppEnv>, answer: PageAnswer): Promise<Response> {
   const { caller, section, content, counts, isRefreshed, status } = answer;
   const url = new URL(context.req.url);
+  const { refusal } = context.env;
   const page = Layout({
     frame: frameOf(context),
     viewer: viewerOf(caller),
     section,
     refreshUrl: isRefreshed ? url.pathname + url.search : undefined,
-    flash: isRefresh(context) ? undefined : takeFlash(context),
+    flash: refusal ? { kind: "failed", text: refusal.text } : takeFlash(context),
     content,
     counts,
   });
-  return answerHtml(context, page, status);
+  return answerHtml(context, page, refusal?.status ?? status);
 }
 
 /** The script sends it, for a page that is open already. */
@@ -88,6 +89,7 @@ export function leaveFlash(context: Context<AppEnv>, flash: Flash): void {
 
 /** It is shown once. */
 function takeFlash(context: Context<AppEnv>): Flash | undefined {
+  if (isRefresh(context)) return undefined;
   const flash = decodeFlash(getCookie(context, flashCookie));
   if (flash) setCookie(context, flashCookie, "", { ...cookieOptions, maxAge: 0 });
   return flash;
