@@ -149,7 +149,7 @@ function SideFoot({ frame, viewer }: { frame: Frame; viewer: Viewer }) {
         <p class="muted">
           <span class="strong">{viewer.name}</span> ({viewer.role})
         </p>
-        <button class="btn is-quiet" type="submit">
+        <button class="link" type="submit">
           Sign out
         </button>
       </form>
