@@ -34,7 +34,9 @@ begin
   perform add_attribute('linked_job', 'schedule', 'jsonb');
   perform add_attribute('settled_job', 'linked', 'boolean');
   perform add_attribute('settled_job', 'more', 'jsonb'); -- of a completion: `next`; of a suspend: what it waits for
+  perform add_attribute('settled_job', 'worker', 'text');
   perform add_attribute('job_move', 'more', 'jsonb');
+  perform add_attribute('job_move', 'worker', 'text');
   perform add_attribute('claim_batch', 'queue', 'text');
   perform add_attribute('claim_batch', 'has_keys', 'boolean');
   perform add_attribute('claim_batch', 'buckets', 'int[]');

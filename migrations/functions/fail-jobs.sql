@@ -41,8 +41,8 @@ begin
     from move where reason is null and seconds <= 0 and not is_suspended
   ),
   remembered as (
-    insert into failed_attempt (id, attempt, started_at, failed_at, message, detail)
-    select id, attempt, started_at, now(), coalesce(message, ''), detail
+    insert into failed_attempt (id, attempt, started_at, failed_at, message, detail, worker)
+    select id, attempt, started_at, now(), coalesce(message, ''), detail, worker
     from move where outcome in ('retry', 'bury')
   ),
   booked as (
@@ -144,7 +144,7 @@ begin
                        case when holds then place end, queue,
                        case when kind = 'fair' then array[key, 0]
                             when key is not null and is_free and number = 1 then array[key, place] end,
-                       more)::job_move)
+                       more, worker)::job_move)
   into v_moves
   from placed;
   return v_moves;

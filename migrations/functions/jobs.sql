@@ -7,7 +7,8 @@ create or replace function errors_of(p_id uuid, p_is_detailed boolean default fa
 language sql stable security definer
 begin atomic
   select coalesce(jsonb_agg(jsonb_build_object('attempt', attempt, 'at', failed_at, 'message', message)
-                            || case when p_is_detailed then jsonb_build_object('started_at', started_at) || coalesce(detail, '{}')
+                            || case when p_is_detailed then jsonb_build_object('started_at', started_at, 'worker', worker)
+                                                               || coalesce(detail, '{}')
                                     else '{}' end
                             order by failed_at), '[]')
   from (select * from failed_attempt where id = p_id order by failed_at desc limit 100) as latest;

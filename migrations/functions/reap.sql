@@ -33,7 +33,8 @@ begin
     select lane.lane, lane.queue, lane.type, lane.priority, lane.kind, isolated.group_size, entry.is_first, count(*)::int as jobs,
            array_agg(entry.id) as ids, array_agg(isolated.attempt) as attempts,
            array_agg(isolated.abandonments) as abandonments, array_agg(lease.started_at) as started_at,
-           array_agg(entry.key) as keys, array_agg(entry.place) as places, bool_or(lease.linked) as linked
+           array_agg(entry.key) as keys, array_agg(entry.place) as places, bool_or(lease.linked) as linked,
+           array_agg(lease.worker) as workers
     from lease
     join lane using (lane)
     cross join lateral (
@@ -57,9 +58,10 @@ begin
     v_closed := fail_jobs(array(
       select row(id, v_lane, attempt, abandonments, started_at, case when v_group.is_first then 'retry' else 'withdraw' end,
                  null, 'the lease ran out', null, backoff_seconds(attempt, v_backoff), null, key, place, true,
-                 v_group.linked, null)::settled_job
-      from unnest(v_group.ids, v_group.attempts, v_group.abandonments, v_group.started_at, v_group.keys, v_group.places)
-        as job(id, attempt, abandonments, started_at, key, place)), 'abandoned');
+                 v_group.linked, null, worker)::settled_job
+      from unnest(v_group.ids, v_group.attempts, v_group.abandonments, v_group.started_at, v_group.keys, v_group.places,
+                  v_group.workers)
+        as job(id, attempt, abandonments, started_at, key, place, worker)), 'abandoned');
     buried := buried + cardinality(v_closed.dead);
     returned := returned + v_group.jobs - cardinality(v_closed.dead) - cardinality(v_closed.cancelled);
   end loop;

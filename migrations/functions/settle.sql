@@ -132,7 +132,7 @@ begin
       as request(id, key, outcome, output, message, detail, seconds, uses, next, signal, jobs, request_index)
   ),
   leased as materialized (
-    select lease.ctid as tid, lease.key, lease.lane, lease.started_at, lease.linked, entry.*
+    select lease.ctid as tid, lease.key, lease.lane, lease.started_at, lease.linked, lease.worker, entry.*
     from lease
     cross join lateral unnest(ids, attempts, abandonments, keys, places) with ordinality
       as entry(id, attempt, abandonments, turn_key, turn_place, place)
@@ -178,7 +178,7 @@ begin
                        started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
                        case when outcome = 'release' then 0 else coalesce(seconds, 0) end, request_index, turn_key, turn_place,
                        not exists (select from remaining where remaining.tid = matched.tid and turn_key = any(remaining.keys)),
-                       linked, more)::settled_job order by id)
+                       linked, more, worker)::settled_job order by id)
   into v_jobs
   from matched;
   return v_jobs;

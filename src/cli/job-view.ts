@@ -32,8 +32,9 @@ export function showJob(job: JobResponse, out: Output): void {
     ...(waiting && { waiting_for: `${waiting.kind}: ${waiting.detail}` }),
     ...(job.completed_at && { duration: between(job.started_at, job.completed_at) }),
   });
-  for (const { attempt, at, message, stack } of errors) {
-    out.fields({ [`attempt ${attempt}`]: `${at} ${firstLine(message)}` });
+  for (const { attempt, at, worker, message, stack } of errors) {
+    const by = worker ? ` (${worker})` : "";
+    out.fields({ [`attempt ${attempt}`]: `${at}${by} ${firstLine(message)}` });
     if (out.isTerminal && stack) for (const line of stack.split("\n").slice(1)) out.fields({ "": line });
   }
 }

@@ -142,7 +142,9 @@ export const describeEveryCommand = (way: Way) =>
       answerOf("getDeadLetter", await json(["dead", "show", first]));
       const { stdout } = await run("dead", "list", "--type", "fatal");
       expect(stdout.split("\n")).toHaveLength(3);
-      expect((await run("dead", "show", first)).stdout).not.toContain("\u001b");
+      const shown = (await run("dead", "show", first)).stdout;
+      expect(shown).not.toContain("\u001b");
+      expect(shown).toMatch(/attempt 1\t\S+ \((drain|nudge)-\S+\) one\n/);
       answerOf("listDeadGroups", await json(["dead", "groups"]));
       const discarded = await json(["dead", "discard", second, "--note", "it was a test"]);
       expect(answerOf("discardDeadLetter", discarded)).toMatchObject({ status: "discarded" });

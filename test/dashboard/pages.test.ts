@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { assets } from "../../src/dashboard/assets/bundled.ts";
 import { pageSize } from "../../src/dashboard/parts/pager.tsx";
 import { useDeployment } from "../worker/deployment.ts";
-import { note } from "./one-of-each.ts";
+import { makeOneOfEach, note } from "./one-of-each.ts";
 import { createVisitor, flashOf, signedIn, type Visitor } from "./visitor.ts";
 
 const deployment = useDeployment([note]);
@@ -47,6 +47,13 @@ describe("a job", () => {
       expect(text).not.toContain("<script>alert");
       expect(text).not.toContain("<img");
     }
+  });
+
+  test("says which worker ran an attempt that failed", async () => {
+    const { dead } = await makeOneOfEach(deployment);
+    expect(await admin.page(`/jobs/${dead}`)).toMatch(
+      /Attempt 1 failed<\/b><span class="muted">after [^<]+ by w</,
+    );
   });
 
   test("says why it is waiting", async () => {
@@ -194,7 +201,7 @@ describe("an action", () => {
     ["an unknown one", "/actions/dropEverything", {}, 404],
     ["an inherited name", "/actions/toString", {}, 404],
     ["without its field", "/actions/pauseQueue", {}, 400],
-    ["with a field that is no JSON", "/actions/resolveJob", { id: "x", output: "{" }, 400],
+    ["with a field that is no JSON", "/actions/resolveJob", { id: "x", output: "{", from: "/jobs" }, 400],
   ])("is refused: %s", async (_, path, fields, status) => {
     expect((await admin.post(path, fields)).status).toBe(status);
   });

@@ -17,12 +17,12 @@ const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000);
 describe("a lease that ran out", () => {
   test("makes its job pending after a backoff, with the attempt counted", async () => {
     const id = await queue.enqueueOne();
-    await queue.claimOne({ leaseSeconds: -1 });
+    await queue.claimOne({ leaseSeconds: -1, worker: "w-1" });
     expect(await db.run(reapLeases({ limit: 10 }))).toEqual({ returned: 1, buried: 0 });
     const job = await queue.find(id);
     expect(job).toMatchObject({
       ...{ status: "pending", attempts: 1 },
-      errors: [{ attempt: 1, message: "the lease ran out" }],
+      errors: [{ attempt: 1, message: "the lease ran out", worker: "w-1" }],
     });
     expect(secondsFromNow(job.scheduledAt)).toBeGreaterThan(28);
     expect(secondsFromNow(job.scheduledAt)).toBeLessThan(46);

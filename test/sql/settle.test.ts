@@ -52,6 +52,24 @@ describe("each outcome", () => {
     expect(await queue.claim()).toEqual([]);
   });
 
+  test("retry, bury: the error names the worker that ran the attempt", async () => {
+    const id = await queue.enqueueOne();
+    await queue.settle([await queue.claimOne({ worker: "w-1" })], {
+      kind: "retry",
+      message: "busy",
+      retryInSeconds: 0,
+    });
+    await queue.settle([await queue.claimOne({ worker: "w-2" })], release);
+    await queue.settle([await queue.claimOne()], { kind: "retry", message: "busy", retryInSeconds: 0 });
+    await queue.settle([await queue.claimOne({ worker: "w-3" })], { kind: "bury", message: "no use" });
+    const { errors } = await queue.find(id);
+    expect(errors.map(({ attempt, worker }) => [attempt, worker])).toEqual([
+      [1, "w-1"],
+      [2, null],
+      [3, "w-3"],
+    ]);
+  });
+
   test("retry: the job is dead when its attempts are used up", async () => {
     const { answer, job } = await settledAs(retry, { maxAttempts: 1 });
     expect(answer).toMatchObject({ status: "dead", applied: true });

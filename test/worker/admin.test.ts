@@ -101,7 +101,7 @@ describe("dead letters", () => {
       status: "dead",
       dead_reason: "fatal",
       payload: { passes: false },
-      errors: [{ attempt: 1, message: "not this one" }],
+      errors: [{ attempt: 1, message: "not this one", worker: expect.stringMatching(/^(drain|nudge)-/) }],
     });
   });
 
