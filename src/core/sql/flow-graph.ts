@@ -1,6 +1,7 @@
 // flow graph: the jobs of a flow and what they wait for, without their payloads. See migrations/functions/flow-graph.sql.
-import { sql } from "drizzle-orm";
+
 import type { DeadReason, JobStatus } from "../job.ts";
+import { sql } from "./sql.ts";
 import { many, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface FlowNode {
