@@ -5,7 +5,7 @@ import { listSchedules, scheduleOutcomes } from "../../core/sql/index.ts";
 import type { ScheduleOutcome } from "../../core/sql/schedules.ts";
 import { cronInWords } from "../cron-words.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { ActionForm } from "../parts/action-form.tsx";
+import { ActionForm, actionsColumn } from "../parts/action-form.tsx";
 import { Empty } from "../parts/card.tsx";
 import { jobsUrl } from "../parts/links.tsx";
 import { absolute, counted, pausedText } from "../parts/numbers.ts";
@@ -77,12 +77,9 @@ function ScheduleTable({ request, rows }: { request: PageRequest; rows: readonly
           class: "hide-m muted",
           cell: ({ missed }) => <span title={missedWords[missed]}>{missed}</span>,
         },
-        {
-          title: "Actions",
-          isHidden: true,
-          class: "n",
-          cell: (schedule) => <Actions request={request} schedule={schedule} />,
-        },
+        ...actionsColumn<ShownSchedule>(request, (schedule) => (
+          <Actions request={request} schedule={schedule} />
+        )),
       ]}
     />
   );
