@@ -22,7 +22,7 @@
 --     workers: [worker, …] | null,
 --     stored: { now_ms, steps: { id: { name: value, … } | null, … } | null } | null, -- of types with steps (checkpoint.sql)
 --     leases: [{ type, kind, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
---                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null,
+--                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null, -- null: none is linked
 --                schedules: { id: { name, slot, missed } } | null,
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
