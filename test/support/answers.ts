@@ -464,6 +464,10 @@ export const answers = {
   pause: flag,
   pauseSchedule: flag,
   planSlots: count,
+  withMenuCounts: z.strictObject({
+    answer: deadRun.nullable(),
+    menu: z.strictObject({ dead: count, firing: count, silenced: count }),
+  }),
   ping: z.strictObject({
     at: time,
     runningSince: time,

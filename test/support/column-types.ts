@@ -147,6 +147,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   pause: "changed boolean",
   pauseSchedule: "found boolean",
   planSlots: "planned integer",
+  withMenuCounts: "menu_counts json, is_empty boolean, run jsonb",
   ping:
     "at double precision, running_since double precision, drained_at double precision, " +
     "reaped_at double precision, watched_at double precision, is_read_only boolean",

@@ -103,6 +103,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
   pauseSchedule: ["text, text"],
   planSlots: ["text", "text"],
   ping: [""],
+  withMenuCounts: ["bigint"],
   prune: ["integer"],
   putSchedule: ["text, text, text"],
   pruneDeliveries: ["integer, integer, integer"],

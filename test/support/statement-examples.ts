@@ -223,6 +223,7 @@ export const examples = {
     statements.planSlots([{ number: 1, from: "2026-01-01Z", slotsMs: [1, 2], refillMs: 1 }]),
   ],
   ping: [statements.ping()],
+  withMenuCounts: [statements.withMenuCounts(statements.findDeadRun("1"))],
   prune: [statements.prune({ limit: 1 })],
   putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],

@@ -30,6 +30,7 @@ export {
 } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { listDeadLetters, listShownDeadLetters } from "./list.ts";
+export { withMenuCounts } from "./menu-counts.ts";
 export { look, nextDue } from "./next-due.ts";
 export { overview } from "./overview.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";
