@@ -1,7 +1,15 @@
 // Reads the fields of a form: texts, numbers, times, JSON, and the payload that somebody has typed into the form of a type.
 
 /** A field of a form that cannot be read. */
-export class FormError extends Error {}
+export class FormError extends Error {
+  /** As the API would name it. */
+  readonly path: string;
+
+  constructor(path: string, message: string) {
+    super(message);
+    this.path = path;
+  }
+}
 
 /** The name of a payload's field says what it is: `payload:number:count`. */
 const fieldName = /^payload:(string|number|boolean|enum):(.+)$/;
@@ -25,9 +33,9 @@ function toValue(kind: string, name: string, text: string): unknown {
   if (kind === "boolean") return text === "true";
   if (kind !== "number") return text;
   const number = Number(text);
-  if (!Number.isFinite(number)) throw new FormError(`the field "${name}" is not a number`);
+  if (!Number.isFinite(number)) throw new FormError(`payload.${name}`, "this is not a number");
   if (Number.isInteger(number) && !Number.isSafeInteger(number))
-    throw new FormError(`the number in the field "${name}" is too large for this form`);
+    throw new FormError(`payload.${name}`, "this number is too large for this form");
   return number;
 }
 
@@ -35,7 +43,7 @@ export function jsonField(form: URLSearchParams, name: string): unknown {
   try {
     return JSON.parse(form.get(name) ?? "");
   } catch {
-    throw new FormError(`the field "${name}" is not JSON`);
+    throw new FormError(name, "this is not JSON");
   }
 }
 
@@ -59,13 +67,13 @@ export function namesField(form: URLSearchParams, name: string): string[] | unde
 export function wholeNumber(form: URLSearchParams, name: string): number | undefined {
   const text = form.get(name)?.trim();
   if (!text) return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw new FormError(`the field "${name}" is not a whole number`);
+  if (!/^\d{1,15}$/.test(text)) throw new FormError(name, "this is not a whole number");
   return Number(text);
 }
 
 /** A browser sends the time without a zone: "2026-11-16T18:00". It is meant as UTC. */
 export function utcField(form: URLSearchParams, name: string): string {
   const at = new Date(`${form.get(name)}Z`);
-  if (Number.isNaN(at.getTime())) throw new FormError(`the field "${name}" is not a time`);
+  if (Number.isNaN(at.getTime())) throw new FormError(name, "this is not a time");
   return at.toISOString();
 }

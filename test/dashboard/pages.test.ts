@@ -201,7 +201,7 @@ describe("an action", () => {
     ["an unknown one", "/actions/dropEverything", {}, 404],
     ["an inherited name", "/actions/toString", {}, 404],
     ["without its field", "/actions/pauseQueue", {}, 400],
-    ["with a field that is no JSON", "/actions/resolveJob", { id: "x", output: "{" }, 400],
+    ["with a field that is no JSON", "/actions/resolveJob", { id: "x", output: "{", from: "/jobs" }, 400],
   ])("is refused: %s", async (_, path, fields, status) => {
     expect((await admin.post(path, fields)).status).toBe(status);
   });

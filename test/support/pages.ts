@@ -16,7 +16,7 @@ const list = (name: string, filter: Partial<Parameters<typeof sql.listJobs>[0]>)
   statements: [sql.listJobs({ limit: 50, ...filter })],
 });
 
-export const pages: Page[] = [
+const ownStatements: Page[] = [
   { name: "overview", statements: [sql.snapshot(), sql.overview({ range: "30m", queues: 50 })] },
   { name: "overview of 3 h", statements: [sql.snapshot(), sql.overview({ range: "3h", queues: 50 })] },
   { name: "overview of 24 h", statements: [sql.snapshot(), sql.overview({ range: "24h", queues: 50 })] },
@@ -60,3 +60,9 @@ export const pages: Page[] = [
   list("a partition key that nobody has", { partitionKey: "none" }),
   list("an old part of the time", { until: new Date(Date.now() - 30 * 60_000) }),
 ];
+
+/** The counts of the menu come along with the first one. */
+export const pages: Page[] = ownStatements.map(({ statements: [first, ...others], ...page }) => ({
+  ...page,
+  statements: first ? [sql.withMenuCounts(first), ...others] : [],
+}));
