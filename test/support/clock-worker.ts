@@ -23,6 +23,8 @@ interface Env {
 }
 
 let aheadMs = 0;
+/** Of the isolate, because the object is evicted when it has been idle for some seconds. */
+const calls: Record<string, number> = {};
 const RealDate = Date;
 globalThis.Date = class extends RealDate {
   constructor(...given: ConstructorParameters<typeof RealDate> | []) {
@@ -39,7 +41,6 @@ const counted = ["tell", "noteLook", "tick", "read", "keepMetrics", "alarm"] as 
 
 export class SluiceClock extends DeployedClock {
   readonly #context: ClockContext;
-  readonly #calls: Record<string, number> = {};
   readonly #work = new Set<Promise<unknown>>();
 
   constructor(context: ClockContext & ConstructorParameters<typeof DeployedClock>[0], env: object) {
@@ -53,13 +54,9 @@ export class SluiceClock extends DeployedClock {
     };
   }
 
-  count(name: string): void {
-    this.#calls[name] = (this.#calls[name] ?? 0) + 1;
-  }
-
   async status(): Promise<ClockStatus> {
     const alarmAtMs = await this.#context.storage.getAlarm();
-    return { calls: this.#calls, alarmAtMs, nowMs: Date.now() };
+    return { calls, alarmAtMs, nowMs: Date.now() };
   }
 
   /** Resolves when the drains that it started have ended. */
@@ -74,7 +71,7 @@ for (const name of counted) {
   const method = DeployedClock.prototype[name] as (...given: unknown[]) => Promise<unknown>;
   Object.defineProperty(SluiceClock.prototype, name, {
     value(this: SluiceClock, ...given: unknown[]) {
-      this.count(name);
+      calls[name] = (calls[name] ?? 0) + 1;
       return method.apply(this, given);
     },
   });
