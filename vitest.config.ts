@@ -19,7 +19,12 @@ export default defineConfig({
     projects: [
       {
         // Laws over many cases and bundles take seconds, and more on a busy machine.
-        test: { name: "unit", include: ["test/{unit,openapi}/*.test.ts"], isolate: false, testTimeout: 60_000 },
+        test: {
+          name: "unit",
+          include: ["test/{unit,openapi}/*.test.ts"],
+          isolate: false,
+          testTimeout: 60_000,
+        },
       },
       {
         test: {
