@@ -14,6 +14,7 @@ import { accessHeader } from "./access.ts";
 import { answerError, answerHtml, answerPage, frameOf, isRefresh, keepTheme, viewerOf } from "./answer.ts";
 import { findVisitor } from "./find-visitor.ts";
 import { readForm, safePath } from "./form.ts";
+import { pageDatabase } from "./page-database.ts";
 import { runAction } from "./run-action.ts";
 import { requireSameOrigin } from "./same-origin.ts";
 import { endSession } from "./session.ts";
@@ -82,7 +83,7 @@ function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
   const { ports, settings, alarmClock } = context.env;
   const url = new URL(context.req.url);
   return {
-    db: ports.db,
+    db: pageDatabase(ports.db),
     registry: ports.registry,
     now: new Date(ports.clock.nowMs()),
     settings,
