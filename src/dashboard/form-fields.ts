@@ -1,5 +1,9 @@
 // Reads the fields of a form: texts, numbers, times, JSON, and the payload that somebody has typed into the form of a type.
 
+import { SluiceError } from "../core/errors.ts";
+import { firstFault } from "../core/json-scan.ts";
+import { parseStrictJson, wordsOf } from "../core/strict-json.ts";
+
 /** A field of a form that cannot be read. */
 export class FormError extends Error {}
 
@@ -26,16 +30,17 @@ function toValue(kind: string, name: string, text: string): unknown {
   if (kind !== "number") return text;
   const number = Number(text);
   if (!Number.isFinite(number)) throw new FormError(`the field "${name}" is not a number`);
-  if (Number.isInteger(number) && !Number.isSafeInteger(number))
-    throw new FormError(`the number in the field "${name}" is too large for this form`);
+  // JSON.stringify would store another number than the one that was typed.
+  if (firstFault(text)) throw new FormError(`the number in the field "${name}" cannot be stored unchanged`);
   return number;
 }
 
 export function jsonField(form: URLSearchParams, name: string): unknown {
   try {
-    return JSON.parse(form.get(name) ?? "");
-  } catch {
-    throw new FormError(`the field "${name}" is not JSON`);
+    return parseStrictJson(form.get(name) ?? "", `the field "${name}"`);
+  } catch (error) {
+    if (error instanceof SluiceError) throw new FormError(wordsOf(error));
+    throw error;
   }
 }
 

@@ -206,6 +206,29 @@ describe("an action", () => {
     expect((await admin.post(path, fields)).status).toBe(status);
   });
 
+  test.each([
+    [
+      "JSON",
+      { payload: '{"text": "x", "ref": 90071992547409931}' },
+      "ref: the number 90071992547409931 does not fit",
+    ],
+    [
+      "a field of a form",
+      { "payload:number:ref": "90071992547409931" },
+      "&quot;ref&quot; cannot be stored unchanged",
+    ],
+    [
+      "a field with many digits",
+      { "payload:number:ref": "0.10000000000000000001" },
+      "cannot be stored unchanged",
+    ],
+  ])("refuses a number that JavaScript would round, in %s, and changes nothing", async (_, fields, words) => {
+    const response = await admin.post("/actions/enqueueJob", { type: "note", ...fields });
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain(words);
+    expect(await deployment.query("select from sluice.job")).toEqual([]);
+  });
+
   test("shows a new key once, and stores it nowhere", async () => {
     const response = await admin.post("/actions/addKey", { name: "someone", role: "viewer" });
     const text = await response.text();
