@@ -2,8 +2,8 @@
 -- lease with the given key holds the job. The first value of a name wins, so it can be repeated. It also keeps the lease
 -- alive, and says whether somebody asked to cancel the job.
 
--- `p_steps` has a list for each job, in the order of the ids: [{ name, value }, …]. A step { name, seconds } is a sleep: its
--- value becomes the time when it is over. The answer has an entry for each job: null if its lease is lost, otherwise
+-- `p_steps` has a list for each job, in the order of the ids: [{ name, value, took_ms? }, …]. A step { name, seconds } is a sleep:
+-- its value becomes the time when it is over. The answer has an entry for each job: null if its lease is lost, otherwise
 -- { cancel_requested, steps: { name: value } } with the sleeps, and the steps that were stored before.
 --
 -- Locks: the lease rows that hold the jobs, in the order in which lock_leases takes them. Whoever ends such a lease waits, or
@@ -38,16 +38,19 @@ begin
   step as materialized (
     select held.id, held.place, given.name, given.seconds,
            coalesce(to_jsonb(round(date_part('epoch', clock_timestamp()) * 1000 + given.seconds * 1000)),
-                    given.value, 'null') as value
+                    given.value, 'null') as value,
+           case when given.seconds is not null then -greatest(1, given.seconds * 1000)
+                when given.took_ms is not null then greatest(0, given.took_ms) end as took_ms
     from held
-    cross join lateral jsonb_to_recordset(p_steps -> (held.place - 1)::int) as given(name text, value jsonb, seconds float8)
+    cross join lateral jsonb_to_recordset(p_steps -> (held.place - 1)::int)
+      as given(name text, value jsonb, seconds float8, took_ms float8)
   ),
   before as materialized ( -- the primary key
     select step.id, step.name, checkpoint.value from step join checkpoint using (id, name)
   ),
   stored as ( -- only the holder of the lease writes, so there is nobody to conflict with
-    insert into checkpoint (id, name, value)
-    select distinct on (id, name) id, name, value from step
+    insert into checkpoint (id, name, value, stored_at, took_ms)
+    select distinct on (id, name) id, name, value, clock_timestamp(), took_ms from step
     where not exists (select from before where before.id = step.id and before.name = step.name)
   ),
   told as (
@@ -98,4 +101,26 @@ as $$
     where id = any(p_ids)
     group by id
   ) as job
+$$;
+
+-- The stored steps of one job for people, oldest first, at most 1,000: [{ name, value?, stored_at, took_ms }, …]. Values that do
+-- not fit into `p_max_bytes` together are left out. `stored_at` is in milliseconds since 1970, and null for old rows.
+create or replace function step_list(p_id uuid, p_max_bytes bigint default 262144) returns jsonb
+language sql stable
+security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+  select coalesce(jsonb_agg(jsonb_build_object('name', name, 'stored_at', date_part('epoch', stored_at) * 1000, 'took_ms', took_ms)
+                            || case when bytes_so_far <= p_max_bytes then jsonb_build_object('value', value) else '{}' end
+                            order by stored_at nulls first, name), '[]')
+  from (
+    select name, value, stored_at, took_ms,
+           sum(pg_column_size(value)) over (order by stored_at nulls first, name) as bytes_so_far
+    from checkpoint
+    where id = p_id
+    order by stored_at nulls first, name
+    limit 1000
+  ) as step
 $$;

@@ -10,6 +10,7 @@ import {
   type MergeDebounce,
   type PlainDebounce,
 } from "../core/job-options.ts";
+import { stepKinds } from "../core/job-steps.ts";
 import { waitingKinds } from "../core/policy/waiting-for.ts";
 import { bindingFields, refineBinding } from "./debounce.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
@@ -134,6 +135,27 @@ export const waitingFor = z.object({
   job_ids: z.array(z.uuid()),
 });
 
+export const jobStep = z.object({
+  name: z
+    .string()
+    .describe(
+      "As it is stored: `charge`, `sleep:night`, `wait:paid:order 7`, `all:render`. A second `charge` is `charge#2`.",
+    ),
+  kind: z.enum(stepKinds),
+  started_at: time
+    .nullable()
+    .describe("Null if it is not known: of a wait without a time-out, and of old steps."),
+  ended_at: time
+    .nullable()
+    .describe(
+      "When it was stored. Of a sleep: when it is over, which may be in the future. Null while it waits, and, if `started_at` is " +
+        "null too, of a step that was stored by an older release.",
+    ),
+  value: json
+    .optional()
+    .describe("Left out while it waits, and if the values of the job are above 256 KiB together."),
+});
+
 /** The schedule that has made a job. */
 export const jobSchedule = z.object({
   name: z.string(),
@@ -175,6 +197,8 @@ export const jobResponse = z.object({
   schedule: jobSchedule.nullable(),
   /** Only in the answer to GET /v1/jobs/:id. Null if the job is neither pending nor blocked. */
   waiting_for: waitingFor.nullable().optional(),
+  /** Its durable steps in the order in which they began, at most 1,000. Only in the answer to GET /v1/jobs/:id. */
+  steps: z.array(jobStep).optional(),
 });
 export type JobResponse = z.output<typeof jobResponse>;
 

@@ -120,6 +120,12 @@ export const extensionsResponse = z.object({
 export type ExtensionsResponse = z.output<typeof extensionsResponse>;
 
 const stepName = z.string().min(1).max(500);
+const tookMs = z
+  .number()
+  .min(0)
+  .max(31_536_000_000)
+  .optional()
+  .describe("How long it took, in milliseconds. GET /v1/jobs/:id shows it.");
 
 export const stepsRequest = z.strictObject({
   lease,
@@ -128,7 +134,7 @@ export const stepsRequest = z.strictObject({
     .describe("The lease is extended when less than half of this is left."),
   steps: limitedList(
     z.union([
-      z.strictObject({ name: stepName, value: json }),
+      z.strictObject({ name: stepName, value: json, took_ms: tookMs }),
       z.strictObject({ name: stepName, seconds: retryInSeconds }),
     ]),
     { max: 100 },

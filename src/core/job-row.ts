@@ -1,6 +1,7 @@
 // A job as the view `jobs` shows it, in the columns of a row or in the JSON answer of a statement that changed it.
 import { getTableColumns } from "drizzle-orm";
 import type { Job } from "./job.ts";
+import type { JobStep } from "./job-steps.ts";
 import type { WaitingReason } from "./policy/waiting-for.ts";
 import { decodeColumns } from "./sql/columns.ts";
 import { jobs } from "./sql/schema.ts";
@@ -57,6 +58,8 @@ export function decodeListed(row: Record<string, unknown>): Omit<Job, "payload" 
 export interface FoundJob extends Job {
   /** Null if the job is neither pending nor blocked. */
   waitingFor: WaitingReason | null;
+  /** Its durable steps. */
+  steps: JobStep[];
 }
 
 export function decodeReason(json: unknown): WaitingReason | null {

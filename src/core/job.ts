@@ -101,8 +101,10 @@ export interface JobSchedule {
 
 /** What durable steps have returned, by name. Of a sleep or a wait: when it is over, in the database's milliseconds. */
 export type StepValues = { [name: string]: Json };
-/** A step to be stored: what it returned, or how long it sleeps. */
-export type NewStep = { name: string; value: Json } | { name: string; seconds: number };
+/** A step to be stored: what it returned and how long that took, or how long it sleeps. */
+export type NewStep =
+  | { name: string; value: Json; took_ms?: number | undefined }
+  | { name: string; seconds: number };
 
 /** A claimed job and its lease key. Every later write must show the key. */
 export interface LeaseRef {

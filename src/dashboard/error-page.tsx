@@ -20,11 +20,16 @@ export function errorContent({ title, detail, errors = [] }: Problem, path: stri
             ))}
           </ul>
         )}
-        {path === undefined ? null : (
-          <p>
-            <a href={path}>Try again</a>
-          </p>
-        )}
+        <div class="row">
+          {path === undefined ? null : (
+            <a class="btn is-main" href={path}>
+              Try again
+            </a>
+          )}
+          <a class="btn" href="/">
+            Overview
+          </a>
+        </div>
       </div>
     ),
   };

@@ -2,10 +2,18 @@
 
 import { SluiceError } from "../core/errors.ts";
 import { firstFault } from "../core/json-scan.ts";
-import { parseStrictJson, wordsOf } from "../core/strict-json.ts";
+import { parseStrictJson } from "../core/strict-json.ts";
 
 /** A field of a form that cannot be read. */
-export class FormError extends Error {}
+export class FormError extends Error {
+  /** As the API would name it. */
+  readonly path: string;
+
+  constructor(path: string, message: string) {
+    super(message);
+    this.path = path;
+  }
+}
 
 /** The name of a payload's field says what it is: `payload:number:count`. */
 const fieldName = /^payload:(string|number|boolean|enum):(.+)$/;
@@ -29,18 +37,21 @@ function toValue(kind: string, name: string, text: string): unknown {
   if (kind === "boolean") return text === "true";
   if (kind !== "number") return text;
   const number = Number(text);
-  if (!Number.isFinite(number)) throw new FormError(`the field "${name}" is not a number`);
+  if (!Number.isFinite(number)) throw new FormError(`payload.${name}`, "this is not a number");
   // JSON.stringify would store another number than the one that was typed.
-  if (firstFault(text)) throw new FormError(`the number in the field "${name}" cannot be stored unchanged`);
+  const fault = firstFault(text);
+  if (fault) throw new FormError(`payload.${name}`, fault.message);
   return number;
 }
 
 export function jsonField(form: URLSearchParams, name: string): unknown {
   try {
-    return parseStrictJson(form.get(name) ?? "", `the field "${name}"`);
+    return parseStrictJson(form.get(name) ?? "");
   } catch (error) {
-    if (error instanceof SluiceError) throw new FormError(wordsOf(error));
-    throw error;
+    if (!(error instanceof SluiceError)) throw error;
+    const [fault] = error.faults;
+    if (!fault?.path) throw new FormError(name, "this is not JSON");
+    throw new FormError(`${name}.${fault.path}`, fault.message);
   }
 }
 
@@ -64,13 +75,13 @@ export function namesField(form: URLSearchParams, name: string): string[] | unde
 export function wholeNumber(form: URLSearchParams, name: string): number | undefined {
   const text = form.get(name)?.trim();
   if (!text) return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw new FormError(`the field "${name}" is not a whole number`);
+  if (!/^\d{1,15}$/.test(text)) throw new FormError(name, "this is not a whole number");
   return Number(text);
 }
 
 /** A browser sends the time without a zone: "2026-11-16T18:00". It is meant as UTC. */
 export function utcField(form: URLSearchParams, name: string): string {
   const at = new Date(`${form.get(name)}Z`);
-  if (Number.isNaN(at.getTime())) throw new FormError(`the field "${name}" is not a time`);
+  if (Number.isNaN(at.getTime())) throw new FormError(name, "this is not a time");
   return at.toISOString();
 }

@@ -1,10 +1,12 @@
 // The frame of every page: head, environment strip, menu, and the main part, which the script refreshes.
 import type { Child } from "hono/jsx";
+import type { MenuCounts } from "../core/sql/menu-counts.ts";
 import { assets } from "./assets/bundled.ts";
 import { Logo } from "./logo.tsx";
 import { KeysHelp, Nav } from "./nav.tsx";
 import type { Content, Html, Section, Viewer } from "./page.ts";
 import { type Flash, FlashMessage } from "./parts/flash.tsx";
+import { absolute } from "./parts/numbers.ts";
 
 export const themes = ["auto", "light", "dark"] as const;
 export type Theme = (typeof themes)[number];
@@ -14,6 +16,8 @@ export interface Frame {
   /** Shown to everybody, also before they sign in. */
   environment: string;
   isProduction: boolean;
+  /** When the page was made. */
+  now: Date;
 }
 
 /** The script reads attributes of htmx from here, and an opened <details> stays open when the page is refreshed. */
@@ -51,17 +55,22 @@ interface LayoutProps {
   refreshUrl?: string | undefined;
   flash?: Flash | undefined;
   content: Content;
+  counts?: MenuCounts | undefined;
 }
 
-export function Layout({ frame, viewer, section, refreshUrl, flash, content }: LayoutProps): Html {
+export function Layout(props: LayoutProps): Html {
+  const { frame, viewer, section, refreshUrl, flash, content, counts } = props;
   return (
     <Document title={content.title} frame={frame}>
       <header>
         <div class={`env${frame.isProduction ? "" : " is-calm"}`}>
           <b>{frame.environment}</b>
-          <span class="push" id="live" hidden>
-            <span class="pulse" />
-            <span />
+          <span class="push">
+            <span id="at">{absolute(frame.now).slice(11)}</span>
+            <span class="row" id="live" hidden>
+              <span class="pulse" />
+              <span />
+            </span>
           </span>
         </div>
         <div class="bar-top">
@@ -74,7 +83,7 @@ export function Layout({ frame, viewer, section, refreshUrl, flash, content }: L
       <div class="app">
         <aside class="side" id="menu" aria-label="Menu" popover="auto">
           <Brand />
-          <Nav current={section} />
+          <Nav current={section} counts={counts} />
           <SideFoot frame={frame} viewer={viewer} />
         </aside>
         <main id="main" {...(refreshUrl === undefined ? {} : refreshing(refreshUrl))}>
@@ -96,6 +105,7 @@ function refreshing(url: string) {
     "hx-select": "#main > *",
     "hx-swap": "innerMorph",
     "hx-target": "this",
+    "hx-select-oob": "#nav:innerMorph,#at:innerHTML",
   };
 }
 
@@ -139,7 +149,7 @@ function SideFoot({ frame, viewer }: { frame: Frame; viewer: Viewer }) {
         <p class="muted">
           <span class="strong">{viewer.name}</span> ({viewer.role})
         </p>
-        <button class="btn is-quiet" type="submit">
+        <button class="link" type="submit">
           Sign out
         </button>
       </form>

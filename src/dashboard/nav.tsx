@@ -1,5 +1,7 @@
 // The menu: a link, an icon and a key for each section.
+import type { MenuCounts } from "../core/sql/menu-counts.ts";
 import type { Section } from "./page.ts";
+import { count } from "./parts/numbers.ts";
 
 interface Entry {
   path: string;
@@ -51,9 +53,15 @@ export const entries: Record<Section, Entry> = {
   Audit: { path: "/audit", key: "u", icon: "M3.5 2h9v12h-9zM6 5.5h4M6 8h4M6 10.5h2.5" },
 };
 
-export function Nav({ current }: { current: Section | undefined }) {
+interface NavProps {
+  current: Section | undefined;
+  /** Undefined if the page did not get as far as the database. */
+  counts: MenuCounts | undefined;
+}
+
+export function Nav({ current, counts }: NavProps) {
   return (
-    <nav class="nav" aria-label="Main">
+    <nav class="nav" id="nav" aria-label="Main">
       <ul>
         {Object.entries(entries).map(([name, { path, key, icon, isFirstOfGroup }]) => (
           <li class={isFirstOfGroup ? "gap" : undefined}>
@@ -63,11 +71,20 @@ export function Nav({ current }: { current: Section | undefined }) {
               </svg>
               {name}
             </a>
+            {counts ? <Note section={name} counts={counts} /> : null}
           </li>
         ))}
       </ul>
     </nav>
   );
+}
+
+/** It stands beside the link, so that the link has just its name. */
+function Note({ section, counts: { dead, firing, silenced } }: { section: string; counts: MenuCounts }) {
+  if (section === "Dead letters" && dead > 0) return <span class="nav-n">{count(dead)}</span>;
+  if (section !== "Alarms") return null;
+  if (firing > 0) return <span class="nav-n is-dead">{count(firing)} firing</span>;
+  return silenced > 0 ? <span class="nav-n">{count(silenced)} silenced</span> : null;
 }
 
 /** The keyboard help. */

@@ -3,6 +3,7 @@
 import type { HtmlEscapedString } from "hono/utils/html";
 import type { AlarmRule } from "../core/alarms/alarm.ts";
 import type { Deployment } from "../core/alarms/notice.ts";
+import type { Fault } from "../core/errors.ts";
 import type { Role } from "../core/key.ts";
 import type { JobRegistry } from "../jobs/registry.ts";
 import type { KeyedTarget } from "../queue/alarms/notify.ts";
@@ -51,12 +52,25 @@ export interface PageRequest {
   now: Date;
   settings: PageSettings;
   viewer: Viewer;
+  refusal?: Refusal | undefined;
   url: URL;
   query: URLSearchParams;
   /** Of the path, such as `id`. */
   param(name: string): string;
   /** Since when the crons leave the idle database alone. Null if it is awake, or if nobody can tell. */
   asleepSince(): Promise<Date | null>;
+}
+
+/** A form that was refused. The page shows it again as it was filled in. */
+export interface Refusal {
+  /** Of actions.ts. */
+  action: string;
+  form: URLSearchParams;
+  status: number;
+  /** Why, as a sentence. */
+  text: string;
+  /** Of fields, as the API names them. */
+  faults: readonly Fault[];
 }
 
 export interface PageSettings {

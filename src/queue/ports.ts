@@ -159,7 +159,10 @@ export interface Ports {
   readonly connections: Connections;
   readonly registry: Registry;
   readonly env: unknown;
-  /** Has somebody look for due jobs after that time. Without a clock it does nothing: a cron comes at some time. */
-  wakeIn(ms: number): void;
+  /**
+   * Has somebody look for due jobs after that time, and with `upkeep` also do what the reaper has left. Without a clock it does
+   * nothing: a cron comes at some time.
+   */
+  wakeIn(ms: number, options?: { upkeep: boolean }): void;
   readonly hasClock: boolean;
 }

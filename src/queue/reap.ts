@@ -26,61 +26,107 @@ import { keepSchedules } from "./schedules.ts";
 const rowsPerCall = 2000;
 const ledgerRowsPerCall = 100_000;
 /**
- * A step is repeated while there is more to do, within these limits. Four steps are repeated, and eleven are not: 47 statements at
- * most. With the record of the round and its heartbeats that fits into the 50 subrequests of the free plan.
+ * The statements of a whole round. With the record of the round, a count of failed enqueues and two heartbeats they fit into the
+ * 50 subrequests that an invocation has on the free plan, also if the database's driver has to repeat some.
  */
-const callsPerStep = 9;
+const maxStatements = 43;
+/** A visit also sends notices, and looks at the database twice. */
+const maxVisitStatements = 8;
 const stepMs = 5_000;
+/** When to come back for what did not fit. */
+export const soonMs = 1_000;
 
-export function reap(ports: Ports): Promise<{ steps: StepReports }> {
-  return runSteps(ports, "reap", listSteps(ports));
+/** The clock is told if something is left. Without a clock, the next round does it. */
+export async function reap(ports: Ports): Promise<{ steps: StepReports }> {
+  const spare = { calls: maxStatements - 16, steps: 5, hasMore: false };
+  try {
+    return await runSteps(ports, "reap", listSteps(ports, spare));
+  } finally {
+    if (spare.hasMore) ports.wakeIn(soonMs, { upkeep: true });
+  }
 }
 
-/** The part that has a time: leases that ran out, expired jobs, and slots that must be planned. */
-export async function reapDue(ports: Ports): Promise<void> {
-  const { leases, expired, schedules } = listSteps(ports);
+/** The part that has a time: leases that ran out, expired jobs, and slots that must be planned. Tells whether some are left. */
+export async function reapDue(ports: Ports): Promise<{ hasMore: boolean }> {
+  const spare = { calls: maxVisitStatements - 4, steps: 3, hasMore: false };
+  const { leases, expired, schedules } = listSteps(ports, spare);
   await leases?.([]);
   await expired?.([]);
   await schedules?.([]);
+  return spare;
+}
+
+/**
+ * The calls that steps may make beyond their first one, or first two if they plan slots. Each of the steps that repeat may use
+ * an equal part of what those before it have left, so none of them can use up all.
+ */
+interface Spare {
+  calls: number;
+  /** How many of these steps are still to come. */
+  steps: number;
+  hasMore: boolean;
 }
 
 /** The order is: jobs first, then upkeep of the tables, then checks that only read. */
-function listSteps(ports: Ports): Parameters<typeof runSteps>[2] {
+function listSteps(ports: Ports, spare: Spare): Parameters<typeof runSteps>[2] {
   const backoffs = Object.fromEntries(ports.registry.all().map(({ type, backoff }) => [type, backoff]));
   const limit = rowsPerCall;
   const isFull = (rows: number) => rows >= limit;
   const step =
-    <T>(statement: Statement<T>, hasMore: (did: T) => boolean = () => false) =>
+    <T>(statement: Statement<T>) =>
+    async (did: unknown[]) =>
+      did.push(await ports.db.run(statement));
+  const repeated =
+    <T>(statement: Statement<T>, hasMore: (did: T) => boolean) =>
     (did: unknown[]) =>
-      repeatStatement(ports, { statement, hasMore, did });
+      spend(spare, (calls) => repeatStatement(ports, { statement, hasMore, did, calls }));
   return {
-    leases: step(reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
-    expired: step(reapExpired({ limit }), isFull),
+    leases: repeated(reapLeases({ limit, backoffs }), ({ returned, buried }) => isFull(returned + buried)),
+    expired: repeated(reapExpired({ limit }), isFull),
     resolved: step(resolveQueues()),
     stuck: step(sweepBlocked({ limit })), // looks at some of the waiting jobs in each round
-    schedules: (did) => keepSchedules(ports, did),
+    schedules: (did) => spend(spare, (calls) => keepSchedules(ports, did, { calls })),
     unreachable: step(checkReach()),
     cursors: step(advanceCursors()), // must follow the check, which closes the gaps that this leaves
     stamps: step(mendStamps()),
-    ledger: step(foldLedger({ limit: ledgerRowsPerCall }), (rows) => rows >= ledgerRowsPerCall),
+    ledger: repeated(foldLedger({ limit: ledgerRowsPerCall }), (rows) => rows >= ledgerRowsPerCall),
     deaths: step(foldDeaths({ limit: ledgerRowsPerCall })),
     flows: step(foldFlows({ limit: ledgerRowsPerCall })),
     partitions: step(addPartitions()),
     dropped: step(dropOldestDay()),
-    pruned: step(prune({ limit }), isFull),
+    pruned: repeated(prune({ limit }), isFull),
     inspected: step(inspect()),
   };
+}
+
+/** Runs a step with its part of the spare calls. If it fails, its part counts as used. */
+async function spend(
+  spare: Spare,
+  run: (calls: number) => Promise<{ unused: number; hasMore: boolean }>,
+): Promise<void> {
+  const part = Math.floor(spare.calls / spare.steps);
+  spare.steps -= 1;
+  spare.calls -= part;
+  const { unused, hasMore } = await run(part);
+  spare.calls += unused;
+  spare.hasMore ||= hasMore;
 }
 
 /** Adds the answer of each call to `did`. */
 async function repeatStatement<T>(
   ports: Ports,
-  { statement, hasMore, did }: { statement: Statement<T>; hasMore(answer: T): boolean; did: unknown[] },
-): Promise<void> {
+  {
+    statement,
+    hasMore,
+    did,
+    calls,
+  }: { statement: Statement<T>; hasMore(answer: T): boolean; did: unknown[]; calls: number },
+): Promise<{ unused: number; hasMore: boolean }> {
   const endMs = ports.clock.nowMs() + stepMs;
-  while (did.length < callsPerStep && ports.clock.nowMs() < endMs) {
+  for (let unused = calls; ; unused--) {
     const answer = await ports.db.run(statement);
     did.push(answer);
-    if (!hasMore(answer)) return;
+    const isLeft = hasMore(answer);
+    if (!isLeft || unused === 0 || ports.clock.nowMs() >= endMs) return { unused, hasMore: isLeft };
   }
 }

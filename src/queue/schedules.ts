@@ -11,23 +11,28 @@ import type { Ports } from "./ports.ts";
 const schedulesPerCall = 100;
 /** Missed slots in one call, shared by its schedules: about a second of computing. */
 const missedPerCall = 10_000;
-const maxCalls = 10;
 const maxMs = 5_000;
 
-/** A step of the reap round. Adds what it did to `did`. */
-export async function keepSchedules(ports: Ports, did: unknown[]): Promise<void> {
+/** A step of the reap round. Adds what it did to `did`. It sends two statements, and at most `calls` more. */
+export async function keepSchedules(
+  ports: Ports,
+  did: unknown[],
+  { calls }: { calls: number },
+): Promise<{ unused: number; hasMore: boolean }> {
   const { schedules } = ports.registry;
   const checksum = schedules && (await checksumOf(schedules));
   const endMs = ports.clock.nowMs() + maxMs;
-  for (let call = 0; call < maxCalls && ports.clock.nowMs() < endMs; call++) {
+  for (let unused = calls; ; unused -= 2) {
     const toPlan = await ports.db.run(schedulesToPlan({ limit: schedulesPerCall, checksum }));
+    let isComplete = false;
     if (toPlan.apply && schedules && checksum) {
       did.push(await ports.db.run(applyCodeSchedules(checksum, schedules)));
-      continue;
+    } else {
+      const plans = await plan(ports, toPlan.schedules);
+      if (plans.planned > 0) did.push(plans.planned);
+      isComplete = plans.isComplete && toPlan.schedules.length < schedulesPerCall;
     }
-    const { planned, isComplete } = await plan(ports, toPlan.schedules);
-    if (planned > 0) did.push(planned);
-    if (isComplete && toPlan.schedules.length < schedulesPerCall) return;
+    if (isComplete || unused < 2 || ports.clock.nowMs() >= endMs) return { unused, hasMore: !isComplete };
   }
 }
 

@@ -4,7 +4,7 @@ import { describeError } from "../core/database-errors.ts";
 import type { NextDue } from "../core/sql/next-due.ts";
 import { type DeliverOptions, deliver } from "./alarms/deliver.ts";
 import type { Ports } from "./ports.ts";
-import { reapDue } from "./reap.ts";
+import { reapDue, soonMs } from "./reap.ts";
 import { type DrainRoundOptions, lookForWork } from "./rounds.ts";
 
 export interface WakeReport extends NextDue {
@@ -21,9 +21,10 @@ export async function wake(
   ports: Ports,
   { plan, fanOut, upkeep, notices }: WakeOptions,
 ): Promise<WakeReport> {
-  if (upkeep) {
-    const failed = (error: unknown) => ports.log.error("a visit failed in part", describeError(error));
-    await Promise.all([reapDue(ports).catch(failed), deliver(ports, notices).catch(failed)]);
-  }
-  return lookForWork(ports, { plan, fanOut, upkeep, isFannedOut: true });
+  const options = { plan, fanOut, upkeep, isFannedOut: true };
+  if (!upkeep) return lookForWork(ports, options);
+  const failed = (error: unknown) => ports.log.error("a visit failed in part", describeError(error));
+  const [reaped] = await Promise.all([reapDue(ports).catch(failed), deliver(ports, notices).catch(failed)]);
+  const look = await lookForWork(ports, options);
+  return reaped?.hasMore ? { ...look, upkeepMs: soonMs } : look;
 }

@@ -23,8 +23,8 @@ export interface WatchOptions {
   sleptMsAgo?: number | null;
 }
 
-/** Three passes of this many deliveries, and the statements of the round, fit into the plan's subrequests. */
-export const deliveriesAtOnce = { free: 10, paid: 50 } satisfies Record<Plan, number>;
+/** Three passes of this many deliveries, and the statements of the round or of a visit, fit into the plan's subrequests. */
+export const deliveriesAtOnce = { free: 8, paid: 50 } satisfies Record<Plan, number>;
 /** One late canary must not stop the next ones. Without drains, no more than this many may pile up. */
 const maxCanaries = 3;
 

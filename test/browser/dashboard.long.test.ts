@@ -1,14 +1,11 @@
 // The dashboard in a real Chromium, with a real Worker and a real Postgres behind it.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { pages } from "../../src/dashboard/pages.ts";
+import { violations } from "./axe.ts";
 import { adminKey, useSite } from "./site.ts";
 
 const site = await useSite();
 const { browser, open, signIn, callApi, enqueue, makeDeadJob } = site;
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 describe.skipIf(!browser)("in Chromium", () => {
   test("somebody signs in, finds a failed job, reads why, replays it with a better payload and watches it complete", async () => {
@@ -17,7 +14,7 @@ describe.skipIf(!browser)("in Chromium", () => {
     await signIn(page);
     await page.getByRole("link", { name: "Jobs", exact: true }).click();
     await page.getByRole("link", { name: "status:dead" }).click();
-    await page.getByRole("link", { name: "flaky" }).first().click();
+    await page.getByRole("link", { name: "flaky", exact: true }).first().click();
     expect(page.url()).toBe(`${site.url()}/jobs/${id}`);
     await page.getByText("attempt 1 of 1 that fail", { exact: true }).waitFor();
     await page.getByText("Replay with another payload").click();
@@ -158,17 +155,4 @@ async function paths(): Promise<string[]> {
   const shown = pages.map(({ path }) => examples[path] ?? path);
   expect(shown.filter((path) => path.includes(":"))).toEqual([]);
   return shown;
-}
-
-/** In dark only the contrast can differ. The page's policy does not bind the test itself. */
-async function violations(page: Page): Promise<string[]> {
-  await page.emulateMedia({ colorScheme: "light" });
-  const light = await page.evaluate<AxeResult>(`${axe}; axe.run()`);
-  await page.emulateMedia({ colorScheme: "dark" });
-  const dark = await page.evaluate<AxeResult>("axe.run({ runOnly: ['color-contrast'] })");
-  return [...light.violations, ...dark.violations].map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
-}
-
-interface AxeResult {
-  violations: { id: string; nodes: { html: string }[] }[];
 }

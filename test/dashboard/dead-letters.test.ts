@@ -4,7 +4,7 @@ import * as z from "zod";
 import { pageSize } from "../../src/dashboard/parts/pager.tsx";
 import { defineJob, FatalError } from "../../src/index.ts";
 import { useDeployment } from "../worker/deployment.ts";
-import { flashOf, signedIn, type Visitor } from "./visitor.ts";
+import { flashOf, refusedFields, signedIn, type Visitor } from "./visitor.ts";
 
 const order = defineJob("order", {
   payload: z.object({ n: z.int(), passes: z.boolean().default(false) }),
@@ -161,18 +161,33 @@ describe("a run", () => {
   });
 
   test.each([
-    ["a rate that is no number", { per_minute: "fast" }, 400],
-    ["a patch that is no JSON", { payload_patch: "{" }, 400],
-    ["a patch for no type", { type: "", payload_patch: "{}" }, 303],
-    ["a limit of nothing", { count: "0" }, 303],
-  ])("is refused with %s, and nothing changes", async (_, fields: Record<string, string>, status) => {
-    await bury(1);
-    const sent = { action: "replay", type: "order", ...fields };
-    expect((await admin.post("/actions/startDeadRun", sent)).status).toBe(status);
-    await quiet();
-    expect(await query("select id from sluice.dead_run")).toEqual([]);
-    expect(await statuses()).toEqual(["1 dead"]);
-  });
+    ["a rate that is no number", { per_minute: "fast" }, ["per_minute"]],
+    ["a patch that is no JSON", { payload_patch: "{" }, ["payload_patch"]],
+    ["a patch for no type", { type: "", payload_patch: "{}" }, ["payload_patch"]],
+    ["a limit of nothing", { count: "0" }, ["count"]],
+  ])(
+    "is refused with %s in its dialog, and nothing changes",
+    async (_, fields: Record<string, string>, names) => {
+      await bury(1);
+      const from = "/dead-letters/start?action=replay&type=order";
+      const sent: Record<string, string> = {
+        action: "replay",
+        type: "order",
+        note: "typed",
+        from,
+        ...fields,
+      };
+      const response = await admin.post("/actions/startDeadRun", sent);
+      const [, dialog = ""] = (await response.clone().text()).split("<dialog open");
+      expect(dialog).toContain('maxlength="1000" value="typed"');
+      expect(dialog).toMatch(/<p class="t-dead" role="alert">[^<]+/);
+      const refused = await refusedFields(response);
+      expect(refused).toEqual(names.map((name) => [name, sent[name], expect.stringMatching(/./)]));
+      await quiet();
+      expect(await query("select id from sluice.dead_run")).toEqual([]);
+      expect(await statuses()).toEqual(["1 dead"]);
+    },
+  );
 
   test("is not offered to a viewer, nor for nothing", async () => {
     await bury(1);

@@ -74,3 +74,20 @@ export async function signedIn(
 export function flashOf(visitor: Visitor): [string, string] {
   return JSON.parse(decodeURIComponent(visitor.cookies.get("__Host-sluice-flash") ?? "null"));
 }
+
+/** Of a page that shows a refused form again: the fields that it points at, each with what was typed and why it was refused. */
+export async function refusedFields(
+  response: Response,
+): Promise<[name: string, typed: string, why: string][]> {
+  const html = await response.text();
+  expect(response.status, html).toBeGreaterThanOrEqual(400);
+  expect(html).toMatch(/<div class="truth is-alarm" role="alert"><div><p>[^<]+/);
+  return [...html.matchAll(/<(?:input|textarea|select) ([^>]*aria-invalid[^>]*)>([^<]*)/g)].map(
+    ([, attributes = "", text = ""]) => {
+      const attribute = (name: string) => new RegExp(`(?:^| )${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
+      const id = attribute("id");
+      const why = new RegExp(`id="${id}-fault">([^<]*)<`).exec(html)?.[1] ?? "";
+      return [attribute("name"), attribute("value") || text, why];
+    },
+  );
+}

@@ -262,6 +262,10 @@ describe("durable steps", () => {
         output: { one: 1, two: 2, attempt: 1 },
       });
     expect(ran).toEqual(["one", "two"]);
+    const { steps = [] } = await look(id);
+    expect(steps.map(({ name }) => name)).toEqual(["one", "sleep:short", "sleep:long", "two"]);
+    for (const { started_at, ended_at } of steps)
+      expect(Date.parse(ended_at ?? "")).toBeGreaterThanOrEqual(Date.parse(started_at ?? ""));
   });
 
   test("a wait for a signal gives the job back, and the signal's payload stays the same", async () => {

@@ -35,7 +35,7 @@ test("all slots of a long outage are planned by `all`, in plans of a bounded siz
 });
 
 test("by `last` one slot of it is planned", async () => {
-  await schedules.put({ cron: "* * * * * *" });
+  await schedules.put({ cron: "0 * * * *" });
   await outage(6);
   await reap(ports);
   expect(await late()).toMatchObject([{ slots: 1 }]);

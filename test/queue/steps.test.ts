@@ -431,6 +431,42 @@ describe("children", () => {
   });
 });
 
+test("each step is shown with its beginning and its end", async () => {
+  const packed = defineSignal("packed", z.object({}));
+  handler = async ({ step }) => {
+    await step.run("charge", () => pause(30));
+    await step.sleep("night", 3_600);
+    await step.waitFor(packed, "o1", { timeoutSeconds: 60 });
+    await step.all("pages", render, [{ page: 1 }]);
+  };
+  const id = await start();
+  const steps = async () => (await lookAt(db, id)).steps;
+  await drain();
+  const [charge, night] = await steps();
+  expect(charge).toMatchObject({ name: "charge", kind: "run", startedAt: expect.any(Date) });
+  const tookMs = Number(charge?.endedAt) - Number(charge?.startedAt);
+  expect(tookMs).toBeGreaterThanOrEqual(29);
+  expect(tookMs).toBeLessThan(5_000);
+  expect(night).toMatchObject({ name: "sleep:night", kind: "sleep" });
+  expect(Math.round((Number(night?.endedAt) - Number(night?.startedAt)) / 1_000)).toBe(3_600);
+
+  await db.pool.query("update sluice.checkpoint set value = '1' where name like 'sleep:%'");
+  await bringForward(db.pool);
+  await drain();
+  expect((await steps()).at(-1)).toEqual({
+    ...{ name: "wait:packed:o1", kind: "wait", startedAt: expect.any(Date), endedAt: null },
+  });
+  await db.pool.query("select sluice.signal('packed', 'o1', '{}')");
+  await drain();
+  expect(await lookAt(db, id)).toMatchObject({ status: "completed" });
+  const ended = await steps();
+  expect(ended.map(({ name }) => name)).toEqual(["charge", "sleep:night", "wait:packed:o1", "all:pages"]);
+  for (const { startedAt, endedAt } of ended.slice(2)) {
+    expect(startedAt).toBeInstanceOf(Date);
+    expect(Number(endedAt)).toBeGreaterThan(Number(startedAt));
+  }
+});
+
 test("a step that was cut off uses up an attempt, and stored ones are kept", async () => {
   const cut = Promise.withResolvers<void>();
   let isCut = true;

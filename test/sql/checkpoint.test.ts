@@ -1,6 +1,6 @@
 // checkpoint: what durable steps returned is stored under the lease's fence, once.
 import { beforeEach, describe, expect, test } from "vitest";
-import { cancel, checkpoint, findSteps, reapLeases } from "../../src/core/sql/index.ts";
+import { cancel, checkpoint, findSteps, listSteps, reapLeases } from "../../src/core/sql/index.ts";
 import { bringForward } from "../model/gate/gate-time.ts";
 import { inSession, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -79,6 +79,77 @@ test("what stored nothing is a JSON null, and comes back as null", async () => {
   const job = await claimNew();
   await db.run(checkpoint([{ job, steps: [{ name: "one", value: null }] }], { seconds: 60 }));
   expect(await stored(job)).toEqual({ one: null });
+});
+
+describe("the times of steps", () => {
+  const nowMs = async () =>
+    (
+      await queue.query<{ now: number }>("select extract(epoch from clock_timestamp())::float8 * 1000 as now")
+    )[0]?.now ?? 0;
+
+  test("are when each was stored, by the database's clock, and how long it took", async () => {
+    const job = await claimNew();
+    const before = await nowMs();
+    const steps = [
+      { name: "one", value: 1, took_ms: 1_500 },
+      { name: "nap", seconds: 30 },
+    ];
+    await db.run(checkpoint([{ job, steps }], { seconds: 60 }));
+    const after = await nowMs();
+    const [one, nap] = await db.run(listSteps(job.id));
+    expect(one).toMatchObject({ name: "one", kind: "run", value: 1 });
+    expect(one?.endedAt?.getTime()).toBeGreaterThanOrEqual(Math.floor(before));
+    expect(one?.endedAt?.getTime()).toBeLessThanOrEqual(after);
+    expect(Number(one?.endedAt) - Number(one?.startedAt)).toBe(1_500);
+    expect(nap).toMatchObject({ name: "nap", kind: "sleep" });
+    expect(Math.abs(Number(nap?.endedAt) - Number(nap?.startedAt) - 30_000)).toBeLessThanOrEqual(
+      1 + after - before,
+    );
+  });
+
+  test("stay those of the first when a step is stored again", async () => {
+    const job = await claimNew();
+    const again = (took_ms: number) =>
+      db.run(checkpoint([{ job, steps: [{ name: "one", value: 1, took_ms }] }], { seconds: 60 }));
+    await again(5);
+    const first = await db.run(listSteps(job.id));
+    await again(9_000);
+    expect(await db.run(listSteps(job.id))).toEqual(first);
+  });
+
+  test("are missing in steps of an older release, whose values are still there", async () => {
+    const job = await claimNew();
+    await store(job, { new: 2 });
+    await queue.query("insert into sluice.checkpoint (id, name, value) values ($1, 'old', '{\"n\": 1}')", [
+      job.id,
+    ]);
+    expect(await stored(job)).toEqual({ old: { n: 1 }, new: 2 });
+    expect(await db.run(listSteps(job.id))).toEqual([
+      { name: "old", kind: "run", startedAt: null, endedAt: null, value: { n: 1 } },
+      { name: "new", kind: "run", startedAt: null, endedAt: expect.any(Date), value: 2 },
+    ]);
+  });
+
+  test("come without values that are too large together", async () => {
+    const job = await claimNew();
+    const text = "x".repeat(200_000);
+    for (const name of ["a", "b", "c"]) {
+      const random = Array.from(text, () => Math.random().toString(36)[2]).join("");
+      await db.run(checkpoint([{ job, steps: [{ name, value: random }] }], { seconds: 60 }));
+    }
+    expect((await db.run(listSteps(job.id))).map((step) => [step.name, "value" in step])).toEqual([
+      ["a", true],
+      ["b", false],
+      ["c", false],
+    ]);
+  });
+
+  test("are never negative", async () => {
+    const job = await claimNew();
+    await db.run(checkpoint([{ job, steps: [{ name: "one", value: 1, took_ms: -5_000 }] }], { seconds: 60 }));
+    const [step] = await db.run(listSteps(job.id));
+    expect(step).toMatchObject({ kind: "run", startedAt: step?.endedAt });
+  });
 });
 
 describe("a worker that lost its lease stores nothing", () => {

@@ -35,7 +35,9 @@ test("a durable step writes at most 300 bytes of log", async () => {
   await client.query(claimText, [batchSize]);
   const { ids, keys } = await heldJobs(client);
   for (let n = 0; n < steps; n++) {
-    const step = JSON.stringify([{ name: `charge ${n}`, value: { id: `ch_${n}`, amount: 1200 } }]);
+    const step = JSON.stringify([
+      { name: `charge ${n}`, value: { id: `ch_${n}`, amount: 1200 }, took_ms: 35 },
+    ]);
     const text = "select sluice.checkpoint($1, $2, $3, 60)";
     bytes += (await measure(client, text, [ids[n % batchSize], keys[n % batchSize], step])).walBytes;
   }

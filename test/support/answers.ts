@@ -123,6 +123,12 @@ const blockers = z.record(
   ),
 );
 const steps = z.record(text, z.json());
+const jobSteps = z.array(
+  z.strictObject({
+    ...{ name: text, kind: z.enum(["run", "sleep", "wait", "all"]) },
+    ...{ startedAt: time.nullable(), endedAt: time.nullable(), value: z.json().exactOptional() },
+  }),
+);
 const claimedJob = z.strictObject({
   id,
   leaseKey: id,
@@ -363,8 +369,9 @@ export const answers = {
   findOutcomes: z.array(z.strictObject({ id, status, output: z.json() })),
   findSchedule: schedule.or(nothing),
   findSignal: z.strictObject({ payload: z.json() }).nullable(),
+  listSteps: jobSteps,
   findSteps: z.strictObject({ byJob: z.record(id, steps), nowMs: z.number() }),
-  findJob: job.extend({ waitingFor: waitingFor.nullable() }).or(nothing),
+  findJob: job.extend({ waitingFor: waitingFor.nullable(), steps: jobSteps }).or(nothing),
   findJobs: z.array(job),
   findKey: key.or(nothing),
   findShownJob: shownJob
@@ -456,6 +463,10 @@ export const answers = {
   pause: flag,
   pauseSchedule: flag,
   planSlots: count,
+  withMenuCounts: z.strictObject({
+    answer: deadRun.nullable(),
+    menu: z.strictObject({ dead: count, firing: count, silenced: count }),
+  }),
   ping: z.strictObject({
     at: time,
     runningSince: time,

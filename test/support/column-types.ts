@@ -57,12 +57,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   findSchedule: "schedule jsonb",
   findSignal: "signal jsonb",
   findSteps: "steps jsonb, now_ms double precision",
+  listSteps: "steps jsonb",
   findJob:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, waiting_for jsonb",
+    "idempotency_key text, traceparent text, output jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, waiting_for jsonb, steps jsonb",
   findJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
@@ -146,6 +147,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   pause: "changed boolean",
   pauseSchedule: "found boolean",
   planSlots: "planned integer",
+  withMenuCounts: "menu_counts json, is_empty boolean, run jsonb",
   ping:
     "at double precision, running_since double precision, drained_at double precision, " +
     "reaped_at double precision, watched_at double precision, is_read_only boolean",

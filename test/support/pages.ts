@@ -6,6 +6,7 @@ import { alarmRules } from "../../src/core/alarms/alarm-defaults.ts";
 import type { Statement } from "../../src/core/sql/statement.ts";
 import type { PageRequest } from "../../src/dashboard/page.ts";
 import { pages } from "../../src/dashboard/pages.ts";
+import { countForMenu } from "../../src/edge/dashboard/count-for-menu.ts";
 import { definePulledJob } from "../../src/index.ts";
 import { createRegistry } from "../../src/jobs/registry.ts";
 import type { Database } from "../../src/queue/ports.ts";
@@ -86,9 +87,10 @@ export async function statementsOf(
       return db.run(statement);
     },
   };
-  const content = await page.render(requestOf(recording, path, url));
+  const content = await page.render(requestOf(countForMenu(recording).db, path, url));
   // The parts of a page may read, too.
-  await Promise.all([content.body, content.facts, content.tools, content.crumbs].map(String));
+  for (const part of [content.body, content.facts, content.tools, content.crumbs])
+    await (await part)?.toString();
   return statements;
 }
 

@@ -92,7 +92,7 @@ export const examples = {
   ],
   checkpointOne: [
     statements.checkpointOne(held, [], { seconds: 60 }),
-    statements.checkpointOne(held, [{ name: "a", value: 1 }], { seconds: 60 }),
+    statements.checkpointOne(held, [{ name: "a", value: 1, took_ms: 12.5 }], { seconds: 60 }),
   ],
   claim: [
     statements.claim({ queue: "q", types: ["a", "b"], limit: 1, leaseSeconds: 0.5 }),
@@ -160,6 +160,7 @@ export const examples = {
   findOutcomes: [statements.findOutcomes([id])],
   findSchedule: [statements.findSchedule("nightly")],
   findSignal: [statements.findSignal("go", "1")],
+  listSteps: [statements.listSteps(id)],
   findSteps: [statements.findSteps([id]), statements.findSteps([])],
   findJob: [
     statements.findJob(id),
@@ -222,6 +223,7 @@ export const examples = {
     statements.planSlots([{ number: 1, from: "2026-01-01Z", slotsMs: [1, 2], refillMs: 1 }]),
   ],
   ping: [statements.ping()],
+  withMenuCounts: [statements.withMenuCounts(statements.findDeadRun("1"))],
   prune: [statements.prune({ limit: 1 })],
   putSchedule: [statements.putSchedule("me", { ...newSchedule, paused: true })],
   pruneDeliveries: [statements.pruneDeliveries({ giveUpDays: 3, keepDays: 30, limit: 1 })],

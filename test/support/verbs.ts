@@ -42,7 +42,7 @@ export function verbsOf(db: TestDatabase): Verbs {
     claimOne: async (options) => only(await verbs.claim({ limit: 1, ...options })),
     settle: async (jobs, outcome) => await db.run(settle(jobs.map((job) => ({ job, outcome })))),
     find: async (id) => {
-      const { waitingFor: _, ...job } = found(await db.run(findJob(id)));
+      const { waitingFor: _, steps: __, ...job } = found(await db.run(findJob(id)));
       return job;
     },
     isApplied: async (statement) => (await db.run(statement))?.applied ?? false,

@@ -97,7 +97,9 @@ describe("a handler that waits", () => {
       kind: "suspend",
       wait: { jobs: ["child 0", "child 1"], seconds: undefined },
     });
-    expect(host.written).toEqual([{ name: "all:render:jobs", value: ["child 0", "child 1"] }]);
+    expect(host.written).toEqual([
+      { name: "all:render:jobs", value: ["child 0", "child 1"], took_ms: expect.any(Number) },
+    ]);
   });
 
   test("for a signal beside a sleep wakes up when the sleep is over", async () => {
@@ -130,7 +132,7 @@ test("the same names in the same order have the same numbers, whatever is stored
   const step = createStep(host);
   const values = await Promise.all([1, 2, 3].map((n) => step.run("page", () => n * 10)));
   expect(values).toEqual([1, 20, 3]);
-  expect(written).toEqual([{ name: "page#2", value: 20 }]);
+  expect(written).toEqual([{ name: "page#2", value: 20, took_ms: expect.any(Number) }]);
 });
 
 test.each([-1, Number.NaN, 1e9])("a sleep of %d seconds is a fatal error", async (seconds) => {

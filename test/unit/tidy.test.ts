@@ -218,6 +218,7 @@ const testedElsewhere: Record<string, string[]> = {
   lanes: ["test/sql/enqueue.test.ts", "test/sql/many-lanes.test.ts"],
   limits: ["test/queue/limits.test.ts"],
   links: ["test/sql/flows.test.ts"],
+  "menu-counts": ["test/dashboard/menu.test.ts"],
   propose: ["test/sql/order-beside.test.ts", "test/sql/shares-late.test.ts"],
   "read-waiting": ["test/sql/order-late.test.ts", "test/sql/order-buckets.test.ts"],
   resolve: ["test/sql/flows.test.ts"],

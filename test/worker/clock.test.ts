@@ -233,6 +233,23 @@ test("200 delayed jobs at once are completed by a few looks at the database", as
   expect(looks.length).toBeLessThan(20);
 });
 
+test("what a reap round leaves of leases that ran out is done seconds later, without another cron", async () => {
+  await query(
+    "select count(*) from sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[15000]), 'left')",
+  );
+  for (let n = 0; n < 15; n++) await query("select count(*) from sluice.claim('left', '{echo}', 1000, -1)");
+  await query("select sluice.pause('me', 'queue', 'left')"); // so that nothing else happens to them
+  const leases = async () =>
+    Number((await query("select count(*)::int as n from sluice.lease where cardinality(ids) = 1000"))[0]?.n);
+  const before = await leases();
+  const context = createExecutionContext();
+  await deployed.scheduled(createScheduledController({ cron: crons.reap }) as never, env, context as never);
+  await waitOnExecutionContext(context);
+  expect([before, await leases()]).toEqual([15, 3]);
+  await expect.poll(leases, { timeout: 10_000 }).toBe(0);
+  await expect.poll(async () => (await stored()).isWaking).toBe(false);
+});
+
 describe("a database that may sleep", () => {
   const minute = 60_000;
   const settings = { ...env, SLUICE_MAX_SLEEP_MINUTES: "240" };

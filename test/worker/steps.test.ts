@@ -58,7 +58,7 @@ describe("a puller", () => {
     const stored = await post(path, {
       lease,
       steps: [
-        { name: "one", value: { n: 1 } },
+        { name: "one", value: { n: 1 }, took_ms: 1_250 },
         { name: "rest", seconds: 60 },
       ],
     });
@@ -67,6 +67,18 @@ describe("a puller", () => {
       cancel_requested: false,
       steps: { rest: expect.any(Number) },
     });
+    const { steps: shown = [] } = jobResponse.parse(await (await call(`/v1/jobs/${id}`)).json());
+    expect(shown).toMatchObject([
+      { name: "one", kind: "run", value: { n: 1 } },
+      { name: "rest", kind: "sleep" },
+    ]);
+    const lengths = shown.map(
+      ({ started_at, ended_at }) => Date.parse(ended_at ?? "") - Date.parse(started_at ?? ""),
+    );
+    expect(lengths[0]).toBe(1_250);
+    expect(Math.round((lengths[1] ?? 0) / 1_000)).toBe(60);
+    const refused = await post(path, { lease, steps: [{ name: "two", value: 1, took_ms: -1 }] });
+    expect(refused.status).toBe(400);
     const repeated = await post(path, { lease, steps: [{ name: "one", value: 2 }] });
     expect(await repeated.json()).toMatchObject({ steps: { one: { n: 1 } } });
 

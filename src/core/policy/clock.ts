@@ -69,12 +69,21 @@ export interface Look {
   upkeepMs: number | null | undefined;
 }
 
-/** Somebody knows when a job is due, or holds the database awake, or both. */
+/** Somebody knows when a job is due, or when a visit is, or holds the database awake. */
 export function tellClock(
   state: ClockState,
-  { nowMs, dueMs, isWork }: { nowMs: number; dueMs: number | null; isWork: boolean },
+  {
+    nowMs,
+    dueMs,
+    visitMs = null,
+    isWork,
+  }: { nowMs: number; dueMs: number | null; visitMs?: number | null; isWork: boolean },
 ): ClockState {
-  const told = { ...state, dueAtMs: earliest(state.dueAtMs, after(nowMs, dueMs)) };
+  const told = {
+    ...state,
+    dueAtMs: earliest(state.dueAtMs, after(nowMs, dueMs)),
+    visitAtMs: earliest(state.visitAtMs, after(nowMs, visitMs)),
+  };
   return isWork ? holdAwake(told, nowMs) : told;
 }
 

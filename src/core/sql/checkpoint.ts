@@ -2,6 +2,7 @@
 // migrations/functions/checkpoint.sql.
 import { sql } from "drizzle-orm";
 import type { LeaseRef, NewStep, StepValues } from "../job.ts";
+import { type JobStep, type StepRow, toJobSteps } from "../job-steps.ts";
 import { one, type Statement } from "./statement.ts";
 
 /** What became of the steps of one job. */
@@ -78,5 +79,15 @@ export function findSteps(ids: readonly string[]): Statement<StoredSteps> {
       byJob: (row.steps ?? {}) as unknown as Record<string, StepValues>,
       nowMs: Number(row.now_ms),
     })),
+  };
+}
+
+/** The steps of one job with their times, for people. */
+export function listSteps(id: string): Statement<JobStep[]> {
+  return {
+    name: "list steps",
+    isRepeatable: true,
+    build: (schema) => sql`select ${schema}.step_list(${id}::uuid) as steps`,
+    decode: one((row) => toJobSteps(row.steps as unknown as StepRow[])),
   };
 }

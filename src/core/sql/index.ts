@@ -8,7 +8,7 @@ export { books, depths } from "./books.ts";
 export { closeBreakerByProbe, openBreaker, recentAttempts } from "./breaker.ts";
 export { raiseCacheProbe, readCacheProbe } from "./cache-probe.ts";
 export { cancel, findCancelRequests } from "./cancel.ts";
-export { checkpoint, checkpointOne, findSteps } from "./checkpoint.ts";
+export { checkpoint, checkpointOne, findSteps, listSteps } from "./checkpoint.ts";
 export { claim } from "./claim.ts";
 export { applyCodeSchedules } from "./code-schedules.ts";
 export { countDead, foldDeaths, listDeadGroups } from "./dead-groups.ts";
@@ -30,6 +30,7 @@ export {
 } from "./jobs.ts";
 export { addKey, findKey, listKeys, revokeKey } from "./keys.ts";
 export { listDeadLetters, listShownDeadLetters } from "./list.ts";
+export { withMenuCounts } from "./menu-counts.ts";
 export { look, nextDue } from "./next-due.ts";
 export { overview } from "./overview.ts";
 export { knowsQueue, listPauses, pause, resume } from "./pause.ts";

@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import type { Job } from "../job.ts";
 import { decodeJob, decodeReason, type FoundJob, jobColumns } from "../job-row.ts";
 import { type JobFilter, type JobPage, searchOf, toPage } from "../job-search.ts";
+import { type StepRow, toJobSteps } from "../job-steps.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import type { jobs } from "./schema.ts";
@@ -11,7 +12,7 @@ import { many, optional, type Statement } from "./statement.ts";
 const columns = listColumns(jobColumns);
 const { errors: _, ...columnsButErrors } = jobColumns;
 
-/** Includes the stacks and causes of its errors, and why it waits. `types` are those of the deployment. */
+/** Includes the stacks and causes of its errors, why it waits, and its steps. `types` are those of the deployment. */
 export function findJob(
   id: string,
   { types = [] }: { types?: readonly LimitedType[] } = {},
@@ -21,9 +22,14 @@ export function findJob(
     isRepeatable: true,
     build: (schema) => sql`
       select ${listColumns(columnsButErrors)}, ${schema}.errors_of(id, true) as errors,
-             case when status in ('pending', 'blocked') then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for
+             case when status in ('pending', 'blocked') then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for,
+             ${schema}.step_list(id) as steps
       from ${schema}.find_job(${id}::uuid)`,
-    decode: optional((row) => ({ ...decodeJob(row), waitingFor: decodeReason(row.waiting_for) })),
+    decode: optional((row) => ({
+      ...decodeJob(row),
+      waitingFor: decodeReason(row.waiting_for),
+      steps: toJobSteps(row.steps as unknown as StepRow[]),
+    })),
   };
 }
 

@@ -10,7 +10,7 @@ import { optional, type Statement, time, timeOrNull } from "./statement.ts";
 
 const { errors: _, ...shownColumns } = listedColumns;
 
-export interface ShownJob extends Omit<FoundJob, "payload" | "output"> {
+export interface ShownJob extends Omit<FoundJob, "payload" | "output" | "steps"> {
   /** Null if the type hides it. */
   payloadText: string | null;
   /** Null if there is none, or if the type hides it. */

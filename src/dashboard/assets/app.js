@@ -66,6 +66,17 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// A dialog that the server has opened becomes modal. Escape closes it, and its page knows where the focus was before.
+const dialog = document.querySelector("dialog[open]");
+if (dialog) {
+  dialog.close();
+  dialog.showModal();
+  dialog.addEventListener("cancel", (event) => {
+    event.preventDefault();
+    dialog.querySelector("[data-close]").click();
+  });
+}
+
 // A button that copies stays hidden without this script.
 function showCopyButtons() {
   for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;

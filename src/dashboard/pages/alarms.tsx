@@ -5,7 +5,7 @@ import type { AlarmEvent } from "../../core/sql/alarms.ts";
 import { listAlarmEvents, readAlarms, snapshot } from "../../core/sql/index.ts";
 import { targetStates } from "../../queue/alarms/targets.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { ActionForm, Field } from "../parts/action-form.tsx";
+import { ActionForm, Choice, Input, refusalOf } from "../parts/action-form.tsx";
 import { Card, Empty } from "../parts/card.tsx";
 import { counted } from "../parts/numbers.ts";
 import { Events } from "./alarms/events.tsx";
@@ -49,7 +49,7 @@ export const alarms: Page = {
 
 function factsOf(rows: readonly AlarmRow[], rules: number): string {
   const number = (state: AlarmRow["state"]) => rows.filter((row) => row.state === state).length;
-  return `${counted(rules, "rule")}, ${number("firing") || "none"} firing aloud, ${number("silenced")} silenced`;
+  return `${counted(rules, "rule")}, ${number("firing") || "none"} firing aloud, ${number("silenced") || "none"} silenced`;
 }
 
 function History({ request, events }: { request: PageRequest; events: readonly AlarmEvent[] }) {
@@ -84,35 +84,35 @@ const lengths = [
 
 function Silence({ request }: { request: PageRequest }) {
   if (!request.viewer.mayChange) return null;
-  const chosen = request.query.get("silence");
+  const refusal = refusalOf(request, "silenceAlarm");
   return (
     <Card id="silence" title="Silence an alarm">
       <div class="pad">
         <ActionForm request={request} action="silenceAlarm" label="Silence" kind="main">
           <div class="two">
-            <Field id="alarm" label="Alarm">
-              <select id="alarm" name="alarm">
-                {alarmNames.map((name) => (
-                  <option value={name} selected={name === chosen}>
-                    {name}
-                  </option>
-                ))}
-              </select>
-            </Field>
-            <Field id="minutes" label="For">
-              <select id="minutes" name="minutes">
-                {lengths.map(([minutes, text]) => (
-                  <option value={minutes}>{text}</option>
-                ))}
-              </select>
-            </Field>
+            <Choice
+              refusal={refusal}
+              name="alarm"
+              label="Alarm"
+              value={request.query.get("silence") ?? undefined}
+              options={alarmNames.map((name) => [name, name])}
+            />
+            <Choice refusal={refusal} name="minutes" label="For" options={lengths} />
           </div>
-          <Field id="until" label="Or until, UTC" hint="Empty: for as long as chosen above.">
-            <input id="until" name="until" type="datetime-local" />
-          </Field>
-          <Field id="reason" label="Why" hint="For the audit. Notices are kept back, not states.">
-            <input id="reason" name="reason" maxlength={1000} />
-          </Field>
+          <Input
+            refusal={refusal}
+            name="until"
+            label="Or until, UTC"
+            hint="Empty: for as long as chosen above."
+            control={{ type: "datetime-local" }}
+          />
+          <Input
+            refusal={refusal}
+            name="reason"
+            label="Why"
+            hint="For the audit. Notices are kept back, not states."
+            control={{ maxlength: 1000 }}
+          />
         </ActionForm>
       </div>
     </Card>

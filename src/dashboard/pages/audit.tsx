@@ -3,7 +3,7 @@ import type { Child } from "hono/jsx";
 import type { AuditEntry, AuditFilter } from "../../core/sql/audit.ts";
 import { searchAudit } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { Field } from "../parts/action-form.tsx";
+import { Input } from "../parts/action-form.tsx";
 import { Empty } from "../parts/card.tsx";
 import { Pager, pageSize, takePage } from "../parts/pager.tsx";
 import { None, Table } from "../parts/table.tsx";
@@ -67,18 +67,14 @@ function filterOf({ query }: PageRequest): AuditFilter {
 
 function FilterForm({ filter }: { filter: AuditFilter }) {
   return (
-    <form class="pad row" role="search" action="/audit">
+    <form class="pad row filter" role="search" action="/audit">
       {parts.map((part) => (
-        <Field id={part} label={labels[part]}>
-          <input
-            id={part}
-            name={part}
-            type="search"
-            value={filter[part] ?? ""}
-            placeholder={hints[part]}
-            autocomplete="off"
-          />
-        </Field>
+        <Input
+          name={part}
+          label={labels[part]}
+          value={filter[part] ?? ""}
+          control={{ type: "search", placeholder: hints[part], autocomplete: "off" }}
+        />
       ))}
       <button class="btn" type="submit">
         Search
@@ -97,8 +93,8 @@ function Entries({ request, entries }: { request: PageRequest; entries: readonly
       rows={entries}
       columns={[
         { title: "Action", class: "nw", cell: ({ action }) => action },
-        { title: "Target", class: "nw", cell: ({ target }) => targetLink(target) },
-        { title: "By", class: "nw", cell: ({ actor }) => actor },
+        { title: "Target", cell: ({ target }) => targetLink(target) },
+        { title: "By", class: "nw hide-s", cell: ({ actor }) => actor },
         { title: "What changed", class: "wide hide-s", cell: (entry) => <Change entry={entry} /> },
         { title: "When", class: "n", cell: ({ at }) => <Time at={at} now={request.now} /> },
       ]}

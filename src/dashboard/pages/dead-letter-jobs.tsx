@@ -35,7 +35,7 @@ export const deadLetterJobs: Page = {
       tools: <Tools request={request} filter={filter} dead={dead} />,
       body: (
         <div class="card">
-          <SearchForm path={path} search={search} />
+          <SearchForm request={request} path={path} search={search} />
           {shown.length === 0 ? (
             <Empty title="No dead letter fits this search">
               A job that fails for good is listed here, until it is replayed or discarded.

@@ -4,7 +4,7 @@ import { countDead, listDeadGroups, listDeadRuns } from "../../core/sql/index.ts
 import type { Html, Page, PageRequest } from "../page.ts";
 import { Empty } from "../parts/card.tsx";
 import { counted } from "../parts/numbers.ts";
-import { type DeadSearch, deadUrl, formatFilter, parseDeadSearch } from "./dead-letters/filter.ts";
+import { type DeadSearch, formatFilter, openerId, parseDeadSearch, startUrl } from "./dead-letters/filter.ts";
 import { GroupTable } from "./dead-letters/group-table.tsx";
 import { PastRuns, RunCard } from "./dead-letters/runs.tsx";
 import { SearchForm } from "./dead-letters/search-form.tsx";
@@ -84,7 +84,7 @@ async function readGroups(request: PageRequest, search: DeadSearch) {
         </Empty>
       ) : (
         <div class="card">
-          <SearchForm path={path} search={search} groups={found.groups} />
+          <SearchForm request={request} path={path} search={search} groups={found.groups} />
           {found.totalDead === 0 ? (
             <Empty title="No dead letter fits this search">Remove a part of the search.</Empty>
           ) : (
@@ -113,14 +113,15 @@ function only({ groups }: DeadGroups, fingerprint: string): DeadGroups {
 
 function Everything({ request, search, dead }: { request: PageRequest; search: DeadSearch; dead: number }) {
   if (!request.viewer.mayChange) return null;
-  const url = (action: string) => deadUrl(`${path}/start`, search.filter, { action });
+  const { filter } = search;
+  const jobs = counted(dead, "job");
   return (
     <div class="bulk row">
-      <a class="btn is-danger" href={url("discard")}>
-        Discard with a reason
+      <a class="btn is-danger" id={openerId("discard", {})} href={startUrl("discard", filter, filter)}>
+        Discard {jobs} with a reason
       </a>
-      <a class="push link small" href={url("replay")}>
-        Replay everything that matches: {counted(dead, "job")}
+      <a class="push link small" id={openerId("replay", {})} href={startUrl("replay", filter, filter)}>
+        Replay everything that matches: {jobs}
       </a>
     </div>
   );

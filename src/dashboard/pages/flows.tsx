@@ -5,11 +5,12 @@ import { listFlows } from "../../core/sql/index.ts";
 import type { Page } from "../page.ts";
 import { Bar, type Segment } from "../parts/bar.tsx";
 import { Empty } from "../parts/card.tsx";
+import { FlowId } from "../parts/links.tsx";
 import { count } from "../parts/numbers.ts";
 import { Pager, pageSize, takePage } from "../parts/pager.tsx";
 import { type Shape, State } from "../parts/state.tsx";
 import { Table } from "../parts/table.tsx";
-import { Time } from "../parts/time.tsx";
+import { Age } from "../parts/time.tsx";
 import { isUuid } from "../search.ts";
 
 export const flows: Page = {
@@ -30,8 +31,8 @@ export const flows: Page = {
             name="Flows"
             rows={shown}
             columns={[
-              { title: "Flow", class: "nw", cell: ({ flowId }) => <a href={`/flows/${flowId}`}>{flowId}</a> },
-              { title: "State", class: "nw", cell: ({ status }) => <FlowState status={status} /> },
+              { title: "Flow", class: "nw", cell: ({ flowId }) => <FlowId id={flowId} /> },
+              { title: "State", class: "nw", cell: ({ status }) => <FlowState status={status} isShort /> },
               {
                 title: "Progress",
                 class: "wide",
@@ -43,9 +44,9 @@ export const flows: Page = {
                 cell: ({ counts, total }) => `${count(counts.completed)} of ${count(total)}`,
               },
               {
-                title: "Started",
+                title: "Age",
                 class: "n",
-                cell: ({ createdAt }) => <Time at={createdAt} now={request.now} />,
+                cell: ({ createdAt }) => <Age at={createdAt} now={request.now} />,
               },
             ]}
           />
@@ -56,8 +57,8 @@ export const flows: Page = {
   },
 };
 
-export function FlowState({ status }: { status: Flow["status"] }) {
-  return <State shape={status === "running" ? "processing" : status} word={status} />;
+export function FlowState({ status, isShort = false }: { status: Flow["status"]; isShort?: boolean }) {
+  return <State shape={status === "running" ? "processing" : status} word={status} isShort={isShort} />;
 }
 
 const order: readonly (Shape & keyof Flow["counts"])[] = [

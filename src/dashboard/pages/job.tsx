@@ -1,12 +1,13 @@
 // One job: what happened to it, why it waits, what is in it, and what can be done about it.
 import { SluiceError } from "../../core/errors.ts";
 import { describeWaiting } from "../../core/policy/waiting-for.ts";
-import { findChain, findFlow, findShownJob, findSteps } from "../../core/sql/index.ts";
+import { findChain, findFlow, findShownJob, listSteps } from "../../core/sql/index.ts";
 import type { ShownJob } from "../../core/sql/shown-jobs.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { Card, Code, CopyButton } from "../parts/card.tsx";
-import { hiddenTypes } from "../parts/job-table.tsx";
+import { hiddenTypes, WhatNext } from "../parts/job-table.tsx";
 import { JobId, jobsUrl } from "../parts/links.tsx";
+import { absolute, bytesText } from "../parts/numbers.ts";
 import { JobState, StateShape } from "../parts/state.tsx";
 import { isUuid } from "../search.ts";
 import { MoreActions, QuickActions } from "./job/actions.tsx";
@@ -26,7 +27,7 @@ export const job: Page = {
       flowId ? request.db.run(findFlow(flowId)) : null,
       // Of a flow and a chain the flow says more, and a page has three statements.
       chainId && !flowId ? request.db.run(findChain(chainId)) : null,
-      isHidden ? null : request.db.run(findSteps([id])),
+      isHidden ? null : request.db.run(listSteps(id)),
     ]);
     return {
       title: `Job ${shown.type}`,
@@ -35,16 +36,29 @@ export const job: Page = {
           <a href="/jobs">Jobs</a> / <a href={jobsUrl({ type: shown.type })}>{shown.type}</a>
         </>
       ),
-      facts: <JobState job={shown} now={request.now} />,
+      facts: (
+        <>
+          <JobState job={shown} now={request.now} />
+          <span class="muted">
+            <WhatNext job={shown} now={request.now} />
+          </span>
+        </>
+      ),
       tools: <QuickActions request={request} job={shown} />,
       body: (
         <div class="aside">
           <div class="stack">
             <Waiting request={request} job={shown} />
             <Timeline request={request} job={shown} />
-            <Payload id="payload" title="Payload" text={shown.payloadText} isHidden={isHidden} />
-            <Payload id="output" title="Output" text={shown.outputText} isHidden={isHidden} />
-            {steps ? <Steps steps={steps.byJob[id] ?? {}} /> : null}
+            <Payload id="payload" title="Payload" none="none" text={shown.payloadText} isHidden={isHidden} />
+            <Payload
+              id="output"
+              title="Output"
+              none={isOpen(shown) ? "none yet: it is what the handler returns" : "none"}
+              text={shown.outputText}
+              isHidden={isHidden}
+            />
+            {steps ? <Steps steps={steps} /> : null}
           </div>
           <div class="stack">
             <MoreActions request={request} job={shown} />
@@ -78,21 +92,41 @@ function Waiting({ request, job: shown }: { request: PageRequest; job: ShownJob 
   const takenBy = definition ? (definition.work.kind === "pulled" ? "puller" : "drain") : null;
   const { kind, detail, jobIds } = describeWaiting({ ...shown, takenBy }, shown.waitingFor);
   return (
-    <Card id="why" title="Why it is waiting">
+    <Card
+      id="why"
+      title="Why it is waiting"
+      note={<span class="muted small push">as of {absolute(request.now).slice(11)}</span>}
+    >
       <ul class="gates">
         <li class="is-holding">
           <StateShape shape={shown.status === "blocked" ? "blocked" : "later"} label="holds it" />
           <span>
-            <b>{kindNames[kind]}</b> {detail}{" "}
-            {jobIds.map((id) => (
-              <>
-                <JobId id={id} />{" "}
-              </>
-            ))}
+            <b>{kindNames[kind]}</b> <Detail text={detail} jobIds={jobIds} />
           </span>
         </li>
       </ul>
     </Card>
+  );
+}
+
+/** The ids in the sentence are links. Those that it does not name come after it. */
+function Detail({ text, jobIds }: { text: string; jobIds: readonly string[] }) {
+  const named = jobIds.filter((id) => text.includes(id));
+  const others = jobIds.filter((id) => !named.includes(id));
+  const [id] = named;
+  const [before = "", after = ""] = id ? text.split(id) : [text];
+  return (
+    <>
+      {before}
+      {id ? <JobId id={id} /> : null}
+      {after}
+      {others.map((other) => (
+        <>
+          {" "}
+          <JobId id={other} />
+        </>
+      ))}
+    </>
   );
 }
 
@@ -107,21 +141,28 @@ const kindNames = {
   breaker: "Breaker:",
 };
 
+/** It may still get an output. */
+function isOpen({ status }: ShownJob): boolean {
+  return status === "pending" || status === "blocked" || status === "processing";
+}
+
 interface PayloadProps {
   id: string;
   title: string;
+  /** What the card says if there is none. */
+  none: string;
   text: string | null;
   isHidden: boolean;
 }
 
 /** The text comes from Postgres. It is never parsed: JavaScript would round large numbers. */
-function Payload({ id, title, text, isHidden }: PayloadProps) {
+function Payload({ id, title, none, text, isHidden }: PayloadProps) {
   if (text === null)
     return (
       <Card
         id={`${id}-title`}
         title={title}
-        note={<span class="muted small">{isHidden ? "hidden by its type" : "none"}</span>}
+        note={<span class="muted small">{isHidden ? "hidden by its type" : none}</span>}
       />
     );
   return (
@@ -130,7 +171,7 @@ function Payload({ id, title, text, isHidden }: PayloadProps) {
       title={title}
       note={
         <>
-          <span class="muted small">as stored</span>
+          <span class="muted small">as stored, {bytesText(text)}</span>
           <CopyButton of={id} />
         </>
       }

@@ -1,5 +1,5 @@
 // Jobs: the list, newest first, with its filter in the URL.
-import { type JobStatus, jobStatuses, timeOfId } from "../../core/job.ts";
+import { jobStatuses, timeOfId } from "../../core/job.ts";
 import { listShownJobs } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { Empty } from "../parts/card.tsx";
@@ -7,6 +7,7 @@ import { hiddenTypes, rowTextLength, SelectableJobs } from "../parts/job-table.t
 import { Chip } from "../parts/links.tsx";
 import { absolute } from "../parts/numbers.ts";
 import { Pager, pageSize, takePage, urlWith } from "../parts/pager.tsx";
+import { SearchLine } from "../parts/search-line.tsx";
 import { Moment } from "../parts/time.tsx";
 import { formatSearch, type JobSearch, parseSearch, qualifiers } from "../search.ts";
 
@@ -28,15 +29,28 @@ export const jobs: Page = {
     const searchedTo = next === null ? page.next : null;
     return {
       title: "Jobs",
+      facts:
+        shown.length > 0 ? <span class="muted">{`${shown.length} shown, newest first`}</span> : undefined,
+      tools: request.viewer.mayChange ? (
+        <a class="btn" href="/types">
+          Enqueue a job
+        </a>
+      ) : undefined,
       body: (
         <div class="card">
-          <SearchForm search={search} />
-          <Narrow request={request} search={search} />
-          {faults.map((fault) => (
-            <p class="pad t-dead" role="alert">
-              {fault}
-            </p>
-          ))}
+          <SearchLine
+            path="/jobs"
+            label="Search jobs"
+            value={faults.length > 0 ? (request.query.get("q") ?? "") : formatSearch(search)}
+            placeholder='type:send_email status:dead queue:default tag:signup key:"customer 7" since:2h'
+            hints={[
+              ...jobStatuses.map((status) => `status:${status}`),
+              ...qualifiers.map((name) => `${name}:`),
+            ]}
+            faults={faults}
+          >
+            <Narrow request={request} search={search} types={shown.map(({ type }) => type)} />
+          </SearchLine>
           {shown.length > 0 && <SelectableJobs request={request} jobs={shown} />}
           {shown.length === 0 && searchedTo === null && <NoJobs search={search} />}
           {searchedTo !== null && (
@@ -56,59 +70,41 @@ export const jobs: Page = {
   },
 };
 
-function SearchForm({ search }: { search: JobSearch }) {
-  return (
-    <form class="search" role="search" action="/jobs">
-      <svg viewBox="0 0 16 16" aria-hidden="true">
-        <circle cx="7" cy="7" r="4.5" />
-        <path d="M10.5 10.5 14 14" />
-      </svg>
-      <label class="sr" for="q">
-        Search jobs
-      </label>
-      <input
-        id="q"
-        name="q"
-        type="search"
-        value={formatSearch(search)}
-        placeholder='type:send_email status:dead queue:default tag:signup key:"customer 7" since:2h'
-        list="hints"
-        autocomplete="off"
-        spellcheck={false}
-      />
-      <datalist id="hints">
-        {jobStatuses.map((status) => (
-          <option value={`status:${status}`} />
-        ))}
-        {qualifiers.map((name) => (
-          <option value={`${name}:`} />
-        ))}
-      </datalist>
-      <kbd>/</kbd>
-      <button class="btn" type="submit">
-        Search
-      </button>
-    </form>
-  );
+/** So many types of the page are offered. */
+const maxTypes = 4;
+const ages = ["1h", "24h"];
+
+interface NarrowProps {
+  request: PageRequest;
+  search: JobSearch;
+  /** Of the jobs that are shown. */
+  types: readonly string[];
 }
 
-function Narrow({ request, search }: { request: PageRequest; search: JobSearch }) {
-  const statusUrl = (status: JobStatus | undefined) =>
+function Narrow({ request, search: { parts }, types }: NarrowProps) {
+  const offered: [name: "status" | "type" | "since", values: readonly string[]][] = [
+    ["status", jobStatuses],
+    ["type", parts.type ? [parts.type] : [...new Set(types)].toSorted().slice(0, maxTypes)],
+    ["since", ages],
+  ];
+  const urlOf = (name: string, value: string | undefined) =>
     urlWith(request, {
-      ...Object.fromEntries(qualifiers.map((name) => [name, undefined])),
-      q: formatSearch({ parts: { ...search.parts, status } }),
+      ...Object.fromEntries(qualifiers.map((other) => [other, undefined])),
+      q: formatSearch({ parts: { ...parts, [name]: value } }),
       before: undefined,
     });
   return (
     <div class="pad chips">
       <span class="muted">Narrow:</span>
-      {jobStatuses.map((status) => (
-        <Chip
-          href={statusUrl(status === search.filter.status ? undefined : status)}
-          text={`status:${status}`}
-          isOn={status === search.filter.status}
-        />
-      ))}
+      {offered.flatMap(([name, values]) =>
+        values.map((value) => (
+          <Chip
+            href={urlOf(name, value === parts[name] ? undefined : value)}
+            text={`${name}:${value}`}
+            isOn={value === parts[name]}
+          />
+        )),
+      )}
       <a class="push" href="/jobs">
         Clear
       </a>

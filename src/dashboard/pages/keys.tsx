@@ -2,7 +2,7 @@
 import { defaultRateLimitPerSecond, type Role, roles } from "../../core/key.ts";
 import { listKeys } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { ActionForm, Field } from "../parts/action-form.tsx";
+import { ActionForm, Choice, Input, refusalOf } from "../parts/action-form.tsx";
 import { Card, Definitions, Empty } from "../parts/card.tsx";
 import { count } from "../parts/numbers.ts";
 import { State } from "../parts/state.tsx";
@@ -112,29 +112,36 @@ function Roles() {
 }
 
 function NewKey({ request }: { request: PageRequest }) {
+  const refusal = refusalOf(request, "addKey");
   return (
     <Card id="new-key" title="New key">
       <div class="pad">
         <ActionForm request={request} action="addKey" label="Make a key" kind="main">
           <div class="two">
-            <Field id="name" label="Name" hint="Who uses it. The audit log shows this name.">
-              <input id="name" name="name" required maxlength={100} />
-            </Field>
-            <Field id="role" label="Role">
-              <select id="role" name="role">
-                {roles.map((role) => (
-                  <option value={role}>{role}</option>
-                ))}
-              </select>
-            </Field>
+            <Input
+              refusal={refusal}
+              name="name"
+              label="Name"
+              hint="Who uses it. The audit log shows this name."
+              control={{ required: true, maxlength: 100 }}
+            />
+            <Choice refusal={refusal} name="role" label="Role" options={roles.map((role) => [role, role])} />
           </div>
           <div class="two">
-            <Field id="job_types" label="Only these types" hint="Of a producer. Empty: all.">
-              <input id="job_types" name="job_types" placeholder="send_email, send_receipt" />
-            </Field>
-            <Field id="rate" label="Requests a second" hint={`Empty: ${count(defaultRateLimitPerSecond)}.`}>
-              <input id="rate" name="rate_limit_per_second" type="number" min="1" max="1000000" />
-            </Field>
+            <Input
+              refusal={refusal}
+              name="job_types"
+              label="Only these types"
+              hint="Of a producer. Empty: all."
+              control={{ placeholder: "send_email, send_receipt" }}
+            />
+            <Input
+              refusal={refusal}
+              name="rate_limit_per_second"
+              label="Requests a second"
+              hint={`Empty: ${count(defaultRateLimitPerSecond)}.`}
+              control={{ type: "number", min: 1, max: 1_000_000 }}
+            />
           </div>
         </ActionForm>
       </div>

@@ -44,6 +44,11 @@ export const overview: Page = {
               rounds={now.recentRounds.slice(0, maxRounds)}
               id="last-rounds"
               title="Last rounds"
+              note={
+                <a class="push small" href="/workers#rounds">
+                  All rounds
+                </a>
+              }
             />
           </div>
           <Foot now={now} asleepSince={asleepSince} />

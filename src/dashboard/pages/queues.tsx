@@ -7,7 +7,7 @@ import { ActionForm } from "../parts/action-form.tsx";
 import { oldestOf, type ShownCounts, sumCounts } from "../parts/books.ts";
 import { Empty } from "../parts/card.tsx";
 import { queueUrl } from "../parts/links.tsx";
-import { count, counted } from "../parts/numbers.ts";
+import { counted, pausedText } from "../parts/numbers.ts";
 import { oldestColumn, stateColumns } from "../parts/queue-columns.tsx";
 import { State } from "../parts/state.tsx";
 import { Count, Table } from "../parts/table.tsx";
@@ -32,9 +32,7 @@ export const queues: Page = {
     const rows = toRows(request, now, pausedSince);
     return {
       title: "Queues",
-      facts: (
-        <span class="muted">{`${counted(rows.length, "queue")}, ${count(pausedSince.size)} paused`}</span>
-      ),
+      facts: <span class="muted">{`${counted(rows.length, "queue")}, ${pausedText(pausedSince.size)}`}</span>,
       body:
         rows.length === 0 ? (
           <Empty title="No queues yet">
@@ -103,7 +101,7 @@ function QueueTable({ request, rows }: { request: PageRequest; rows: readonly Li
 }
 
 export function QueueState({ pausedSince, now }: { pausedSince: Date | null | undefined; now: Date }) {
-  if (!pausedSince) return <State shape="ok" word="runs" />;
+  if (!pausedSince) return <State shape="ok" word="runs" isShort />;
   return (
     <>
       <State shape="paused" word="paused" /> <Time at={pausedSince} now={now} />

@@ -8,7 +8,7 @@ import type { Page, PageRequest } from "../page.ts";
 import { ActionForm } from "../parts/action-form.tsx";
 import { Empty } from "../parts/card.tsx";
 import { jobsUrl } from "../parts/links.tsx";
-import { absolute, counted } from "../parts/numbers.ts";
+import { absolute, counted, pausedText } from "../parts/numbers.ts";
 import { byName, Pager, pageSize, takePage } from "../parts/pager.tsx";
 import { State, StateShape } from "../parts/state.tsx";
 import { None, Table } from "../parts/table.tsx";
@@ -35,7 +35,7 @@ export const schedules: Page = {
       title: "Schedules",
       facts: (
         <span class="muted">
-          {next || page.after ? "" : `${counted(shown.length, "schedule")}, ${paused} paused`}
+          {next || page.after ? "" : `${counted(shown.length, "schedule")}, ${pausedText(paused)}`}
         </span>
       ),
       body: (
@@ -54,8 +54,17 @@ function ScheduleTable({ request, rows }: { request: PageRequest; rows: readonly
       name="Schedules"
       rows={rows}
       columns={[
-        { title: "Schedule", class: "nw", cell: ({ name: own }) => own },
-        { title: "When", class: "wide", cell: (schedule) => <When {...schedule} /> },
+        {
+          title: "Schedule",
+          class: "nw",
+          cell: ({ name: own, cron }) => (
+            <>
+              {own}
+              <span class="only-s muted small">{cronInWords(cron)}</span>
+            </>
+          ),
+        },
+        { title: "When", class: "wide hide-s", cell: (schedule) => <When {...schedule} /> },
         { title: "Makes", class: "hide-m", cell: ({ type }) => <a href={jobsUrl({ type })}>{type}</a> },
         { title: "Next", class: "n", cell: (schedule) => <Next schedule={schedule} now={request.now} /> },
         {

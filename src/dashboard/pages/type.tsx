@@ -23,7 +23,7 @@ export const type: Page = {
     const { definition } = shown;
     return {
       title: name,
-      crumbs: <a href="/types">All types</a>,
+      crumbs: <a href="/types">Types</a>,
       facts: <TypeState shown={shown} />,
       tools: <PauseForm request={request} shown={shown} />,
       body: (

@@ -1,6 +1,7 @@
 // Types: what each did in the last hour, how long its jobs waited and ran, its limits, and its circuit breaker.
 import type { Page } from "../page.ts";
 import { Empty } from "../parts/card.tsx";
+import { Dead } from "../parts/queue-columns.tsx";
 import { Count, None, Table } from "../parts/table.tsx";
 import { formatPercentiles, formatShare, limitsInUse, readTypes } from "./types/shown-type.ts";
 import { PauseForm, TypeState } from "./types/type-state.tsx";
@@ -40,13 +41,13 @@ export const types: Page = {
                 class: "wide",
                 cell: ({ type }) => <a href={`/types/${encodeURIComponent(type)}`}>{type}</a>,
               },
-              { title: "State", class: "nw", cell: (row) => <TypeState shown={row} /> },
+              { title: "State", class: "nw", cell: (row) => <TypeState shown={row} isShort /> },
               { title: "Waiting", class: "n", cell: ({ counts }) => <Count value={counts.pending} /> },
               { title: "Enqueued", class: "n hide-m", cell: ({ enqueued }) => <Count value={enqueued} /> },
               { title: "Completed", class: "n hide-s", cell: ({ completed }) => <Count value={completed} /> },
               {
                 title: "Failed",
-                class: "n",
+                class: "n hide-s",
                 cell: ({ failureRate }) =>
                   failureRate === null ? <None text="–" /> : <span>{formatShare(failureRate)}</span>,
               },
@@ -65,11 +66,15 @@ export const types: Page = {
                 class: "nw hide-m",
                 cell: (row) => limitsInUse(row).join("; ") || <None />,
               },
-              { title: "Dead", class: "n", cell: ({ counts }) => <Count value={counts.dead} /> },
+              {
+                title: "Dead",
+                class: "n",
+                cell: ({ type, counts }) => <Dead of={{ type }} dead={counts.dead} />,
+              },
               {
                 title: "Actions",
                 isHidden: true,
-                class: "n",
+                class: "n hide-s",
                 cell: (row) => <PauseForm request={request} shown={row} />,
               },
             ]}

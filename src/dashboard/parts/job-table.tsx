@@ -102,7 +102,12 @@ export function JobTable({ request, jobs, isSelectable }: Props & { isSelectable
   );
 }
 
-function WhatNext({ job, now }: { job: ListedJob; now: Date }) {
+type NextOfJob = Pick<
+  ListedJob,
+  "status" | "attempts" | "scheduledAt" | "startedAt" | "completedAt" | "deadReason"
+>;
+
+export function WhatNext({ job, now }: { job: NextOfJob; now: Date }) {
   const secondsSince = (at: Date) => Math.max(0, Math.floor((now.getTime() - at.getTime()) / 1000));
   switch (job.status) {
     case "pending": {

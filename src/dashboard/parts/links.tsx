@@ -4,13 +4,21 @@ import { count } from "./numbers.ts";
 const hues = 8;
 
 /** An id by its last 8 signs, with an edge whose colour is the same wherever the id is shown. */
-export function JobId({ id }: { id: string }) {
+function IdLink({ path, id }: { path: string; id: string }) {
   const hue = [...id].reduce((hash, sign) => (hash * 31 + sign.charCodeAt(0)) % 65_521, 7) % hues;
   return (
-    <a class={`id h${hue}`} href={`/jobs/${id}`} title={id}>
+    <a class={`id h${hue}`} href={`${path}/${id}`} title={id}>
       {id.slice(-8)}
     </a>
   );
+}
+
+export function JobId({ id }: { id: string }) {
+  return <IdLink path="/jobs" id={id} />;
+}
+
+export function FlowId({ id }: { id: string }) {
+  return <IdLink path="/flows" id={id} />;
 }
 
 /** The list of jobs with a filter. */

@@ -11,6 +11,11 @@ export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
+/** "none paused", "2 paused". */
+export function pausedText(paused: number): string {
+  return `${paused === 0 ? "none" : count(paused)} paused`;
+}
+
 const units = [
   ["d", 86_400],
   ["h", 3_600],
@@ -35,6 +40,12 @@ export function wholeSeconds(seconds: number): string {
   const [smaller, smallerSize] = units[at + 1] ?? ["", 0];
   const rest = smallerSize > 0 ? Math.floor((seconds % size) / smallerSize) : 0;
   return number >= fromTenOn || rest === 0 ? `${number} ${unit}` : `${number} ${unit} ${rest} ${smaller}`;
+}
+
+/** "258 bytes", "12.4 KiB": of the text as UTF-8. */
+export function bytesText(text: string): string {
+  const bytes = new TextEncoder().encode(text).length;
+  return bytes < 1024 ? counted(bytes, "byte") : `${count(bytes / 1024)} KiB`;
 }
 
 /** "2026-11-16 14:32:07 UTC". */

@@ -25,19 +25,20 @@ export const stateColumns: readonly Column<QueueRow>[] = [
   { title: "Later", class: "n hide-m", cell: ({ counts }) => <Count value={counts.scheduled} /> },
   { title: "Blocked", class: "n hide-m", cell: ({ counts }) => <Count value={counts.blocked} /> },
   { title: "Processing", class: "n hide-s", cell: ({ counts }) => <Count value={counts.leased} /> },
-  { title: "Dead", class: "n", cell: (row) => <Dead {...row} /> },
+  { title: "Dead", class: "n", cell: ({ queue, counts }) => <Dead of={{ queue }} dead={counts.dead} /> },
 ];
 
 export const oldestColumn: Column<QueueRow> = {
   title: "Oldest due",
-  class: "n",
+  class: "n hide-s",
   cell: ({ oldestSeconds }) => (oldestSeconds === null ? <None /> : wholeSeconds(oldestSeconds)),
 };
 
-function Dead({ queue, counts: { dead } }: QueueRow) {
+/** Leads to the dead jobs of a queue or a type. */
+export function Dead({ of, dead }: { of: Record<string, string>; dead: number }) {
   if (dead === 0) return <Count value={0} />;
   return (
-    <a class="t-dead strong" href={jobsUrl({ queue, status: "dead" })}>
+    <a class="t-dead strong" href={jobsUrl({ ...of, status: "dead" })}>
       {count(dead)}
     </a>
   );

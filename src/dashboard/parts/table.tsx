@@ -3,7 +3,7 @@ import type { Child } from "hono/jsx";
 import { count } from "./numbers.ts";
 
 export interface Column<Row> {
-  title: string;
+  title: Child;
   /** The heading is for screen readers only. */
   isHidden?: boolean;
   /** Of the design: `n` (number), `wide`, `two-line`, `hide-m`, `hide-s`, `nw`. */

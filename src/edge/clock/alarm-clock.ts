@@ -6,11 +6,11 @@ import type { NextDue } from "../../core/sql/next-due.ts";
 import type { Ports } from "../../queue/ports.ts";
 import type { IsolateState } from "../isolate-state.ts";
 import type { Settings } from "../settings/env.ts";
-import { type ClockCalls, type ClockReading, clockOf } from "./clock-binding.ts";
+import { type ClockCalls, type ClockReading, clockOf, type News } from "./clock-binding.ts";
 
 export interface AlarmClock {
-  /** Has the database looked at after that time. */
-  wakeIn(ms: number): void;
+  /** Has the database looked at after that time, or visited with `upkeep`. */
+  wakeIn: Ports["wakeIn"];
   /** Tells that this isolate may enqueue or claim. Resolves when the clock knows it, or cannot be reached. */
   holdAwake(): Promise<void>;
   /** Tells what a round found. */
@@ -52,7 +52,7 @@ export function createAlarmClock({ settings, isolate, ports, waitUntil }: AlarmC
   }
 
   /** Times count from before the call, so that they end here before they end at the clock. */
-  async function tell(news: { dueMs: number | null; isWork: boolean }): Promise<void> {
+  async function tell(news: News): Promise<void> {
     const sentMs = nowMs();
     const answer = await call((clock) => clock.tell(news));
     if (!answer) return;
@@ -69,7 +69,11 @@ export function createAlarmClock({ settings, isolate, ports, waitUntil }: AlarmC
     known.telling = null;
   }
 
-  function wakeIn(ms: number): void {
+  function wakeIn(ms: number, { upkeep }: { upkeep: boolean } = { upkeep: false }): void {
+    if (upkeep) {
+      waitUntil(tell({ dueMs: null, visitMs: ms, isWork: false }));
+      return;
+    }
     const dueAtMs = nowMs() + ms;
     // A look in time that has not begun will see this job too.
     const isKnown = known.lookAtMs > nowMs() && known.lookAtMs <= dueAtMs + clockTimes.spacingMs;

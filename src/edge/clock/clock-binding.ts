@@ -4,11 +4,20 @@ import type { Settings } from "../settings/env.ts";
 
 /** The methods of edge/clock/sluice-clock.ts, as they are called through the binding. */
 export interface ClockCalls {
-  tell(news: { dueMs: number | null; isWork: boolean }): Promise<ClockAnswer>;
+  tell(news: News): Promise<ClockAnswer>;
   noteLook(look: RoundLook): Promise<void>;
   tick(options: { maxSleepMs: number }): Promise<{ isAsleep: boolean; sleptMsAgo: number | null }>;
   read(options: { maxSleepMs: number }): Promise<ClockReading>;
   keepMetrics(text: string): Promise<void>;
+}
+
+export interface News {
+  /** In how many milliseconds a job is due. */
+  dueMs: number | null;
+  /** In how many milliseconds the database must be visited. */
+  visitMs?: number;
+  /** The caller may enqueue or claim. */
+  isWork: boolean;
 }
 
 export interface ClockAnswer {

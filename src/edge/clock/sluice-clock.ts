@@ -27,7 +27,7 @@ import { isolateStateFor } from "../isolate-state.ts";
 import { type SelfBinding, settingsFor } from "../settings/env.ts";
 import { systemClock } from "../system-clock.ts";
 import { createAlarmClock } from "./alarm-clock.ts";
-import type { ClockAnswer, ClockCalls, ClockReading, RoundLook } from "./clock-binding.ts";
+import type { ClockAnswer, ClockCalls, ClockReading, News, RoundLook } from "./clock-binding.ts";
 
 /** The most drains of one queue that the clock runs at one time. The crons start their own. */
 const maxDrains = 16;
@@ -59,9 +59,9 @@ export class SluiceClock extends (DurableObject as Base) implements ClockCalls {
     this.#state = { ...newClock, ...(this.#context.storage.kv.get("state") as ClockState | undefined) };
   }
 
-  async tell({ dueMs, isWork }: { dueMs: number | null; isWork: boolean }): Promise<ClockAnswer> {
+  async tell(news: News): Promise<ClockAnswer> {
     const nowMs = Date.now();
-    await this.#become(tellClock(this.#state, { nowMs, dueMs, isWork }));
+    await this.#become(tellClock(this.#state, { ...news, nowMs }));
     const lookMs = nextLookMs({ ...this.#state, visitAtMs: null });
     return { awakeForMs: clockTimes.awakeMs, lookInMs: lookMs === null ? null : lookMs - nowMs };
   }

@@ -1,6 +1,7 @@
 // HTML answers: their headers, the frame, and errors as pages.
 import type { Context } from "hono";
 import { getCookie, setCookie } from "hono/cookie";
+import type { MenuCounts } from "../../core/sql/menu-counts.ts";
 import { ErrorPage, errorContent } from "../../dashboard/error-page.tsx";
 import { type Frame, Layout, type Theme, themes } from "../../dashboard/layout.tsx";
 import type { Content, Html, Section, Viewer } from "../../dashboard/page.ts";
@@ -34,22 +35,25 @@ interface PageAnswer {
   caller: Caller;
   section?: Section | undefined;
   content: Content;
+  counts?: MenuCounts | undefined;
   isRefreshed?: boolean;
   status?: number;
 }
 
 export function answerPage(context: Context<AppEnv>, answer: PageAnswer): Promise<Response> {
-  const { caller, section, content, isRefreshed, status } = answer;
+  const { caller, section, content, counts, isRefreshed, status } = answer;
   const url = new URL(context.req.url);
+  const { refusal } = context.env;
   const page = Layout({
     frame: frameOf(context),
     viewer: viewerOf(caller),
     section,
     refreshUrl: isRefreshed ? url.pathname + url.search : undefined,
-    flash: isRefresh(context) ? undefined : takeFlash(context),
+    flash: refusal ? { kind: "failed", text: refusal.text } : takeFlash(context),
     content,
+    counts,
   });
-  return answerHtml(context, page, status);
+  return answerHtml(context, page, refusal?.status ?? status);
 }
 
 /** The script sends it, for a page that is open already. */
@@ -71,6 +75,7 @@ export function frameOf(context: Context<AppEnv>): Frame {
     theme: theme && themes.includes(theme) ? theme : "auto",
     environment: environment ?? "",
     isProduction: environment !== undefined && !calmNames.test(environment),
+    now: new Date(context.env.ports.clock.nowMs()),
   };
 }
 
@@ -84,6 +89,7 @@ export function leaveFlash(context: Context<AppEnv>, flash: Flash): void {
 
 /** It is shown once. */
 function takeFlash(context: Context<AppEnv>): Flash | undefined {
+  if (isRefresh(context)) return undefined;
   const flash = decodeFlash(getCookie(context, flashCookie));
   if (flash) setCookie(context, flashCookie, "", { ...cookieOptions, maxAge: 0 });
   return flash;

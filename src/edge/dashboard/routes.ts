@@ -4,7 +4,7 @@ import { SluiceError } from "../../core/errors.ts";
 import { findAction } from "../../dashboard/actions.tsx";
 import { assets } from "../../dashboard/assets/bundled.ts";
 import { type Theme, themes } from "../../dashboard/layout.tsx";
-import type { Page, PageRequest } from "../../dashboard/page.ts";
+import type { Page, PageRequest, Refusal } from "../../dashboard/page.ts";
 import { pages } from "../../dashboard/pages.ts";
 import { SignInPage, TryAgainPage } from "../../dashboard/sign-in-page.tsx";
 import type { AppEnv } from "../http/app-env.ts";
@@ -12,6 +12,7 @@ import type { Caller } from "../http/guards/caller.ts";
 import { allowOnly } from "../http/operation-routes.ts";
 import { accessHeader } from "./access.ts";
 import { answerError, answerHtml, answerPage, frameOf, isRefresh, keepTheme, viewerOf } from "./answer.ts";
+import { countForMenu } from "./count-for-menu.ts";
 import { findVisitor } from "./find-visitor.ts";
 import { readForm, safePath } from "./form.ts";
 import { pageDatabase } from "./page-database.ts";
@@ -46,9 +47,14 @@ export function createDashboard(callApi: Call): Hono<AppEnv> {
   dashboard.post("/actions/:action", async (context) => {
     const caller = await findVisitor(context);
     if (!caller) return context.redirect("/", 302);
-    const action = findAction(context.req.param("action"));
-    if (!action) throw new SluiceError("not_found", `there is no action "${context.req.param("action")}"`);
-    return runAction(context, { action, caller, callApi });
+    const id = context.req.param("action");
+    const action = findAction(id);
+    if (!action) throw new SluiceError("not_found", `there is no action "${id}"`);
+    const showAgain = (path: string, refusal: Refusal) => {
+      const request = new Request(new URL(path, context.req.url), { headers: context.req.raw.headers });
+      return dashboard.fetch(request, { ...context.env, refusal }, context.executionCtx);
+    };
+    return runAction(context, { id, action, caller, callApi, showAgain });
   });
   for (const path of unsafe) dashboard.all(path, allowOnly("POST"));
   for (const page of pages)
@@ -62,8 +68,10 @@ async function showPage(context: Context<AppEnv>, page: Page): Promise<Response>
   const request = toPageRequest(context, caller);
   // A tab that is left open must not wake a database that sleeps. Whoever opens a page does.
   if (isRefresh(context) && (await request.asleepSince())) return context.body(null, 204);
-  const content = await page.render(request);
-  return answerPage(context, { caller, section: page.section, content, isRefreshed: true });
+  const { db, counts } = countForMenu(request.db);
+  const content = await page.render({ ...request, db });
+  const { section } = page;
+  return answerPage(context, { caller, section, content, counts: counts(), isRefreshed: !request.refusal });
 }
 
 function askToSignIn(context: Context<AppEnv>): Response | Promise<Response> {
@@ -80,7 +88,7 @@ function askToSignIn(context: Context<AppEnv>): Response | Promise<Response> {
 }
 
 function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
-  const { ports, settings, alarmClock } = context.env;
+  const { ports, settings, alarmClock, refusal } = context.env;
   const url = new URL(context.req.url);
   return {
     db: pageDatabase(ports.db),
@@ -88,6 +96,7 @@ function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
     now: new Date(ports.clock.nowMs()),
     settings,
     viewer: viewerOf(caller),
+    refusal,
     url,
     query: url.searchParams,
     param: (name) => context.req.param(name) ?? "",

@@ -1,4 +1,6 @@
 // The context of every route and guard: the invocation, and the caller.
+
+import type { Refusal } from "../../dashboard/page.ts";
 import type { JobRegistry } from "../../jobs/registry.ts";
 import type { Ports, Sender } from "../../queue/ports.ts";
 import type { AlarmClock } from "../clock/alarm-clock.ts";
@@ -21,6 +23,8 @@ export interface AppEnv {
     alarmClock: AlarmClock;
     /** Who calls, where no key says it: somebody who has signed in to the dashboard, or the command line over SQL. */
     caller?: Caller;
+    /** A form of the dashboard that was refused, for the page that shows it again. */
+    refusal?: Refusal;
     /** Starts a drain. If it is known which types got jobs, only what they need is started. */
     nudge(queue: string, types?: readonly string[]): void;
   };

@@ -8,6 +8,7 @@ import {
   callStep,
   createStepCalls,
   type Known,
+  msSince,
   never,
   pause,
   type StepCalls,
@@ -85,8 +86,9 @@ async function runOnce(
   running.count++;
   try {
     host.restart();
+    const beganMs = host.clock.nowMs();
     const value = storable(id, await inTime(host, id, { body, timeoutSeconds }));
-    return await store(calls, known, { name: id, value });
+    return await store(calls, known, { name: id, value, took_ms: msSince(host, beganMs) });
   } finally {
     running.count--;
   }

@@ -3,7 +3,7 @@
 import { FatalError } from "../../core/errors.ts";
 import type { Json, NewJob, Payload } from "../../core/job.ts";
 import type { ChildOutcome, ChildType } from "./step.ts";
-import { type Known, pause, type StepCalls, store } from "./step-calls.ts";
+import { type Known, msSince, pause, type StepCalls, store } from "./step-calls.ts";
 
 const maxChildren = 1000;
 /** Larger outcomes are read again in each invocation. */
@@ -44,8 +44,13 @@ async function startOnce(
   if (payloads.length > maxChildren)
     throw new FatalError(`${id}: at most ${maxChildren} payloads, not ${payloads.length}`);
   const jobs = payloads.map((payload, index) => newChild(calls, { id, child, payload, index }));
+  const beganMs = calls.host.clock.nowMs();
   const ids = jobs.length > 0 ? await calls.host.enqueue(jobs) : [];
-  return (await store(calls, known, { name, value: [...ids] })) as string[];
+  return (await store(calls, known, {
+    name,
+    value: [...ids],
+    took_ms: msSince(calls.host, beganMs),
+  })) as string[];
 }
 
 function newChild(

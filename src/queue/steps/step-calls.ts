@@ -131,6 +131,11 @@ function outcomeOfPause(paused: readonly PausedCall[], nowMs: number): Outcome {
     : { kind: "snooze", retryInSeconds: seconds ?? 0 };
 }
 
+/** By the local clock, which may be set back meanwhile. */
+export function msSince({ clock }: StepHost, beganMs: number): number {
+  return Math.max(0, clock.nowMs() - beganMs);
+}
+
 export function never(): Promise<never> {
   return new Promise(() => {});
 }

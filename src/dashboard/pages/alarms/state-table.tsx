@@ -105,11 +105,16 @@ export function StateTable({ request, rows }: { request: PageRequest; rows: read
           {
             title: "Alarm",
             class: "nw",
-            cell: ({ alarm }) => <span title={measures(alarm)}>{alarm}</span>,
+            cell: ({ alarm, sees }) => (
+              <>
+                <span title={measures(alarm)}>{alarm}</span>
+                <span class="only-s muted small">{seesText(sees)}</span>
+              </>
+            ),
           },
           { title: "State", class: "nw", cell: ({ state }) => <State {...shapes[state]} isShort /> },
           { title: "What it sees", class: "two-line hide-s", cell: (row) => <Sees row={row} now={now} /> },
-          { title: "Value", class: "n", cell: (row) => <Value row={row} /> },
+          { title: "Value", class: "n hide-s", cell: (row) => <Value row={row} /> },
           {
             title: "Fires when",
             class: "hide-m muted nw",
@@ -141,11 +146,15 @@ const shapes: Record<AlarmRow["state"], { shape: Shape; word: string }> = {
 };
 
 /** The limit has a column of its own. */
+function seesText(sees: string): string {
+  return sees.replace(/; the limit is .*$/, "").replace(/^./, (sign) => sign.toUpperCase());
+}
+
 function Sees({ row, now }: { row: AlarmRow; now: Date }) {
-  const text = row.sees.replace(/; the limit is .*$/, "");
+  const text = seesText(row.sees);
   return (
     <>
-      <span title={text}>{text.replace(/^./, (sign) => sign.toUpperCase())}</span>
+      <span title={text}>{text}</span>
       <span class="muted small">
         <Times row={row} now={now} />
       </span>

@@ -39,6 +39,16 @@ export function formatFilter(filter: Record<Part, string | null | undefined> | F
   return parts.flatMap((part) => (filter[part] ? [`${part}:${filter[part]}`] : [])).join(" ");
 }
 
+/** The id of the link that opens the dialog. When the dialog closes, the focus goes back there. */
+export function openerId(action: string, { type, reason, fingerprint }: Filter): string {
+  return [action, ...(type && reason && fingerprint ? [type, reason, fingerprint] : ["all"])].join("-");
+}
+
+/** `list` is the filter of the page that the dialog goes back to. */
+export function startUrl(action: string, filter: Filter, list: Filter): string {
+  return deadUrl("/dead-letters/start", filter, { action, back: formatFilter(list) });
+}
+
 /** The URL of a page with this filter, and nothing else in it. */
 export function deadUrl(path: string, filter: Filter, more: Record<string, string> = {}): string {
   const query = new URLSearchParams();

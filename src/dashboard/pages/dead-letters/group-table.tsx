@@ -6,7 +6,7 @@ import { Sparkline } from "../../parts/bar.tsx";
 import { count, counted } from "../../parts/numbers.ts";
 import { type Column, Table } from "../../parts/table.tsx";
 import { Age, Time } from "../../parts/time.tsx";
-import { deadUrl, type Filter } from "./filter.ts";
+import { deadUrl, type Filter, openerId, startUrl } from "./filter.ts";
 
 interface GroupTableProps {
   request: PageRequest;
@@ -41,14 +41,27 @@ export function GroupTable({ request, filter, found: { groups, totalGroups, tota
     ...(viewer.mayChange ? [actionsColumn(filter)] : []),
   ];
   return (
-    <>
-      <Table name="Groups of dead letters" isNameless rows={groups} columns={columns} />
-      <p class="pad muted small">
-        {groups.length < totalGroups
-          ? `The ${counted(groups.length, "largest group", "largest groups")} of ${count(totalGroups)}. Narrow the search to see the others.`
-          : `${counted(totalGroups, "group")}, ${counted(totalDead, "job")}`}
-      </p>
-    </>
+    <Table
+      name="Groups of dead letters"
+      isNameless
+      rows={groups}
+      columns={columns}
+      foot={
+        <tfoot>
+          <tr>
+            <th scope="row">
+              {groups.length < totalGroups
+                ? `The ${counted(groups.length, "largest group", "largest groups")} of ${count(totalGroups)}. Narrow the search to see the others.`
+                : counted(totalGroups, "group")}
+            </th>
+            <td class="n">{count(totalDead)}</td>
+            {columns.slice(2).map(({ class: kind }) => (
+              <td class={kind} />
+            ))}
+          </tr>
+        </tfoot>
+      }
+    />
   );
 }
 
@@ -60,22 +73,19 @@ function actionsColumn(filter: Filter): Column<DeadGroup> {
     cell: (group) => {
       const own = filterOf(group, filter);
       const what = `${count(group.count)} of ${group.type}, ${group.reason}: ${describeGroup(group)}`;
+      const link = (action: "replay" | "discard", text: string, kind: string) => (
+        <a
+          class={`btn${kind}`}
+          id={openerId(action, own)}
+          href={startUrl(action, own, filter)}
+          aria-label={`${text} ${what}`}
+        >
+          {text}
+        </a>
+      );
       return (
         <>
-          <a
-            class="btn"
-            href={deadUrl("/dead-letters/start", own, { action: "replay" })}
-            aria-label={`Replay ${what}`}
-          >
-            Replay
-          </a>{" "}
-          <a
-            class="btn is-quiet hide-s"
-            href={deadUrl("/dead-letters/start", own, { action: "discard" })}
-            aria-label={`Discard ${what}`}
-          >
-            Discard
-          </a>
+          {link("replay", "Replay", "")} {link("discard", "Discard", " is-quiet hide-s")}
         </>
       );
     },

@@ -1,47 +1,29 @@
 // The search line of dead letters, and chips that narrow the search.
 import type { DeadGroup } from "../../../core/dead-letters.ts";
+import type { PageRequest } from "../../page.ts";
 import { Chip } from "../../parts/links.tsx";
+import { SearchLine } from "../../parts/search-line.tsx";
 import { type DeadSearch, deadUrl, type Filter, formatFilter } from "./filter.ts";
 
 interface SearchFormProps {
+  request: PageRequest;
   path: string;
   search: DeadSearch;
   /** What the chips count. */
   groups?: readonly DeadGroup[];
 }
 
-export function SearchForm({ path, search: { filter, faults }, groups = [] }: SearchFormProps) {
+export function SearchForm({ request, path, search: { filter, faults }, groups = [] }: SearchFormProps) {
   return (
-    <>
-      <form class="search" role="search" action={path}>
-        <svg viewBox="0 0 16 16" aria-hidden="true">
-          <circle cx="7" cy="7" r="4.5" />
-          <path d="M10.5 10.5 14 14" />
-        </svg>
-        <label class="sr" for="q">
-          Search dead letters
-        </label>
-        <input
-          id="q"
-          name="q"
-          type="search"
-          value={formatFilter(filter)}
-          placeholder="type:send_email reason:exhausted queue:default"
-          autocomplete="off"
-          spellcheck={false}
-        />
-        <kbd>/</kbd>
-        <button class="btn" type="submit">
-          Search
-        </button>
-      </form>
+    <SearchLine
+      path={path}
+      label="Search dead letters"
+      value={faults.length > 0 ? (request.query.get("q") ?? "") : formatFilter(filter)}
+      placeholder="type:send_email reason:exhausted queue:default"
+      faults={faults}
+    >
       <Narrow path={path} filter={filter} groups={groups} />
-      {faults.map((fault) => (
-        <p class="pad t-dead" role="alert">
-          {fault}
-        </p>
-      ))}
-    </>
+    </SearchLine>
   );
 }
 

@@ -1,10 +1,10 @@
 // The dialog before a run: how many jobs match, how fast, how many at most, and what to change. It is rendered by the server, so
 // it needs no script. While it is open, the page does not refresh itself: the number stays the one that was read.
 import type { DeadGroup, RunAction } from "../../../core/dead-letters.ts";
-import type { PageRequest } from "../../page.ts";
-import { Field } from "../../parts/action-form.tsx";
+import type { PageRequest, Refusal } from "../../page.ts";
+import { Hidden, Input, pathOf, refusalOf, TextArea } from "../../parts/action-form.tsx";
 import { clockTime, count, counted, wholeSeconds } from "../../parts/numbers.ts";
-import { type DeadSearch, deadUrl, type Filter, formatFilter } from "./filter.ts";
+import { type DeadSearch, type Filter, formatFilter, openerId } from "./filter.ts";
 import { describeGroup } from "./group-table.tsx";
 
 interface StartDialogProps {
@@ -26,18 +26,18 @@ export function StartDialog({
   counted: { dead, at },
 }: StartDialogProps) {
   const action: RunAction = request.query.get("action") === "discard" ? "discard" : "replay";
-  const closeUrl = deadUrl("/dead-letters", { ...filter, fingerprint: undefined });
+  const closeUrl = closeUrlOf(request, action, filter);
   const mayStart = request.viewer.mayChange && dead > 0 && faults.length === 0;
-  const hidden = { to: "/dead-letters", action, ...filter, until: at.toISOString() };
+  const refusal = refusalOf(request, "startDeadRun");
   return (
     <dialog open aria-labelledby="dialog-title">
       <form method="post" action={mayStart ? "/actions/startDeadRun" : undefined}>
-        {Object.entries(hidden).map(([name, value]) =>
-          value === undefined ? null : <input type="hidden" name={name} value={value} />,
-        )}
+        <Hidden
+          fields={{ ...filter, to: "/dead-letters", from: pathOf(request), action, until: at.toISOString() }}
+        />
         <div class="stack">
           <Matches action={action} filter={filter} groups={groups} dead={dead} />
-          <WhyNot request={request} faults={faults} />
+          <WhyNot request={request} faults={[...faults, ...(refusal ? [refusal.text] : [])]} />
           {mayStart ? (
             <>
               <p class="small muted">
@@ -46,12 +46,12 @@ export function StartDialog({
                   ? "Each starts again with all its attempts."
                   : "A discarded job is kept, but it never runs again."}
               </p>
-              <Fields action={action} filter={filter} dead={dead} />
+              <Fields action={action} filter={filter} dead={dead} refusal={refusal} />
             </>
           ) : null}
         </div>
         <footer>
-          <a class="btn" href={closeUrl}>
+          <a class="btn" href={closeUrl} data-close>
             Close
           </a>
           {mayStart ? (
@@ -73,6 +73,13 @@ export function StartDialog({
       </form>
     </dialog>
   );
+}
+
+/** Back to the list, at the link that opened the dialog. */
+function closeUrlOf({ query }: PageRequest, action: RunAction, filter: Filter): string {
+  const list = query.get("back");
+  const path = list ? `/dead-letters?${new URLSearchParams({ q: list })}` : "/dead-letters";
+  return `${path}#${encodeURIComponent(openerId(action, filter))}`;
 }
 
 function Matches({
@@ -124,29 +131,41 @@ function WhyNot({ request, faults }: { request: PageRequest; faults: readonly st
   );
 }
 
-function Fields({ action, filter, dead }: { action: RunAction; filter: Filter; dead: number }) {
+interface FieldsProps {
+  action: RunAction;
+  filter: Filter;
+  dead: number;
+  refusal: Refusal | undefined;
+}
+
+function Fields({ action, filter, dead, refusal }: FieldsProps) {
   return (
     <>
       <div class="two">
-        <Field id="per_minute" label="Rate, jobs a minute" hint="Empty: as fast as it goes.">
-          <input
-            id="per_minute"
-            name="per_minute"
-            type="number"
-            min="1"
-            max="100000"
-            value={action === "replay" ? String(defaultRate) : ""}
-            autofocus
-          />
-        </Field>
-        <Field id="count" label="At most, jobs" hint="The oldest deaths first.">
-          <input id="count" name="count" type="number" min="1" value={String(dead)} required />
-        </Field>
+        <Input
+          refusal={refusal}
+          name="per_minute"
+          label="Rate, jobs a minute"
+          hint="Empty: as fast as it goes."
+          value={action === "replay" ? String(defaultRate) : ""}
+          control={{ type: "number", min: 1, max: 100_000, ...(refusal ? {} : { autofocus: true }) }}
+        />
+        <Input
+          refusal={refusal}
+          name="count"
+          label="At most, jobs"
+          hint="The oldest deaths first."
+          value={String(dead)}
+          control={{ type: "number", min: 1, required: true }}
+        />
       </div>
-      {action === "replay" ? <Patch filter={filter} /> : null}
-      <Field id="note" label={action === "discard" ? "Reason, for the audit" : "Why, for the audit"}>
-        <input id="note" name="note" maxlength={1000} required={action === "discard"} />
-      </Field>
+      {action === "replay" ? <Patch filter={filter} refusal={refusal} /> : null}
+      <Input
+        refusal={refusal}
+        name="note"
+        label={action === "discard" ? "Reason, for the audit" : "Why, for the audit"}
+        control={{ maxlength: 1000, required: action === "discard" }}
+      />
       <p>
         {action === "replay" ? (
           <>
@@ -160,22 +179,16 @@ function Fields({ action, filter, dead }: { action: RunAction; filter: Filter; d
 }
 
 /** Payloads are checked against their type, so there has to be one. */
-function Patch({ filter: { type } }: { filter: Filter }) {
+function Patch({ filter: { type }, refusal }: Pick<FieldsProps, "filter" | "refusal">) {
   if (!type)
     return <p class="small muted">To change the payloads too, narrow the search to one type first.</p>;
   return (
-    <Field
-      id="payload_patch"
+    <TextArea
+      refusal={refusal}
+      name="payload_patch"
       label="Payload patch (JSON merge, may be empty)"
       hint="A job whose new payload does not fit its type is skipped."
-    >
-      <textarea
-        id="payload_patch"
-        name="payload_patch"
-        rows={2}
-        spellcheck={false}
-        placeholder='{"timeout_ms": 20000}'
-      />
-    </Field>
+      control={{ rows: 2, placeholder: '{"timeout_ms": 20000}' }}
+    />
   );
 }

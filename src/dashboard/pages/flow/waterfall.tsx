@@ -24,12 +24,22 @@ export function Waterfall({ nodes, from, now }: Props) {
         columns={[
           { title: "Job", class: "nw", cell: (node) => <Name node={node} now={now} /> },
           {
-            title: `When, from 0 s to ${duration(toMs - span.fromMs)}`,
+            title: (
+              <span class="ends">
+                <span>
+                  <span class="sr">When, from </span>0 s
+                </span>
+                <span>
+                  <span class="sr">to </span>
+                  {duration(toMs - span.fromMs)}
+                </span>
+              </span>
+            ),
             class: "wide",
             cell: (node) => <Bars parts={partsOf(node, now)} span={span} />,
           },
           { title: "Attempts", class: "n hide-s", cell: (node) => <Attempts {...node} /> },
-          { title: "Last ran for", class: "n", cell: (node) => ranFor(node, now) ?? <None text="–" /> },
+          { title: "Ran for", class: "n", cell: (node) => ranFor(node, now) ?? <None text="–" /> },
         ]}
       />
       <p class="pad small muted">Thick: an attempt ran; red: it failed. Thin: it waited.</p>

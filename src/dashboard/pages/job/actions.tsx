@@ -2,7 +2,7 @@
 import type { Child } from "hono/jsx";
 import type { ShownJob } from "../../../core/sql/shown-jobs.ts";
 import type { PageRequest } from "../../page.ts";
-import { ActionForm, Field } from "../../parts/action-form.tsx";
+import { ActionForm, Input, refusalOf, TextArea } from "../../parts/action-form.tsx";
 import { Card } from "../../parts/card.tsx";
 
 interface Props {
@@ -65,8 +65,9 @@ interface FormProps {
 }
 
 function ReplayWith({ request, id }: FormProps) {
+  const refusal = refusalOf(request, "replayDeadLetter");
   return (
-    <details>
+    <details open={refusal !== undefined}>
       <summary>Replay with another payload</summary>
       <div class="pad">
         <ActionForm
@@ -75,9 +76,14 @@ function ReplayWith({ request, id }: FormProps) {
           fields={{ id }}
           label="Replay with this payload"
         >
-          <Field id="new-payload" label="Payload" hint="The whole payload as JSON, not only what differs.">
-            <textarea id="new-payload" name="payload" rows={4} required />
-          </Field>
+          <TextArea
+            refusal={refusal}
+            id="new-payload"
+            name="payload"
+            label="Payload"
+            hint="The whole payload as JSON, not only what differs."
+            control={{ rows: 4, required: true }}
+          />
         </ActionForm>
       </div>
     </details>
@@ -85,8 +91,9 @@ function ReplayWith({ request, id }: FormProps) {
 }
 
 function Discard({ request, id }: FormProps) {
+  const refusal = refusalOf(request, "discardDeadLetter");
   return (
-    <details>
+    <details open={refusal !== undefined}>
       <summary>Discard</summary>
       <div class="pad">
         <ActionForm
@@ -97,9 +104,7 @@ function Discard({ request, id }: FormProps) {
           kind="danger"
           confirm="Discard this job? It will never run."
         >
-          <Field id="reason" label="Reason" hint="The audit log shows it.">
-            <input id="reason" name="reason" />
-          </Field>
+          <Input refusal={refusal} name="reason" label="Reason" hint="The audit log shows it." />
         </ActionForm>
       </div>
     </details>
@@ -107,16 +112,21 @@ function Discard({ request, id }: FormProps) {
 }
 
 function Resolve({ request, id }: FormProps) {
+  const refusal = refusalOf(request, "resolveJob");
   return (
-    <details>
+    <details open={refusal !== undefined}>
       <summary>Complete it by hand</summary>
       <div class="pad">
         <ActionForm request={request} action="resolveJob" fields={{ id }} label="Complete it">
-          <Field id="resolve-output" label="Output" hint="JSON. Jobs that wait for this one get it.">
-            <textarea id="resolve-output" name="output" rows={3} required>
-              null
-            </textarea>
-          </Field>
+          <TextArea
+            refusal={refusal}
+            id="resolve-output"
+            name="output"
+            label="Output"
+            hint="JSON. Jobs that wait for this one get it."
+            value="null"
+            control={{ rows: 3, required: true }}
+          />
         </ActionForm>
       </div>
     </details>

@@ -16,8 +16,10 @@ export function CopyAs({ request, job: { id } }: { request: PageRequest; job: { 
       {ways.map(([name, text], index) => (
         <details name="copy" open={index === 0}>
           <summary>{name}</summary>
-          <Code label={name} text={text} id={`copy-${index}`} />
-          <CopyButton of={`copy-${index}`} />
+          <div class="copy">
+            <Code label={name} text={text} id={`copy-${index}`} />
+            <CopyButton of={`copy-${index}`} />
+          </div>
         </details>
       ))}
     </section>

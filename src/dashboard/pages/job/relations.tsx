@@ -1,5 +1,5 @@
 // What a job belongs to: its flow, its chain, and its own durable steps.
-import type { StepValues } from "../../../core/job.ts";
+import type { JobStep } from "../../../core/job-steps.ts";
 import type { Chain } from "../../../core/sql/blockers.ts";
 import type { Flow } from "../../../core/sql/flows.ts";
 import { Bar } from "../../parts/bar.tsx";
@@ -53,17 +53,16 @@ export function ChainCard({ chain, job }: { chain: Chain; job: { id: string } })
   );
 }
 
-export function Steps({ steps }: { steps: StepValues }) {
-  const rows = Object.entries(steps);
-  if (rows.length === 0) return null;
+export function Steps({ steps }: { steps: readonly JobStep[] }) {
+  if (steps.length === 0) return null;
   return (
     <Card id="steps" title="Steps" note={<span class="muted small">what durable steps have returned</span>}>
       <Table
         name="Steps"
-        rows={rows}
+        rows={steps}
         columns={[
-          { title: "Step", class: "nw", cell: ([name]) => name },
-          { title: "Value", class: "wide", cell: ([, value]) => <code>{JSON.stringify(value)}</code> },
+          { title: "Step", class: "nw", cell: ({ name }) => name },
+          { title: "Value", class: "wide", cell: ({ value }) => <code>{JSON.stringify(value)}</code> },
         ]}
       />
     </Card>

@@ -4,7 +4,7 @@ import type { ErrorCause, JobError } from "../../../core/job.ts";
 import type { ShownJob } from "../../../core/sql/shown-jobs.ts";
 import type { PageRequest } from "../../page.ts";
 import { Card } from "../../parts/card.tsx";
-import { clockTime, duration, wholeSeconds } from "../../parts/numbers.ts";
+import { clockTime, counted, duration, wholeSeconds } from "../../parts/numbers.ts";
 import { type Shape, StateShape } from "../../parts/state.tsx";
 import { Moment } from "../../parts/time.tsx";
 
@@ -18,27 +18,37 @@ interface Event {
 }
 
 export function Timeline({ request, job }: { request: PageRequest; job: ShownJob }) {
-  const events = [enqueued(job), ...job.errors.map(failed), ...latest(job, request.now)];
+  const events = [enqueued(job), ...job.errors.flatMap(attempt), ...latest(job, request.now)];
+  const end = job.completedAt ?? job.closedAt;
+  const length = (end ?? request.now).getTime() - job.createdAt.getTime();
   return (
     <Card
       id="timeline"
       title="Timeline"
       note={
         <span class="muted small push">
-          {job.attempts} of {job.maxAttempts} attempts used
+          {end
+            ? `${duration(length)} in all`
+            : `${wholeSeconds(Math.max(0, Math.floor(length / 1000)))} so far`}
+          , {job.attempts} of {job.maxAttempts} attempts used
         </span>
       }
     >
       <ol class="line pad">
         {events.map((event) => (
-          <EventLine {...event} />
+          <EventLine {...event} day={dayOf(job.createdAt)} />
         ))}
       </ol>
     </Card>
   );
 }
 
-function EventLine({ shape, what, note, at, error, isNext }: Event) {
+function dayOf(at: Date): string {
+  return at.toISOString().slice(0, 10);
+}
+
+/** The day is shown where it is not the one on which the job was enqueued. */
+function EventLine({ shape, what, note, at, error, isNext, day }: Event & { day: string }) {
   return (
     <li class={isNext ? "is-next" : undefined}>
       <StateShape shape={shape} />
@@ -47,7 +57,7 @@ function EventLine({ shape, what, note, at, error, isNext }: Event) {
         <span class="muted">{note}</span>
         {at ? (
           <span class="push muted">
-            <Moment at={at} text={clockTime(at)} />
+            <Moment at={at} text={dayOf(at) === day ? clockTime(at) : `${dayOf(at)} ${clockTime(at)}`} />
           </span>
         ) : null}
       </div>
@@ -61,11 +71,12 @@ function ErrorText({ error: { attempt, message, stack, causes = [] } }: { error:
   return (
     <div class="err">
       <p>{message}</p>
-      {details.length === 0 ? (
-        <p> </p>
-      ) : (
+      {details.length === 0 ? null : (
         <details>
-          <summary>{causes.length > 0 ? "Stack and causes" : "Stack"}</summary>
+          <summary>
+            {causes.length > 0 ? "Stack and causes" : "Stack"}
+            {framesText(details)}
+          </summary>
           <pre tabindex={0} role="group" aria-label={`Stack of attempt ${attempt}`}>
             {details.join("\n")}
           </pre>
@@ -73,6 +84,11 @@ function ErrorText({ error: { attempt, message, stack, causes = [] } }: { error:
       )}
     </div>
   );
+}
+
+function framesText(details: readonly string[]): string {
+  const frames = details.join("\n").match(/^\s+at /gm) ?? [];
+  return frames.length === 0 ? "" : `, ${counted(frames.length, "frame")}`;
 }
 
 function toText({ message, stack }: ErrorCause): string {
@@ -86,6 +102,22 @@ function enqueued({ createdAt, schedule, idempotencyKey }: ShownJob): Event {
       ? `with the idempotency key ${idempotencyKey}`
       : undefined;
   return { shape: "pending", what: "Enqueued", note, at: createdAt };
+}
+
+/** A shorter wait between two attempts is not worth a line. */
+const shownWaitMs = 1000;
+
+/** An attempt that failed, and the wait before it. */
+function attempt(error: JobError, index: number, errors: readonly JobError[]): Event[] {
+  const before = errors[index - 1];
+  const waitedMs = before && error.started_at ? Date.parse(error.started_at) - Date.parse(before.at) : 0;
+  const waited: Event = {
+    shape: "later",
+    what: `Waited ${duration(waitedMs)}`,
+    note: "for its retry",
+    at: null,
+  };
+  return waitedMs < shownWaitMs ? [failed(error)] : [waited, failed(error)];
 }
 
 function failed(error: JobError): Event {
@@ -154,7 +186,9 @@ function comes({ status, attempts, scheduledAt }: ShownJob, now: Date): Event {
   if (status === "blocked")
     return { shape: "blocked", what: "Blocked", note: "it waits for others", at: null, isNext: true };
   const what = `Attempt ${attempts + 1} is due`;
-  return { shape: scheduledAt > now ? "later" : "pending", what, at: scheduledAt, isNext: true };
+  const seconds = Math.round((scheduledAt.getTime() - now.getTime()) / 1000);
+  const note = seconds > 0 ? `in ${wholeSeconds(seconds)}` : `for ${wholeSeconds(-seconds)}`;
+  return { shape: seconds > 0 ? "later" : "pending", what, note, at: scheduledAt, isNext: true };
 }
 
 const deadNotes = {

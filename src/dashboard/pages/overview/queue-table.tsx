@@ -4,10 +4,10 @@ import type { Group, Snapshot } from "../../../core/snapshot.ts";
 import type { Overview } from "../../../core/sql/overview.ts";
 import { latestRate, rangeNames, seriesOf } from "../../history.ts";
 import { Sparkline } from "../../parts/bar.tsx";
-import { oldestOf, segmentsOf, sumCounts } from "../../parts/books.ts";
+import { oldestOf, type ShownCounts, segmentsOf, sumCounts } from "../../parts/books.ts";
 import { Card, Empty } from "../../parts/card.tsx";
 import { queueUrl } from "../../parts/links.tsx";
-import { counted } from "../../parts/numbers.ts";
+import { count, counted, pausedText } from "../../parts/numbers.ts";
 import { oldestColumn, stateColumns } from "../../parts/queue-columns.tsx";
 import { State } from "../../parts/state.tsx";
 import { Count, Table } from "../../parts/table.tsx";
@@ -26,6 +26,7 @@ export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
       notes: notesOf(queue, groups, { now, shown }),
     }));
   if (rows.length === 0) return <NoJobs />;
+  const paused = shown.pauses.filter(({ kind }) => kind === "queue").length;
   const rangeName = rangeNames[shown.history.range];
   return (
     <Card
@@ -33,7 +34,9 @@ export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
       title="Queues"
       note={
         <>
-          <span class="muted small">{counted(rows.length, "queue")}</span>
+          <span class="muted small">
+            {counted(rows.length, "queue")}, {pausedText(paused)}
+          </span>
           <Legend />
         </>
       }
@@ -41,6 +44,7 @@ export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
       <Table
         name="Queues"
         rows={rows}
+        foot={<All rows={rows} rate={latestRate(seriesOf(shown.history).completed, shown.history)} />}
         columns={[
           { title: "Queue", class: "nw", cell: (row) => <Name {...row} /> },
           ...stateColumns,
@@ -65,6 +69,26 @@ export function QueueTable({ now, shown }: { now: Snapshot; shown: Overview }) {
         ]}
       />
     </Card>
+  );
+}
+
+function All({ rows, rate }: { rows: readonly { counts: ShownCounts }[]; rate: number }) {
+  const { pending, scheduled, blocked, leased, dead } = sumCounts(rows.map(({ counts }) => counts));
+  return (
+    <tfoot>
+      <tr>
+        <th scope="row">All</th>
+        <td />
+        <td class="n">{count(pending - scheduled)}</td>
+        <td class="n hide-m">{count(scheduled)}</td>
+        <td class="n hide-m">{count(blocked)}</td>
+        <td class="n hide-s">{count(leased)}</td>
+        <td class="n">{count(dead)}</td>
+        <td class="hide-s" />
+        <td class="n hide-m">{count(rate)}</td>
+        <td class="hide-s" />
+      </tr>
+    </tfoot>
   );
 }
 
@@ -101,7 +125,7 @@ function notesOf(
 /** What the colours of the bars mean. */
 function Legend() {
   return (
-    <span class="push row small muted hide-s">
+    <span class="push row small muted">
       {segmentsOf(sumCounts([])).map(({ shape, word }) => (
         <State shape={shape} word={word} />
       ))}

@@ -5,7 +5,7 @@ import { latestRate, seriesOf } from "../../history.ts";
 import type { PageRequest } from "../../page.ts";
 import { Truth } from "../../parts/figures.tsx";
 import { jobsUrl } from "../../parts/links.tsx";
-import { counted, wholeSeconds } from "../../parts/numbers.ts";
+import { count, counted, wholeSeconds } from "../../parts/numbers.ts";
 import { Age, Time } from "../../parts/time.tsx";
 
 interface Props {
@@ -23,7 +23,9 @@ export function SentenceOfTruth({ request, shown, now }: Props) {
       isAlarm={loud.length > 0}
       sentence={
         loud.length > 0 ? (
-          <b>{loud.length === 1 ? "One alarm is firing." : `${loud.length} alarms are firing.`}</b>
+          <b>
+            {loud.length === 1 ? "One alarm is firing." : `${numberWord(loud.length)} alarms are firing.`}
+          </b>
         ) : (
           <>
             <b>All is well.</b> {wellText(now, shown)}
@@ -57,6 +59,12 @@ export function SentenceOfTruth({ request, shown, now }: Props) {
       {now.runningSince === null ? <p class="muted">No round has run yet: are the crons set up?</p> : null}
     </Truth>
   );
+}
+
+const words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"];
+
+function numberWord(number: number): string {
+  return words[number] ?? count(number);
 }
 
 function wellText(now: Snapshot, { history }: Overview): string {

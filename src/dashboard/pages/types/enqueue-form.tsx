@@ -1,13 +1,14 @@
 // A form that enqueues a job, made from the schema of the payload.
 import type { JobDefinition } from "../../../jobs/define.ts";
 import { nameOfField } from "../../form-fields.ts";
-import type { PageRequest } from "../../page.ts";
-import { ActionForm, Field } from "../../parts/action-form.tsx";
+import type { PageRequest, Refusal } from "../../page.ts";
+import { ActionForm, Choice, Input, refusalOf, TextArea } from "../../parts/action-form.tsx";
 import { Card } from "../../parts/card.tsx";
 import { type PayloadField, payloadForm } from "./payload-fields.ts";
 
 export function EnqueueForm({ request, definition }: { request: PageRequest; definition: JobDefinition }) {
   const { fields, example } = payloadForm(definition.payload);
+  const refusal = refusalOf(request, "enqueueJob");
   return (
     <Card id="enqueue" title="Enqueue a job">
       <div class="pad">
@@ -20,50 +21,50 @@ export function EnqueueForm({ request, definition }: { request: PageRequest; def
           kind="main"
         >
           {fields ? (
-            fields.map((field) => <PayloadInput field={field} />)
+            fields.map((field) => <PayloadInput field={field} refusal={refusal} />)
           ) : (
-            <Field id="payload" label="Payload, JSON">
-              <textarea id="payload" name="payload" rows={8} spellcheck={false} required>
-                {JSON.stringify(example, null, 2)}
-              </textarea>
-            </Field>
+            <TextArea
+              refusal={refusal}
+              name="payload"
+              label="Payload, JSON"
+              value={JSON.stringify(example, null, 2)}
+              control={{ rows: 8, required: true }}
+            />
           )}
           {fields?.length === 0 ? <p class="muted">Its payload has no fields.</p> : null}
-          <Field id="delay_seconds" label="Delay, seconds" hint="Empty: it is due at once.">
-            <input id="delay_seconds" name="delay_seconds" type="number" min="0" />
-          </Field>
+          <Input
+            refusal={refusal}
+            name="delay_seconds"
+            label="Delay, seconds"
+            hint="Empty: it is due at once."
+            control={{ type: "number", min: 0 }}
+          />
         </ActionForm>
       </div>
     </Card>
   );
 }
 
-function PayloadInput({ field }: { field: PayloadField }) {
-  const { name, kind, isRequired, description } = field;
-  const id = `field-${name}`;
-  const kindText = field.isWhole ? "whole number" : kind === "string" ? "text" : kind;
+function PayloadInput({ field, refusal }: { field: PayloadField; refusal: Refusal | undefined }) {
+  const { name, kind, isRequired, isWhole, description, values } = field;
+  const kindText = isWhole ? "whole number" : kind === "string" ? "text" : kind;
+  const own = {
+    ...{ refusal, id: `field-${name}`, name: nameOfField(field), path: `payload.${name}`, hint: description },
+    label: `${name}, ${kind === "enum" ? "one of" : kindText}${isRequired ? "" : ", optional"}`,
+  };
+  if (kind === "string")
+    return <Input {...own} control={{ type: "text", autocomplete: "off", required: isRequired }} />;
+  if (kind === "number")
+    return <Input {...own} control={{ type: "number", step: isWhole ? "1" : "any", required: isRequired }} />;
+  const choices = kind === "boolean" ? ["true", "false"] : values;
   return (
-    <Field
-      id={id}
-      label={`${name}, ${kind === "enum" ? "one of" : kindText}${isRequired ? "" : ", optional"}`}
-      hint={description}
-    >
-      <Control id={id} field={field} />
-    </Field>
-  );
-}
-
-function Control({ id, field }: { id: string; field: PayloadField }) {
-  const { kind, isRequired, values, isWhole } = field;
-  const own = { id, name: nameOfField(field), required: isRequired };
-  if (kind === "string") return <input {...own} type="text" autocomplete="off" />;
-  if (kind === "number") return <input {...own} type="number" step={isWhole ? "1" : "any"} />;
-  return (
-    <select {...own}>
-      {isRequired ? null : <option value="">–</option>}
-      {(kind === "boolean" ? ["true", "false"] : values).map((value) => (
-        <option value={value}>{value}</option>
-      ))}
-    </select>
+    <Choice
+      {...own}
+      isRequired={isRequired}
+      options={[
+        ...(isRequired ? [] : [["", "–"] as const]),
+        ...choices.map((value) => [value, value] as const),
+      ]}
+    />
   );
 }

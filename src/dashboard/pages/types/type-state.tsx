@@ -1,14 +1,18 @@
 // The state of a type, and the button that changes it.
 import type { PageRequest } from "../../page.ts";
 import { ActionForm } from "../../parts/action-form.tsx";
-import { State } from "../../parts/state.tsx";
+import { type Shape, State } from "../../parts/state.tsx";
 import type { ShownType } from "./shown-type.ts";
 
-export function TypeState({ shown: { definition, pausedSince, isOpen } }: { shown: ShownType }) {
-  if (!definition) return <State shape="missed" word="not in this deployment" />;
-  if (pausedSince) return <State shape="paused" word="paused" />;
-  if (isOpen) return <State shape="alarm" word="breaker is open" />;
-  return <State shape="ok" word="runs" />;
+/** With `isShort` phones show the shape alone. */
+export function TypeState({ shown, isShort = false }: { shown: ShownType; isShort?: boolean }) {
+  return <State {...stateOf(shown)} isShort={isShort} />;
+}
+
+function stateOf({ definition, pausedSince, isOpen }: ShownType): { shape: Shape; word: string } {
+  if (!definition) return { shape: "missed", word: "not in this deployment" };
+  if (pausedSince) return { shape: "paused", word: "paused" };
+  return isOpen ? { shape: "alarm", word: "breaker is open" } : { shape: "ok", word: "runs" };
 }
 
 export function PauseForm({ request, shown }: { request: PageRequest; shown: ShownType }) {

@@ -1,4 +1,5 @@
 // Rounds: what each did, and why it ended.
+import type { Child } from "hono/jsx";
 import type { RecentRound } from "../../../core/snapshot.ts";
 import type { PageRequest } from "../../page.ts";
 import { Card, Empty } from "../../parts/card.tsx";
@@ -12,12 +13,13 @@ interface RoundsProps {
   rounds: readonly RecentRound[];
   id: string;
   title: string;
+  note: Child;
 }
 
-export function Rounds({ request, rounds, id, title }: RoundsProps) {
+export function Rounds({ request, rounds, id, title, note }: RoundsProps) {
   if (rounds.length === 0) return <NoRounds />;
   return (
-    <Card id={id} title={title}>
+    <Card id={id} title={title} note={note}>
       <RoundTable request={request} rounds={rounds} name={title} />
     </Card>
   );

@@ -5,13 +5,18 @@ import type { FoundJob } from "../../../core/job-row.ts";
 import { describeWaiting } from "../../../core/policy/waiting-for.ts";
 import type { JobType } from "../../../queue/ports.ts";
 
-/** With why it waits. `definition` is that of its type, if this deployment has it. */
+/** With why it waits, and its durable steps. `definition` is that of its type, if this deployment has it. */
 export function toFoundJobResponse(job: FoundJob, definition: JobType | undefined): JobResponse {
   const takenBy = definition ? (definition.work.kind === "pulled" ? "puller" : "drain") : null;
   const waiting = job.waitingFor && describeWaiting({ ...job, takenBy }, job.waitingFor);
   return {
     ...toJobResponse(job),
     waiting_for: waiting && { kind: waiting.kind, detail: waiting.detail, job_ids: waiting.jobIds },
+    steps: job.steps.map(({ startedAt, endedAt, ...step }) => ({
+      ...step,
+      started_at: startedAt?.toISOString() ?? null,
+      ended_at: endedAt?.toISOString() ?? null,
+    })),
   };
 }
 
