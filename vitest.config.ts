@@ -12,7 +12,10 @@ export default defineConfig({
   test: {
     maxWorkers,
     globalSetup: ["test/support/global-setup.ts"],
+    provide: { isInMemory: true },
     silent: "passed-only",
+    // On a busy machine a condition that comes true may take long. The default is a second.
+    expect: { poll: { timeout: 10_000 } },
     projects: [
       { test: { name: "unit", include: ["test/{unit,openapi}/*.test.ts"], isolate: false } },
       {
@@ -45,7 +48,13 @@ export default defineConfig({
             },
           })),
         ],
-        test: { name: "worker", include: ["test/{worker,dashboard}/**/*.test.ts"], testTimeout: 30_000 },
+        test: {
+          name: "worker",
+          include: ["test/{worker,dashboard}/**/*.test.ts"],
+          // The Worker's modules are loaded once for each workerd, and not for each file: that took two seconds a file.
+          isolate: false,
+          testTimeout: 30_000,
+        },
       },
       {
         test: {
