@@ -12,9 +12,20 @@ export default defineConfig({
   test: {
     maxWorkers,
     globalSetup: ["test/support/global-setup.ts"],
+    provide: { isInMemory: true },
     silent: "passed-only",
+    // On a busy machine a condition that comes true may take long. The default is a second.
+    expect: { poll: { timeout: 10_000 } },
     projects: [
-      { test: { name: "unit", include: ["test/{unit,openapi}/*.test.ts"], isolate: false } },
+      {
+        // Laws over many cases and bundles take seconds, and more on a busy machine.
+        test: {
+          name: "unit",
+          include: ["test/{unit,openapi}/*.test.ts"],
+          isolate: false,
+          testTimeout: 60_000,
+        },
+      },
       {
         test: {
           name: "postgres",
@@ -45,7 +56,13 @@ export default defineConfig({
             },
           })),
         ],
-        test: { name: "worker", include: ["test/{worker,dashboard}/**/*.test.ts"], testTimeout: 30_000 },
+        test: {
+          name: "worker",
+          include: ["test/{worker,dashboard}/**/*.test.ts"],
+          // The Worker's modules are loaded once for each workerd, and not for each file: that took two seconds a file.
+          isolate: false,
+          testTimeout: 30_000,
+        },
       },
       {
         test: {

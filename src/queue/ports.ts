@@ -17,7 +17,12 @@ import type { Step } from "./steps/step.ts";
  * means that the database refused the statement.
  */
 export interface Database {
-  run<T>(statement: Statement<T>): Promise<T>;
+  run<T>(statement: Statement<T>, options?: RunOptions): Promise<T>;
+}
+
+export interface RunOptions {
+  /** Postgres itself stops the statement after this time, with the SQLSTATE 57014. Default: no such limit. */
+  limitMs?: number;
 }
 
 export interface Clock {

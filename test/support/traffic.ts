@@ -4,6 +4,7 @@ import { claim, enqueue, findJob, listJobs, settle } from "../../src/core/sql/in
 import type { Statement } from "../../src/core/sql/statement.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import { newJob } from "./jobs.ts";
+import { measureSlowDown } from "./slow-down.ts";
 import { complete, times } from "./verbs.ts";
 
 export interface Traffic {
@@ -11,6 +12,7 @@ export interface Traffic {
   /** Jobs whose enqueue was answered. */
   enqueued: number;
   errors: string[];
+  /** The longest call. When the traffic has stopped: how long it would have taken on a quiet machine. */
   longestMs: number;
   /** Stops after the running calls have ended. */
   stop(): Promise<void>;
@@ -33,6 +35,7 @@ export function startTraffic(
   }: { connections: number; statements?: typeof currentStatements },
 ): Traffic {
   let isAsked = true;
+  const machine = measureSlowDown();
   const waiting: { upto: number; resolve: () => void }[] = [];
   const traffic: Traffic = {
     calls: 0,
@@ -42,6 +45,7 @@ export function startTraffic(
     stop: async () => {
       isAsked = false;
       await Promise.all(loops);
+      traffic.longestMs /= await machine.stop();
     },
     more: (calls) =>
       new Promise((resolve) => {

@@ -15,7 +15,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
   dashboard: {
     folders: ["core", "queue", "jobs", "contract", "dashboard"],
-    packages: ["cronstrue", "hono", "zod"],
+    packages: ["hono", "zod"],
   },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "dashboard", "edge"],

@@ -60,7 +60,9 @@ export function useDeployment(
   const contexts: ExecutionContext[] = [];
   neonConfig.fetchEndpoint = bindings.SLUICE_NEON_ENDPOINT;
 
-  beforeAll(() => neon(url("postgres")).query(`create database ${name} template sluice_template`));
+  beforeAll(() =>
+    neon(url("postgres")).query(`create database ${name} template sluice_template strategy file_copy`),
+  );
   // Whatever a test left running would keep the database from being emptied.
   beforeEach(() => quiet().then(() => neon(url(name)).query(emptyQueue)));
   afterAll(() => neon(url("postgres")).query(`drop database ${name} with (force)`));

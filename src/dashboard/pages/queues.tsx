@@ -3,7 +3,7 @@ import { isCanary } from "../../core/alarms/alarm.ts";
 import type { Snapshot } from "../../core/snapshot.ts";
 import { listPauses, snapshot } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { ActionForm } from "../parts/action-form.tsx";
+import { ActionForm, actionsColumn } from "../parts/action-form.tsx";
 import { oldestOf, type ShownCounts, sumCounts } from "../parts/books.ts";
 import { Empty } from "../parts/card.tsx";
 import { queueUrl } from "../parts/links.tsx";
@@ -86,14 +86,9 @@ function QueueTable({ request, rows }: { request: PageRequest; rows: readonly Li
           class: "nw",
           cell: ({ pausedSince }) => <QueueState pausedSince={pausedSince} now={request.now} />,
         },
-        {
-          title: "Actions",
-          isHidden: true,
-          class: "n",
-          cell: ({ queue, pausedSince }) => (
-            <PauseForm request={request} queue={queue} isPaused={pausedSince !== undefined} />
-          ),
-        },
+        ...actionsColumn<ListedQueue>(request, ({ queue, pausedSince }) => (
+          <PauseForm request={request} queue={queue} isPaused={pausedSince !== undefined} />
+        )),
       ]}
     />
   );
