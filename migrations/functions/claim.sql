@@ -67,6 +67,7 @@ declare
   v_claims  bigint;
   v_leases  json[];
   v_waits   boolean; -- some jobs of the queue wait for the ends of others
+  v_keys    boolean; -- some have keys
 begin
   if current_setting('transaction_isolation') <> 'read committed' then -- a call at every claim would cost more
     perform need_read_committed();
@@ -75,15 +76,14 @@ begin
   if p_settle_ids is not null then
     v_settled := settle(p_settle_ids, p_settle_keys, p_settle_outcomes);
   end if;
-
   v_batch := new_batch(p_limit, p_max_bytes);
   if exists (select from scheduled where run_at >= v_cursors.scheduled_cursor and run_at <= v_batch.at) then
     perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
-  if exists (select from lane where queue = p_queue and kind <> 'plain') then
+  select bool_or(kind = 'ends'), bool_or(kind <> 'ends') into v_waits, v_keys from lane where queue = p_queue and kind <> 'plain';
+  if v_waits or v_keys then
     v_batch := fill_linked_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated, p_run, p_buckets,
-                                 p_policy);
-    v_waits := exists (select from lane where queue = p_queue and kind = 'ends');
+                                 p_policy, v_waits, v_keys);
   else
     v_batch := fill_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated);
   end if;
@@ -118,20 +118,22 @@ end $$;
 -- Fills a batch from a queue whose jobs have keys, or wait for others, or both.
 create or replace function fill_linked_batch(
   p_batch claim_batch, p_queue text, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_run int,
-  p_buckets int[], p_policy jsonb
+  p_buckets int[], p_policy jsonb, p_waits boolean, p_keys boolean
 ) returns claim_batch
 language plpgsql as $$
 declare
   c_tries constant int := 10;
-  v_left  text; -- events of waiting jobs
+  v_left  text := 'none'; -- events of waiting jobs
   v_waits int := 5;
 begin
-  if exists (select from lane where queue = p_queue and kind <> 'plain' and kind <> 'ends') then
+  if p_keys then
     p_batch.queue := p_queue;
     p_batch.buckets := p_buckets;
   end if;
   for try in 1 .. c_tries loop
-    v_left := resolve_ends(p_queue, p_cursor_seqs);
+    if p_waits then
+      v_left := resolve_ends(p_queue, p_cursor_seqs);
+    end if;
     if p_batch.queue is null then
       p_batch := fill_batch(p_batch, p_queue, p_types, p_limits, p_cursor_seqs, p_isolated);
     else

@@ -37,6 +37,8 @@ export interface Claim {
   buckets?: readonly number[] | null;
   /** What the deployment says about the queue's keys. If left out, what is stored stays. */
   policy?: Partial<KeyPolicy>;
+  /** If two deployments have different policies, that of the newer one counts: key-policy.sql. Default: this one counts. */
+  isDeployed?: boolean;
   /** Counts the worker as alive, if the queue has partition keys. Default false. */
   registers?: boolean;
   /** The types whose stored steps come along. */
@@ -84,7 +86,7 @@ export function claim(
         ${takeIsolated}::boolean,
         ${rest.run ?? 1}::int,
         ${sql.param(rest.buckets ?? null)}::int[],
-        ${packPolicy(rest.policy)}::jsonb,
+        ${packPolicy(rest)}::jsonb,
         ${rest.registers ?? false}::boolean,
         ${sql.param(rest.stepTypes ?? null)}::text[]
       ) as claimed`,
@@ -213,8 +215,9 @@ function packLeases(types: readonly ClaimableType[], claimSeconds: number): stri
     : null;
 }
 
-function packPolicy(policy: Partial<KeyPolicy> | undefined): string | null {
+function packPolicy({ policy, isDeployed }: Pick<Claim, "policy" | "isDeployed">): string | null {
   if (!policy) return null;
   const { onDead, concurrency, secondsApart } = { ...defaultQueuePolicy, ...policy };
-  return JSON.stringify({ on_dead: onDead, concurrency, seconds_apart: secondsApart });
+  const fields = { on_dead: onDead, concurrency, seconds_apart: secondsApart };
+  return JSON.stringify(isDeployed ? { ...fields, is_deployed: true } : fields);
 }

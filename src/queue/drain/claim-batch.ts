@@ -86,6 +86,7 @@ function requestOf(
     takeIsolated: running.series.size === 0,
     run: policy.maxRun,
     policy,
+    isDeployed: true,
     ...ringFields(member),
     ...stepFields(ports, types),
   };
