@@ -47,7 +47,7 @@ export const queues: Page = {
   },
 };
 
-/** A queue exists if a registered type names it, if it ever had a job, or if it is paused. */
+/** A queue exists if the deployment defines it or a registered type names it, if it ever had a job, or if it is paused. */
 function toRows(
   { registry }: PageRequest,
   now: Snapshot,
@@ -57,8 +57,7 @@ function toRows(
     now.groups.filter((group) => !isCanary(group)),
     ({ queue }) => queue,
   );
-  const ofTypes = registry.all().filter((definition) => !isCanary(definition));
-  const names = new Set([...ofTypes.map(({ queue }) => queue), ...byQueue.keys(), ...pausedSince.keys()]);
+  const names = new Set([...registry.queues, ...byQueue.keys(), ...pausedSince.keys()]);
   return [...names].toSorted().map((queue) => ({
     queue,
     counts: sumCounts(byQueue.get(queue) ?? []),
