@@ -1,4 +1,4 @@
--- Attributes that a release adds to the types of 0001. They are added here and not by a numbered file: the functions that
+-- Attributes that a release adds to types of the numbered files, or removes. They change here and not by a numbered file: the functions that
 -- build these types change in the same transaction, so no caller meets a type that its function does not fit. The name of
 -- this file puts it before all others.
 create or replace function add_attribute(p_type text, p_name text, p_definition text) returns void
@@ -43,4 +43,7 @@ begin
   perform add_attribute('claim_batch', 'mark_seq', 'bigint');
   perform add_attribute('claim_batch', 'turns_returned', 'boolean');
   perform add_attribute('claim_batch', 'policy', 'key_policy');
+  perform add_attribute('granted_jobs', 'seqs', 'bigint[]');
+  perform add_attribute('granted_jobs', 'turns', 'int[]'); -- of each key, those that were out before
+  alter type key_proposal drop attribute if exists next_at, drop attribute if exists has_more; -- nobody reads them any more
 end $$;

@@ -22,7 +22,7 @@
 --     workers: [worker, …] | null,
 --     stored: { now_ms, steps: { id: { name: value, … } | null, … } | null } | null, -- of types with steps (checkpoint.sql)
 --     leases: [{ type, kind, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
---                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null,
+--                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null, -- null: none is linked
 --                schedules: { id: { name, slot, missed } } | null,
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
@@ -67,6 +67,7 @@ declare
   v_claims  bigint;
   v_leases  json[];
   v_waits   boolean; -- some jobs of the queue wait for the ends of others
+  v_keys    boolean; -- some have keys
 begin
   if current_setting('transaction_isolation') <> 'read committed' then -- a call at every claim would cost more
     perform need_read_committed();
@@ -75,15 +76,14 @@ begin
   if p_settle_ids is not null then
     v_settled := settle(p_settle_ids, p_settle_keys, p_settle_outcomes);
   end if;
-
   v_batch := new_batch(p_limit, p_max_bytes);
   if exists (select from scheduled where run_at >= v_cursors.scheduled_cursor and run_at <= v_batch.at) then
     perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
-  if exists (select from lane where queue = p_queue and kind <> 'plain') then
+  select bool_or(kind = 'ends'), bool_or(kind <> 'ends') into v_waits, v_keys from lane where queue = p_queue and kind <> 'plain';
+  if v_waits or v_keys then
     v_batch := fill_linked_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated, p_run, p_buckets,
-                                 p_policy);
-    v_waits := exists (select from lane where queue = p_queue and kind = 'ends');
+                                 p_policy, v_waits, v_keys);
   else
     v_batch := fill_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated);
   end if;
@@ -91,7 +91,7 @@ begin
   if v_batch.taken is not null then
     v_key := new_lease_key(); -- after all rows were locked: see lease-key.sql
     v_claims := nextval('claim_count'); -- counts this claim; `perform` would cost a statement
-    v_leases := write_leases(v_batch, v_key, p_lease_seconds, p_leases, p_worker, p_registers);
+    v_leases := write_leases(v_batch, p_queue, v_key, p_lease_seconds, p_leases, p_worker, p_registers);
     if p_limits is not null or v_batch.trial_type is not null then
       perform note_limited(v_batch, p_limits, v_key);
     end if;
@@ -118,20 +118,22 @@ end $$;
 -- Fills a batch from a queue whose jobs have keys, or wait for others, or both.
 create or replace function fill_linked_batch(
   p_batch claim_batch, p_queue text, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_run int,
-  p_buckets int[], p_policy jsonb
+  p_buckets int[], p_policy jsonb, p_waits boolean, p_keys boolean
 ) returns claim_batch
 language plpgsql as $$
 declare
   c_tries constant int := 10;
-  v_left  text; -- events of waiting jobs
+  v_left  text := 'none'; -- events of waiting jobs
   v_waits int := 5;
 begin
-  if exists (select from lane where queue = p_queue and kind <> 'plain' and kind <> 'ends') then
+  if p_keys then
     p_batch.queue := p_queue;
     p_batch.buckets := p_buckets;
   end if;
   for try in 1 .. c_tries loop
-    v_left := resolve_ends(p_queue, p_cursor_seqs);
+    if p_waits then
+      v_left := resolve_ends(p_queue, p_cursor_seqs);
+    end if;
     if p_batch.queue is null then
       p_batch := fill_batch(p_batch, p_queue, p_types, p_limits, p_cursor_seqs, p_isolated);
     else
@@ -212,9 +214,10 @@ begin
   return p_batch;
 end $$;
 
--- Returns the leases as the answer has them.
+-- Returns the leases as the answer has them. `linked` is true if a job is linked, and false if some job may be waited for: its queue has
+-- a lane of ends. This is read after the jobs' rows were locked (judge-edges.sql says why).
 create or replace function write_leases(
-  p_batch claim_batch, p_key uuid, p_seconds float8, p_seconds_of_types jsonb, p_worker text, p_is_drain boolean
+  p_batch claim_batch, p_queue text, p_key uuid, p_seconds float8, p_seconds_of_types jsonb, p_worker text, p_is_drain boolean
 ) returns json[]
 language plpgsql as $$
 declare
@@ -232,7 +235,8 @@ begin
     v_deadline := p_batch.at + make_interval(secs => v_seconds);
     insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, linked)
     values (p_key, v_deadline, now(), v_taken.lane, p_worker, v_taken.ids, v_taken.attempts, v_taken.abandonments,
-            v_taken.keys, v_taken.places, v_taken.linked);
+            v_taken.keys, v_taken.places,
+            coalesce(v_taken.linked, (select false from lane where queue = p_queue and kind = 'ends' limit 1)));
     v_leases := v_leases || json_build_object(
       'type', v_taken.type, 'kind', v_taken.kind, 'priority', v_taken.priority,
       'expires_ms', date_part('epoch', v_deadline) * 1000, 'attempts', v_taken.attempts,

@@ -151,7 +151,7 @@ begin
     from page
     left join lateral newest_dead(page.lanes, page.reason, page.fingerprint) as newest(id) on true
     cross join lateral (
-      select case when page.fingerprint <> 0 then last_error_of(newest.id) end as error
+      select case when page.fingerprint <> 0 then last_error_of(newest.id) end as error offset 0 -- a fence: once for each group
     ) as shown
     cross join lateral (
       select array_agg(hour) as hours, array_agg(died) as deaths

@@ -21,10 +21,11 @@
 -- Order is that of commits, as far as a client can tell. A transaction may take seq 100, stay open while rows after it are
 -- read and claimed, and commit. Whoever enqueues after that commit comes later, so row 100 must be seen before that one:
 --   3. A position only moves over rows up to a seq that was read before the list of open writers (`open_writers`). What
---      these commit later is looked for again, from where the positions stood when each was first seen.
+--      these commit later is looked for again, from where the positions stood when each was first seen. If there were none,
+--      nothing can come late up to that seq. So while many seqs lie ahead, the dispatcher does not ask for writers again.
 --   4. The dispatcher looks for the next job of each key, and only then for writers that have ended since. What these left
---      is late: the dispatcher starts over with it. So a row that it has seen was not committed after one that it missed. A
---      writer that ends after that committed later than all that was seen.
+--      is late: it takes back the turns that it has just given to these keys, and looks again. So a row that it has seen was
+--      not committed after one that it missed. A writer that ends after that committed later than all that was seen.
 
 -- The queue's advisory lock. Claims of a queue with keys wait here for each other, for a short time.
 create or replace function keys_lock_of(p_queue text) returns bigint
@@ -64,46 +65,49 @@ declare
   v_after     key_cursor%rowtype := v_before;
   v_policy    record := apply_key_policy(p_batch.queue, p_policy);
   v_returned  record;
-  v_seq       bigint := coalesce(pg_sequence_last_value('ready_seq'), 0);
-  v_open      text[] := open_writers(); -- after v_seq: see 3
   v_watched   text[] := v_before.writers;
   v_ended     text[];
   v_read      record;
+  v_granted   granted_jobs;
   v_late      record;
-  v_late_keys bigint[];
-  v_late_seqs bigint[];
+  v_keys      bigint[]; -- whose next job has to be looked up
+  v_seqs      bigint[];
   v_proposals key_proposal[];
   v_followers key_proposal[];
+  v_is_changed boolean;
 begin
   batch := p_batch;
   batch.policy := v_policy.policy;
   v_returned := take_returned(p_batch.queue, p_cursor_seqs);
-  v_returned := rest_turns(v_returned.keys, v_returned.places);
   if v_policy.is_wider then
     v_after.lanes := '{}'; -- all waiting rows are read again
     v_after.seqs := '{}';
   end if;
-  v_read := read_waiting(batch, v_after, p_types, v_seq, v_highest);
+  v_read := read_waiting(batch, v_after, p_types, v_highest, v_returned.keys);
   v_after := v_read.cursor;
-  v_after.seq := v_seq;
+  v_granted := v_read.granted;
+  v_keys := v_read.other_keys;
+  v_seqs := v_read.other_seqs;
   has_more := v_read.has_more;
   loop
-    v_proposals := propose(v_returned.keys, v_returned.places, v_read.proposals, v_read.is_whole, v_late_keys, v_late_seqs,
-                           v_after, batch.policy, p_types);
-    v_followers := find_followers(v_proposals, batch, p_types, p_run);
+    v_proposals := propose(v_returned.keys, v_returned.places, v_keys, v_seqs, v_after, batch.policy, p_types);
+    v_followers := find_followers(v_granted, v_proposals, batch, p_types, p_run);
     exit when v_watched = '{}';
     v_ended := array(select unnest(v_watched) except select unnest(open_writers())); -- see 4
     exit when v_ended = '{}';
     v_late := late_rows(v_before, v_ended, v_highest);
     exit when v_late.keys is null;
-    v_late_keys := v_late_keys || v_late.keys;
-    v_late_seqs := v_late_seqs || v_late.seqs;
+    v_granted := take_back(v_granted, v_late.keys, v_late.seqs);
+    v_keys := v_keys || v_late.keys;
+    v_seqs := v_seqs || v_late.seqs;
     v_watched := array(select unnest(v_watched) except select unnest(v_ended));
   end loop;
-  if v_proposals is not null then
-    granted := grant_turns(batch, v_proposals, v_followers, coalesce(v_read.met_again, false));
+  v_is_changed := v_read.has_written or v_policy.is_wider;
+  if v_granted.heads > 0 or v_proposals is not null then
+    granted := grant_turns(batch, v_granted, v_proposals, v_followers);
+    v_is_changed := true;
   end if;
-  batch.mark_seq := write_key_cursor(v_before, v_after, v_open, v_proposals is not null or v_policy.is_wider);
+  batch.mark_seq := write_key_cursor(v_before, v_after, v_read.open, v_is_changed);
 end $$;
 
 create or replace function newest_key_cursor(p_queue text) returns key_cursor
@@ -140,7 +144,7 @@ begin
   select p_after.queue, p_after.seq, p_after.lanes, p_after.seqs, coalesce(array_agg(writer), '{}'),
          coalesce(array_agg(from_seq), '{}'),
          case when v_is_marked then p_before.next_seq else p_before.mark_seq end,
-         case when v_is_marked then p_after.seq else p_before.next_seq end,
+         case when v_is_marked then pg_sequence_last_value('ready_seq') else p_before.next_seq end,
          case when v_is_marked then clock_timestamp() else p_before.next_at end
   from (
     select writer, coalesce(

@@ -91,14 +91,17 @@ $$;
 -- The jobs of a flow by their ids: first those of the call, then continuations. p_after: the last id of the page before.
 create or replace function ids_of_flow(p_flow uuid, p_after uuid default null, p_limit int default null) returns uuid[]
 language plpgsql stable as $$
+declare
+  -- Read first, so that both ends of the range of ids are known when the plan is made: a join reads all jobs from the oldest on.
+  v_last_id uuid := (select last_id from flow where id = p_flow);
+  v_after   uuid := greatest(p_after, p_flow);
 begin
   return array(
     select id from (
-      (select job.id from flow join job on job.id > flow.id and job.id <= flow.last_id
-       where flow.id = p_flow and job.flow = p_flow and (p_after is null or job.id > p_after) order by job.id limit p_limit)
+      (select id from job where id > v_after and id <= v_last_id and flow = p_flow order by id limit p_limit)
       union
-      (select chain_job.id from flow join chain_job on chain > flow.id and chain <= flow.last_id
-       where flow.id = p_flow and (p_after is null or chain_job.id > p_after) order by chain_job.id limit p_limit)
+      (select id from chain_job
+       where chain > p_flow and chain <= v_last_id and (p_after is null or id > p_after) order by id limit p_limit)
     ) as members
     order by id limit p_limit);
 end $$;

@@ -1,14 +1,14 @@
 -- grant turns: the part of the dispatcher (dispatch.sql) that gives turns out and writes them down.
 
--- Locks the proposed rows and writes what the keys stand at then. A key whose next row is locked, because somebody cancels
--- it, gets no turn: nothing may pass that row until it is known how the cancel ends. So the turn goes back to the lane of
--- returned turns, and is looked at again by the next dispatch.
+-- Locks the rows of the jobs that get a turn, and writes what the keys of the proposals stand at then. A key whose next row
+-- is locked, because somebody cancels it, gets no turn: nothing may pass that row until it is known how the cancel ends. So
+-- the turn goes back to the lane of returned turns, and is looked at again by the next dispatch.
 create or replace function grant_turns(
-  p_batch claim_batch, p_proposals key_proposal[], p_followers key_proposal[], p_met_again boolean
+  p_batch claim_batch, p_granted granted_jobs, p_proposals key_proposal[], p_followers key_proposal[]
 ) returns granted_jobs
 language plpgsql as $$
 declare
-  v_heads     granted_jobs := first_of_keys(p_proposals, '{}');
+  v_heads     granted_jobs := first_of_keys(p_granted, p_proposals);
   v_others    granted_jobs;
   v_followers int := coalesce(cardinality(p_followers), 0);
   v_locked    tid[];
@@ -20,14 +20,17 @@ begin
   end if;
   v_locked := array(select ctid from ready where ctid = any(v_heads.tids || v_others.tids) for update skip locked);
   if cardinality(v_locked) < v_heads.heads + v_followers then
-    v_stuck := array(select key from unnest(p_proposals) where tid is not null and tid <> all(v_locked));
-    perform return_turns(p_batch.queue, array_agg(key), array_agg(start))
-    from unnest(p_proposals) where key = any(v_stuck);
-    v_heads := first_of_keys(p_proposals, v_stuck);
+    v_stuck := return_stuck(p_batch.queue, p_granted, p_proposals, v_locked);
+    v_heads := without_keys(v_heads, v_stuck);
     v_others := locked_followers(p_followers, v_locked, v_stuck);
   end if;
-  perform return_turns(p_batch.queue, array_agg(key), array_agg(-1)) from unnest(p_proposals) where is_passed;
-  perform write_key_states(p_proposals, v_stuck, v_others.keys, p_met_again);
+  if p_proposals is not null then
+    perform return_turns(p_batch.queue, array_agg(key), array_agg(-1)) from unnest(p_proposals) where is_passed;
+    perform write_key_states(p_proposals, v_stuck);
+  end if;
+  if v_others.keys is not null then
+    perform note_followed(v_others.keys);
+  end if;
   if (p_batch.policy).seconds_apart is not null and v_heads.heads > 0 then
     v_heads := pace_shares(v_heads, (p_batch.policy).seconds_apart);
   end if;
@@ -38,15 +41,52 @@ begin
 end $$;
 
 -- The jobs that get a turn, in the order in which they are to be taken.
-create or replace function first_of_keys(p_proposals key_proposal[], p_stuck bigint[]) returns granted_jobs
+create or replace function first_of_keys(p_granted granted_jobs, p_proposals key_proposal[]) returns granted_jobs
+language plpgsql as $$
+begin
+  if p_proposals is not null then
+    select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), count(*)
+    into p_granted
+    from (
+      select tid, key, lane, seq as rank
+      from unnest(p_granted.tids, p_granted.keys, p_granted.lanes, p_granted.seqs) as first(tid, key, lane, seq)
+      union all
+      select tid, key, lane, rank from unnest(p_proposals) where tid is not null
+    ) as head;
+  end if;
+  return p_granted;
+end $$;
+
+-- Returns the turns of keys whose next row is not locked by us. Answers these keys.
+create or replace function return_stuck(p_queue text, p_granted granted_jobs, p_proposals key_proposal[], p_locked tid[])
+returns bigint[]
 language plpgsql as $$
 declare
-  v_heads granted_jobs;
+  v_granted  bigint[];
+  v_seqs     bigint[];
+  v_proposed bigint[];
+  v_starts   bigint[];
 begin
-  select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), count(*)
-  into v_heads
-  from unnest(p_proposals) where tid is not null and key <> all(p_stuck);
-  return v_heads;
+  select array_agg(key), array_agg(seq) into v_granted, v_seqs
+  from unnest(p_granted.tids, p_granted.keys, p_granted.seqs) as first(tid, key, seq) where tid <> all(p_locked);
+  select array_agg(key), array_agg(start) into v_proposed, v_starts
+  from unnest(p_proposals) where tid is not null and tid <> all(p_locked);
+  perform reset_states(v_granted, v_seqs, 0);
+  perform return_turns(p_queue, v_granted || v_proposed, array(select seq - 1 from unnest(v_seqs) as seq) || v_starts);
+  return coalesce(v_granted || v_proposed, '{}');
+end $$;
+
+-- Jobs of these keys follow the first in a run. They may be put back, so they wait.
+create or replace function note_followed(p_keys bigint[]) returns void
+language plpgsql as $$
+begin
+  update key_state
+  set waits = true
+  from (
+    select (select ctid from key_state where key_state.key = entry.key order by version desc limit 1) as state
+    from (select distinct key from unnest(p_keys) as key) as entry
+  ) as followed
+  where key_state.ctid = followed.state and not waits;
 end $$;
 
 -- The followers in front of which nothing is locked.
@@ -71,15 +111,12 @@ end $$;
 --   late     stays while the turn is out, because the row waits behind it. Whoever gets the turn next starts from there.
 --   waits    rows were read that got no turn; or the key has followers, which may be put back.
 --   listed   a fair key's job has a turn, until the job is claimed or is gone (a place of 1).
-create or replace function write_key_states(
-  p_proposals key_proposal[], p_stuck bigint[], p_followed bigint[], p_met_again boolean
-) returns void
+create or replace function write_key_states(p_proposals key_proposal[], p_stuck bigint[]) returns void
 language plpgsql as $$
 begin
   with judged as (
     select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
-           turns_out + stuck > 0 or coalesce(is_passed, false)
-             or (granted > 0 and (has_more or p_met_again or coalesce(key = any(p_followed), false))) as new_waits,
+           turns_out + granted + stuck > 0 or coalesce(is_passed, false) as new_waits,
            case when kind = 'fair' then coalesce(head_seq - 1, low)
                 when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
            case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,

@@ -20,16 +20,7 @@ as $$
     (select coalesce(json_agg(json_build_object('kind', kind, 'name', name, 'since', pause.since) order by pause.since), '[]')
      from pause),
     (select coalesce(json_agg(next order by next.slot), '[]')
-     from (
-       select name, cron, time_zone, planned.slot
-       from schedule
-       cross join lateral (
-         select run_at as slot from scheduled
-         where id >= slot_id(number, now()) and id < slot_id(number + 1, 'epoch') order by id limit 1
-       ) as planned
-       where paused_since is null
-       order by planned.slot limit 5
-     ) as next),
+     from (select name, cron, time_zone, slot from next_slots(5) join schedule using (number)) as next),
     (select coalesce(json_object_agg(measure, buckets), '{}')
      from (
        select measure, json_object_agg(bucket, jobs) as buckets
@@ -43,4 +34,18 @@ as $$
      ) as by_measure),
     duration_bounds()
   from read_history(p_minutes, p_buckets, p_queues) as history
+$$;
+
+-- The schedules whose next slots come first. A schedule has at most 360 slots ahead (src/core/policy/slots.ts), so so many slots
+-- are of five schedules at least. A paused schedule has none.
+create or replace function next_slots(p_limit int) returns table (number bigint, slot timestamptz)
+language sql stable
+set search_path from current
+set enable_seqscan = off
+set enable_bitmapscan = off -- in the order of the index, and no further than needed
+set jit = off
+as $$
+  select schedule_of_slot(id), min(run_at)
+  from (select id, run_at from scheduled where place = -1 and run_at >= now() order by run_at limit 2000) as planned
+  group by 1 order by 2 limit p_limit
 $$;

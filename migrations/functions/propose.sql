@@ -1,50 +1,36 @@
 -- propose: the part of the dispatcher (dispatch.sql) that finds out which job of each key is next.
 
--- Takes the queue's turns that have come back out of `ready`.
+-- Takes the queue's turns that have come back out of `ready`. Those that nobody waits for rest: they are free. Answers the
+-- others, in the order in which they came back.
 create or replace function take_returned(p_queue text, p_cursor_seqs bigint[], out keys bigint[], out places bigint[])
 language plpgsql as $$
 declare
   c_rows constant int := 100; -- of up to 100 turns each
-  v_tids tid[];
 begin
-  v_tids := array(
-    select event.tid
-    from (select lane, coalesce(p_cursor_seqs[lane], 0) as low
-          from lane where queue = p_queue and kind = 'returns' offset 0) as line
-    cross join lateral (
-      select ctid as tid from ready
-      where ready.lane = line.lane and seq >= line.low
-      order by seq limit c_rows for update skip locked
-    ) as event);
-  if v_tids <> '{}' then
-    with removed as (
-      delete from ready where ctid = any(v_tids) returning seq, returned, cardinality(returned) / 2 as turns
-    )
-    select array_agg(key order by seq, number), array_agg(place order by seq, number) into keys, places
-    from removed
-    cross join lateral unnest(returned[1 : turns], returned[turns + 1 : 2 * turns]) with ordinality
-      as entry(key, place, number);
-  end if;
-end $$;
-
--- Turns that came back and that nobody waits for rest: they are free. Answers the others.
-create or replace function rest_turns(p_keys bigint[], p_places bigint[], out keys bigint[], out places bigint[])
-language plpgsql as $$
-begin
-  if p_keys is null then
-    return;
-  end if;
-  with returned as materialized (
-    select entry.key, count(*) filter (where entry.place >= 0) as turns, max(greatest(entry.place, 0)) as place
-    from unnest(p_keys, p_places) as entry(key, place)
-    group by entry.key
+  with removed as (
+    delete from ready
+    where ctid = any(array(
+      select event.tid
+      from (select lane, coalesce(p_cursor_seqs[lane], 0) as low
+            from lane where queue = p_queue and kind = 'returns' offset 0) as line
+      cross join lateral (
+        select ctid as tid from ready
+        where ready.lane = line.lane and seq >= line.low
+        order by seq limit c_rows for update skip locked
+      ) as event))
+    returning seq, returned, cardinality(returned) / 2 as turns
   ),
   known as materialized (
-    select returned.*, state.tid, state.waits or state.listed as waits
-    from returned
+    select entry.*, state.tid, state.waits or state.listed as waits
+    from (
+      select key, count(*) filter (where place >= 0) as turns, max(greatest(place, 0)) as place
+      from removed
+      cross join lateral unnest(returned[1 : turns], returned[turns + 1 : 2 * turns]) as entry(key, place)
+      group by key
+    ) as entry
     cross join lateral (
       select ctid as tid, key_state.waits, key_state.listed
-      from key_state where key_state.key = returned.key order by version desc limit 1
+      from key_state where key_state.key = entry.key order by version desc limit 1
     ) as state
   ),
   rested as (
@@ -53,45 +39,25 @@ begin
     from known
     where key_state.ctid = known.tid and not known.waits
   )
-  select array_agg(entry.key order by number), array_agg(entry.place order by number) into keys, places
-  from unnest(p_keys, p_places) with ordinality as entry(key, place, number)
-  where entry.key in (select known.key from known where waits);
+  select array_agg(key order by seq, number), array_agg(place order by seq, number) into keys, places
+  from removed
+  cross join lateral unnest(returned[1 : turns], returned[turns + 1 : 2 * turns]) with ordinality
+    as entry(key, place, number)
+  where key in (select known.key from known where waits);
 end $$;
 
--- The keys that have a returned turn or a row that was read, each with the job that is next if it can have a turn. Null:
--- there is no such key.
---
--- If all lanes of the queue's keys were read (p_is_whole), the next job of a key with a free turn is the first row that was
--- read: whatever was read before has had its turn. Not so for a key that also has a returned turn, or a row that was
--- committed late. A fair key has no order, so any row will do.
+-- Keys that have a returned turn, or rows that were read or are late, each with the job that is next if it can have a turn.
+-- Null: there is no such key.
 create or replace function propose(
-  p_returned bigint[], p_places bigint[], p_read key_proposal[], p_is_whole boolean, p_late_keys bigint[],
-  p_late_seqs bigint[], p_cursor key_cursor, p_policy key_policy, p_types text[]
+  p_returned bigint[], p_places bigint[], p_keys bigint[], p_first_seqs bigint[], p_cursor key_cursor, p_policy key_policy,
+  p_types text[]
 ) returns key_proposal[]
 language plpgsql as $$
-declare
-  v_others    bigint[] := p_late_keys || p_returned;
-  v_keys      bigint[];
-  v_seqs      bigint[];
-  v_proposals key_proposal[];
 begin
-  if (p_is_whole or p_read is null) and v_others is null then
-    return p_read;
+  if p_returned is null and p_keys is null then
+    return null;
   end if;
-  select array_agg(read.key), array_agg(read.first_seq) into v_keys, v_seqs
-  from unnest(p_read) as read
-  where not (p_is_whole or read.kind = 'fair') or exists (select from unnest(v_others) as other where other = read.key);
-  if v_keys is not null or v_others is not null then
-    v_proposals := look_up_next(
-      look_up_keys(p_returned, p_places, v_keys || p_late_keys, v_seqs || p_late_seqs), p_cursor, p_policy, p_types);
-  end if;
-  return v_proposals || array(
-    select read
-    from (select distinct on ((read).key) read
-          from (select read, row_number() over () as number from unnest(p_read) as read) as in_order
-          where p_is_whole or (read).kind = 'fair'
-          order by (read).key, number) as first
-    where not exists (select from unnest(v_others) as other where other = (read).key));
+  return look_up_next(look_up_keys(p_returned, p_places, p_keys, p_first_seqs), p_cursor, p_policy, p_types);
 end $$;
 
 -- What is known of each key, and where to look for its next job:
@@ -115,13 +81,13 @@ begin
     group by key
   )
   select array_agg(row(candidate.key, state.tid, coalesce(turns, 0), coalesce(low, 0), late, coalesce(waits, false),
-                       coalesce(listed, false), next_at, returned, place, first_seq,
+                       coalesce(listed, false), returned, place, first_seq,
                        least(late - 1, first_seq - 1, greatest(coalesce(low, 0), case when listed then 0 else place end)),
-                       null, null, null, null, null, c_after + n, true, false)::key_proposal)
+                       null, null, null, null, null, c_after + n, false)::key_proposal)
   into v_known
   from candidate
   left join lateral (
-    select ctid as tid, key_state.turns, key_state.low, key_state.late, key_state.waits, key_state.listed, key_state.next_at
+    select ctid as tid, key_state.turns, key_state.low, key_state.late, key_state.waits, key_state.listed
     from key_state where key_state.key = candidate.key order by version desc limit 1
   ) as state on true;
   return v_known;
@@ -143,14 +109,14 @@ begin
     from lane left join unnest(p_cursor.lanes, p_cursor.seqs) as read(lane, seq) using (lane)
     where queue = p_cursor.queue and kind in ('ordered', 'fair')
   )
-  select array_agg(row(known.key, state, turns, low, late, waits, listed, next_at, returned, place, first_seq, start, head.seq,
+  select array_agg(row(known.key, state, turns, low, late, waits, listed, returned, place, first_seq, start, head.seq,
                        case when greatest(turns - returned, 0) < max_turns(head.kind, p_policy)
                              and (next.seq <= greatest(next.read_seq, first_seq) or has_read_row(known.key, next.seq, p_cursor))
                              and (head.kind = 'ordered' or next.is_asked and (not listed or known.place = 1))
                             then next.tid end,
                        next.seq, next.lane, head.kind,
                        case when head.kind = 'fair' then coalesce(known.rank, next.seq) else next.seq end,
-                       true, head.kind = 'fair' and not next.is_asked)::key_proposal)
+                       head.kind = 'fair' and not next.is_asked)::key_proposal)
   into v_proposals
   from unnest(p_known) as known
   left join lateral (
@@ -194,24 +160,34 @@ end $$;
 -- consecutive jobs, of a fair key as many as it may have at once. A run ends before a job of another lane and before an
 -- isolated one. More keys come before longer runs.
 create or replace function find_followers(
-  p_proposals key_proposal[], p_batch claim_batch, p_types text[], p_run int
+  p_granted granted_jobs, p_proposals key_proposal[], p_batch claim_batch, p_types text[], p_run int
 ) returns key_proposal[]
 language plpgsql as $$
 declare
-  v_keys int := (select count(*) from unnest(p_proposals) where tid is not null and (p_run > 1 or kind = 'fair'));
-  v_room int := p_batch.jobs_left - v_keys;
+  v_heads int := coalesce(p_granted.heads, 0);
+  v_room  int;
 begin
-  if v_keys = 0 or v_room <= 0 then
+  if p_proposals is not null then
+    v_heads := v_heads + (select count(*) from unnest(p_proposals) where tid is not null);
+  end if;
+  v_room := p_batch.jobs_left - v_heads;
+  if v_heads = 0 or v_room <= 0 then
     return null;
   end if;
   return (
     with head as materialized (
-      select head.*, case when head.kind = 'ordered' then p_run
+      select head.*, case when lane.kind = 'ordered' then p_run
                           when (p_batch.policy).seconds_apart is not null then 1
-                          else max_turns(head.kind, p_batch.policy) - greatest(turns - returned, 0) end as run
-      from unnest(p_proposals) as head join lane using (lane)
-      where head.tid is not null and lane.group_size = 0 and lane.type = any(p_types)
-        and (head.kind = 'fair' or p_batch.buckets is null or abs(head.key % 360) = any(p_batch.buckets))
+                          else max_turns(lane.kind, p_batch.policy) - turns_out end as run
+      from (
+        select key, lane, seq, seq as rank, turns as turns_out
+        from unnest(p_granted.keys, p_granted.lanes, p_granted.seqs, p_granted.turns) as first(key, lane, seq, turns)
+        union all
+        select key, lane, seq, rank, greatest(turns - returned, 0) from unnest(p_proposals) where tid is not null
+      ) as head
+      join lane using (lane)
+      where lane.group_size = 0 and lane.type = any(p_types)
+        and (lane.kind = 'fair' or p_batch.buckets is null or abs(head.key % 360) = any(p_batch.buckets))
     ),
     next as (
       select head.key, head.rank, next.*,
@@ -223,12 +199,12 @@ begin
         from ready
         where ready.key = head.key and ready.seq > head.seq and ready.place is null
         order by ready.seq
-        limit least(head.run - 1, greatest(2 * v_room / v_keys, 1))
+        limit least(head.run - 1, greatest(2 * v_room / v_heads, 1))
       ) as next
       where head.run > 1
     )
-    select array_agg(row(key, null, null, null, null, null, null, null, null, null, null, null, null, tid, seq, lane, null, number,
-                         null, null)::key_proposal
+    select array_agg(row(key, null, null, null, null, null, null, null, null, null, null, null, tid, seq, lane, null, number,
+                         null)::key_proposal
                      order by number, rank)
     from (select * from next where fits order by number, rank limit v_room) as chosen
   );

@@ -43,11 +43,20 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_leased uuid[] := array(
-    select held.id from lease cross join lateral unnest(ids) as held(id)
-    where deadline > now() - interval '1 hour'
-      and held.id in (select job_id from schedule_run));
+  v_runs   uuid[];
+  v_leased uuid[];
 begin
+  v_runs := array(
+    select run.job_id
+    from (
+      select number from schedule where schedule.name > coalesce(p_after, '') order by schedule.name limit p_limit
+    ) as page
+    cross join lateral (
+      select job_id from schedule_run where schedule_run.schedule = page.number order by slot desc limit 10
+    ) as run);
+  v_leased := array(
+    select held.id from lease cross join lateral unnest(ids) as held(id)
+    where deadline > now() - interval '1 hour' and held.id = any(v_runs));
   return query
     select page.name, coalesce(jsonb_agg(jsonb_build_object('slot', run.slot, 'job_id', run.job_id, 'status', case
              when closed.id is not null then closed.status

@@ -203,10 +203,11 @@ declare
   v_later record;
 begin
   v_due := array(
-    select id from ready
-    where lane = any(p_search.lanes || array(select -lane from unnest(p_search.lanes) as lane))
-      and returned is null and id >= p_after and id < p_before
-    order by id desc limit p_limit);
+    with due as materialized ( -- a fence: by the index of lanes, and not by that of ids, which would read the jobs of all others
+      select id from ready
+      where lane = any(p_search.lanes || array(select -lane from unnest(p_search.lanes) as lane)) and returned is null
+    )
+    select id from due where id >= p_after and id < p_before order by id desc limit p_limit);
   if p_has_scheduled then
     p_search.status := 'scheduled';
     v_later := walk_jobs(p_search, p_after, p_before, p_limit, p_budget);

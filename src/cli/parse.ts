@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { Operation } from "../contract/operation.ts";
+import { SluiceError } from "../core/errors.ts";
+import { parseStrictJson, wordsOf } from "../core/strict-json.ts";
 import type { Command, Flag, GlobalValues, Value } from "./command.ts";
 import { bareName, contractFlags, fieldFlags, pathArguments } from "./contract-flags.ts";
 import { usageError } from "./exit.ts";
@@ -131,8 +133,9 @@ function readJson(text: string, name: string): Value {
         : text.startsWith("@")
           ? readFileSync(text.slice(1), "utf8")
           : text;
-    return JSON.parse(source) as Value;
+    return parseStrictJson(source, name) as Value;
   } catch (error) {
+    if (error instanceof SluiceError) throw usageError(wordsOf(error));
     throw usageError(`${name}: ${(error as Error).message}`);
   }
 }

@@ -20,6 +20,7 @@ export type ErrorCode =
   | "queue_full"
   | "too_many_workers"
   | "access_unavailable"
+  | "page_too_slow"
   | "internal";
 
 /** The database cannot do the work now. Each code calls for another reaction. */

@@ -1,5 +1,4 @@
 // A search for jobs: its filters, its call of search_jobs (migrations/functions/search.sql), and its answer.
-
 import type { Job, JobStatus } from "./job.ts";
 import { type SQL, sql } from "./sql/sql.ts";
 import type { Row, Statement } from "./sql/statement.ts";

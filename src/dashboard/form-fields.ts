@@ -1,5 +1,9 @@
 // Reads the fields of a form: texts, numbers, times, JSON, and the payload that somebody has typed into the form of a type.
 
+import { SluiceError } from "../core/errors.ts";
+import { firstFault } from "../core/json-scan.ts";
+import { parseStrictJson } from "../core/strict-json.ts";
+
 /** A field of a form that cannot be read. */
 export class FormError extends Error {
   /** As the API would name it. */
@@ -34,16 +38,20 @@ function toValue(kind: string, name: string, text: string): unknown {
   if (kind !== "number") return text;
   const number = Number(text);
   if (!Number.isFinite(number)) throw new FormError(`payload.${name}`, "this is not a number");
-  if (Number.isInteger(number) && !Number.isSafeInteger(number))
-    throw new FormError(`payload.${name}`, "this number is too large for this form");
+  // JSON.stringify would store another number than the one that was typed.
+  const fault = firstFault(text);
+  if (fault) throw new FormError(`payload.${name}`, fault.message);
   return number;
 }
 
 export function jsonField(form: URLSearchParams, name: string): unknown {
   try {
-    return JSON.parse(form.get(name) ?? "");
-  } catch {
-    throw new FormError(name, "this is not JSON");
+    return parseStrictJson(form.get(name) ?? "");
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    const [fault] = error.faults;
+    if (!fault?.path) throw new FormError(name, "this is not JSON");
+    throw new FormError(`${name}.${fault.path}`, fault.message);
   }
 }
 

@@ -17,7 +17,12 @@ import type { Step } from "./steps/step.ts";
  * means that the database refused the statement.
  */
 export interface Database {
-  run<T>(statement: Statement<T>): Promise<T>;
+  run<T>(statement: Statement<T>, options?: RunOptions): Promise<T>;
+}
+
+export interface RunOptions {
+  /** Postgres itself stops the statement after this time, with the SQLSTATE 57014. Default: no such limit. */
+  limitMs?: number;
 }
 
 export interface Clock {
@@ -137,6 +142,8 @@ export interface JobType {
 export interface Registry {
   find(type: string): JobType | undefined;
   all(): readonly JobType[];
+  /** The queues that the deployment defines, and those of its types. */
+  readonly queues: readonly string[];
   /** Of a queue that the deployment does not define: the defaults. */
   policyOf(queue: string): QueuePolicy;
   /** The types whose handlers have used durable steps in this isolate. Their claims bring the stored steps along. */

@@ -94,6 +94,11 @@ export const describeEveryCommand = (way: Way) =>
       expect(await run("enqueue", "echo", "--priority", "10")).toMatchObject({ code: 2, stdout: "" });
       expect(await run("enqueue", "echo", "[1]")).toMatchObject({ code: 2 });
       expect(await run("enqueue", "echo", "{")).toMatchObject({ code: 2 });
+      const rounded = await run("enqueue", "echo", '{"ref": 90071992547409931}');
+      expect(rounded.code).toBe(2);
+      expect(rounded.stderr).toContain(
+        "ref: the number 90071992547409931 does not fit a double; send it as a string",
+      );
       expect(await run("enqueue", "echo", "--partition-key", "a", "--fair-key", "b")).toMatchObject({
         code: 2,
       });

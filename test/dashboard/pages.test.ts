@@ -206,6 +206,16 @@ describe("an action", () => {
     expect((await admin.post(path, fields)).status).toBe(status);
   });
 
+  test.each([
+    ["JSON", { payload: '{"text": "x", "ref": 90071992547409931}' }],
+    ["a field of a form", { "payload:number:ref": "90071992547409931" }],
+    ["a field with many digits", { "payload:number:ref": "0.10000000000000000001" }],
+  ])("refuses a number that JavaScript would round, in %s, and changes nothing", async (_, fields) => {
+    await admin.post("/actions/enqueueJob", { type: "note", ...fields });
+    expect(flashOf(admin)).toEqual(["failed", expect.stringMatching(/the number \S+ does not fit a double/)]);
+    expect(await deployment.query("select from sluice.job")).toEqual([]);
+  });
+
   test("shows a new key once, and stores it nowhere", async () => {
     const response = await admin.post("/actions/addKey", { name: "someone", role: "viewer" });
     const text = await response.text();
@@ -239,6 +249,30 @@ describe("errors", () => {
     const text = await response.text();
     expect(text).toContain("<h1>Database unreachable</h1>");
     expect(text).toContain('hx-trigger="refresh"');
+  });
+
+  test("a page whose statement takes longer than 2 s says so, and does not refresh itself", async () => {
+    const { query } = deployment;
+    const holding = query("do $$ begin lock table sluice.job; perform pg_sleep(60); end $$").catch(() => {});
+    const holders = () =>
+      query<{ pid: number }>(
+        "select pid from pg_locks where relation = 'sluice.job'::regclass and mode = 'AccessExclusiveLock' and granted",
+      );
+    await expect.poll(holders).toHaveLength(1);
+    const startedMs = Date.now();
+    const response = await admin.get("/jobs");
+    expect(Date.now() - startedMs).toBeGreaterThan(1_900);
+    expect([response.status, response.headers.get("retry-after")]).toEqual([503, "30"]);
+    const text = await response.text();
+    expect(text).toContain("<h1>This took too long</h1>");
+    expect(text).toContain("the database stopped it after 2 s");
+    expect(text).toContain(">Try again</a>");
+    expect(text).not.toContain('hx-trigger="refresh"');
+    await query("select pg_cancel_backend(pid) from pg_locks where pid = any($1::int[])", [
+      (await holders()).map(({ pid }) => pid),
+    ]);
+    await holding;
+    await admin.page("/jobs");
   });
 
   test("an unknown path is a page for browsers and a problem document for programs", async () => {

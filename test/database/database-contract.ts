@@ -109,6 +109,22 @@ export function databaseContract(name: string, openWay: Way): void {
       expect(await notes()).toBe(1);
     });
 
+    test("with a limit is stopped by Postgres, and the next one has no limit", async () => {
+      const db = await open();
+      const slow = db.run(select(sql`select pg_sleep(60)`), { limitMs: 100 });
+      await expect(slow).rejects.toMatchObject({ code: "database_busy", cause: { code: "57014" } });
+      expect(await db.run(select(sql`select ${7}::int as n`), { limitMs: 1000 })).toEqual([{ n: 7 }]);
+      const limits = Array.from({ length: 5 }, () =>
+        db.run(select(sql`select current_setting('statement_timeout') as ms`)),
+      );
+      expect((await Promise.all(limits)).flat()).toEqual(limits.map(() => ({ ms: "0" })));
+      expect(
+        await count(
+          "select count(*)::int as n from pg_stat_activity where query like '%pg_sleep(60)%' and state = 'active' and pid <> pg_backend_pid()",
+        ),
+      ).toBe(0);
+    });
+
     test("runs beside others, and a slow one holds up no other", async () => {
       const db = await open();
       await db.run(select(sql`select 1`));

@@ -8,6 +8,7 @@ import { makeOlder } from "../support/old-jobs.ts";
 import { type Mutation, rewriteFunction } from "../support/rewrite-function.ts";
 import { inSession } from "../support/sessions.ts";
 import { type TestDatabase, useTestDatabase } from "../support/test-database.ts";
+import { wrongKeys } from "../support/turns.ts";
 import { runOn } from "./gate/gate-sql.ts";
 
 interface Scenario {
@@ -59,21 +60,111 @@ const expireAtTurn = async (jobs: KeyedJobs) => {
   await jobs.verbs.query("update sluice.expiry set expires_at = now()");
 };
 
+/** A job is committed late, and another one of its key is enqueued after that. */
+const commitLate = async (jobs: KeyedJobs, db: TestDatabase) => {
+  await jobs.put("z1"); // the lane exists before the transaction begins
+  await jobs.drain();
+  const begin = (client: pg.PoolClient) => runOn(client, enqueue(jobs.requests("a1")));
+  const before = await whileOpen(db, { begin, end: "commit" }, async () => {
+    await jobs.put("b1 b2");
+    return jobs.drain();
+  });
+  await jobs.put("a2");
+  return `${before} ${await jobs.drain()}`;
+};
+
+/** Jobs of another queue take so many seqs that a dispatcher is far behind. */
+const takeSeqs = (jobs: KeyedJobs) =>
+  jobs.verbs.query(
+    "select sluice.enqueue_many('echo', array_fill('{}'::jsonb, array[2500]), queue => 'other')",
+  );
+
+const takeOne = async (jobs: KeyedJobs) => {
+  const { jobs: taken } = await jobs.verbs.claimBatch({ limit: 1 });
+  return taken.map(({ payload }) => payload.name).join(" ");
+};
+
 const scenarios: Scenario[] = [
   {
     title: "late rows are not looked for",
     mutations: [{ name: "dispatch", from: "exit when v_watched = '{}';", to: "exit;" }],
     right: "b1 b2 a1 a2",
+    run: commitLate,
+  },
+  {
+    title: "a key keeps a turn for a later job than the one that was committed late",
+    mutations: [
+      {
+        name: "dispatch",
+        from: "v_granted := take_back(v_granted, v_late.keys, v_late.seqs);",
+        to: "",
+      },
+    ],
+    right: "b1 b2 a1 a2",
+    run: commitLate,
+  },
+  {
+    title: "open writers are forgotten when many seqs lie ahead",
+    mutations: [
+      {
+        name: "read_waiting",
+        from: "p_cursor.writers = '{}' and p_cursor.seq - p_highest >= c_far",
+        to: "p_cursor.seq - p_highest >= c_far",
+      },
+    ],
+    right: "b1 c1 a1 a2",
     run: async (jobs, db) => {
-      await jobs.put("z1"); // the lane exists before the transaction begins
+      await jobs.put("z1");
       await jobs.drain();
       const begin = (client: pg.PoolClient) => runOn(client, enqueue(jobs.requests("a1")));
       const before = await whileOpen(db, { begin, end: "commit" }, async () => {
-        await jobs.put("b1 b2");
-        return jobs.drain();
+        await jobs.put("b1 c1");
+        await takeSeqs(jobs);
+        return `${await takeOne(jobs)} ${await takeOne(jobs)}`;
       });
       await jobs.put("a2");
       return `${before} ${await jobs.drain()}`;
+    },
+  },
+  {
+    title: "a claim does not read on where the seqs of the last one end",
+    mutations: [
+      {
+        name: "read_waiting",
+        from: "exit when v_look.is_all and not v_is_far;",
+        to: "exit when v_look.is_all;",
+      },
+    ],
+    right: "a1 b1 c1",
+    run: async (jobs) => {
+      await jobs.put("a1 b1");
+      await takeSeqs(jobs);
+      const first = await takeOne(jobs);
+      await jobs.put("c1");
+      const { jobs: taken } = await jobs.verbs.claimBatch({ limit: 10 });
+      return [first, ...taken.map(({ payload }) => payload.name)].join(" ");
+    },
+  },
+  {
+    title: "a key whose turn is out gets a second one when other jobs are locked",
+    mutations: [
+      {
+        name: "return_stuck",
+        from: "where tid is not null and tid <> all(p_locked)",
+        to: "where tid <> all(p_locked)",
+      },
+    ],
+    right: "0 wrong",
+    run: async (jobs, db) => {
+      await jobs.put("a1");
+      await jobs.take();
+      await jobs.put("a2 c1");
+      await jobs.put("d1", { priority: 7 }); // the lane of a2 and c1 is read after this one
+      await takeOne(jobs);
+      return holdCancel(jobs, db, "c1", async () => {
+        await takeOne(jobs);
+        return `${(await wrongKeys(db.pool)).length} wrong`;
+      });
     },
   },
   {
@@ -97,7 +188,7 @@ const scenarios: Scenario[] = [
     title: "a locked head that was not read yet is passed over",
     mutations: [
       {
-        name: "look_at_waiting",
+        name: "grant_waiting",
         from: "order by ready.seq limit p_rows",
         to: "order by ready.seq limit p_rows for update skip locked",
       },

@@ -18,8 +18,10 @@ import {
   startDeadRun,
   stopDeadRun,
 } from "../../src/core/sql/index.ts";
+import { advanceRuns } from "../../src/queue/dead-runs.ts";
 import { newestAudit } from "../support/audit.ts";
 import { differences } from "../support/balance.ts";
+import { createTestPorts } from "../support/ports.ts";
 import { rewriteFunction } from "../support/rewrite-function.ts";
 import { sqlState } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -162,6 +164,25 @@ describe("a run", () => {
   test("is refused a patch without a type, and a patch of a discard", async () => {
     expect(await sqlState(start({ patch: { a: 1 } }))).toBe("23514");
     expect(await sqlState(start({ patch: { a: 1 }, type: "echo", action: "discard" }))).toBe("23514");
+  });
+
+  test("that is stopped after its first stretch has planned no more than a second of it, and the rest stays dead", async () => {
+    const ids = await bury(100);
+    const run = await start({ perMinute: 600 });
+    expect(await advanceRuns(createTestPorts(db, []), "paid")).toEqual(["default"]);
+    const stopped = (await db.run(stopDeadRun("bob", run.id)))?.run;
+    const done = stopped?.done ?? 0;
+    expect(done).toBeGreaterThanOrEqual(10);
+    expect(done).toBeLessThan(60); // a call takes steps for 3 s at most
+    expect(await queue.query("select from sluice.scheduled where run_at > now() + interval '1.1 s'")).toEqual(
+      [],
+    );
+    expect(await advanceRuns(createTestPorts(db, []), "paid")).toEqual([]);
+    const ends = await queue.query<{ status: string }>("select status from sluice.jobs where id = any($1)", [
+      ids,
+    ]);
+    expect(ends.filter(({ status }) => status === "dead")).toHaveLength(100 - done);
+    expect(await differences(queue)).toEqual([]);
   });
 
   test("looks at a bounded number of dead letters in a step, and goes on where it stopped", async () => {

@@ -98,7 +98,7 @@ export const hotCalls: readonly HotCall[] = [
     "ready_by_id",
     "scheduled_by_id",
   ]),
-  of("reap 100 expired", "select sluice.reap_expired(100)", expire, 3_200, ["expiry_in_order", "job_pkey"]),
+  of("reap 100 expired", "select sluice.reap_expired(100)", expire, 3_400, ["expiry_in_order", "job_pkey"]),
   of("inspect", "select * from sluice.inspect()", () => [], 2_500, [
     "job_pkey",
     "lease_by_deadline",

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { batchRequest, enqueueRequest } from "../../src/contract/jobs.ts";
 import { settlementsRequest } from "../../src/contract/work.ts";
-import { firstFault, type Text } from "../../src/edge/http/codec/json-scan.ts";
-import { parseStrictJson } from "../../src/edge/http/codec/strict-json.ts";
+import { firstFault, type Text } from "../../src/core/json-scan.ts";
+import { parseStrictJson } from "../../src/core/strict-json.ts";
 import { faultsOf } from "../../src/jobs/faults.ts";
 
 /** Characters that were read or cut out of the text. */

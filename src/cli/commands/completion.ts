@@ -7,6 +7,10 @@ import { globalFlags } from "../parse.ts";
 import { operationOf } from "../run-command.ts";
 
 const shells = ["bash", "zsh"];
+/** Most people's .zshrc has started zsh's completion already, and starting it takes a while. */
+const zshStart = `(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+autoload -Uz bashcompinit && bashcompinit
+`;
 
 export const commands: Commands = {
   "": {
@@ -21,9 +25,7 @@ export const commands: Commands = {
     async run({ values, out }) {
       if (!shells.includes(String(values.shell)))
         throw usageError(`"${values.shell}" is none of ${shells.join(", ")}`);
-      const start =
-        values.shell === "zsh" ? "autoload -Uz compinit bashcompinit && compinit && bashcompinit\n" : "";
-      out.line(start + (await bashScript()));
+      out.line((values.shell === "zsh" ? zshStart : "") + (await bashScript()));
     },
   },
 };

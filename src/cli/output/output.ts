@@ -49,7 +49,8 @@ export function createOutput(
         for (const text of align(
           columns.map(([header]) => header),
           cells,
-          { width: stdout.columns, hasColor },
+          // Some terminals say 0: they do not know.
+          { width: stdout.columns || undefined, hasColor },
         ))
           line(text);
     },

@@ -1,5 +1,4 @@
 // advance dead runs, advance dead run: a step of a run over dead letters. See migrations/functions/advance-dead-runs.sql.
-
 import type { Skip } from "../dead-letters.ts";
 import type { Payload } from "../job.ts";
 import { sql } from "./sql.ts";

@@ -1,5 +1,4 @@
 // find blockers, find outcomes, find chain: what became of jobs that others wait for. See migrations/functions/blockers.sql.
-
 import { type BlockerRows, type JobBlockers, toBlockers } from "../blocker-row.ts";
 import type { JobStatus, Json } from "../job.ts";
 import { sql } from "./sql.ts";

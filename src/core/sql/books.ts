@@ -1,5 +1,4 @@
 // books: the totals of each queue, type and priority. See migrations/functions/books.sql.
-
 import type { RowOf } from "./column.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { books as booksView } from "./schema.ts";

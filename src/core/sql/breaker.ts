@@ -1,5 +1,4 @@
 // recent attempts, open breaker, close breaker by probe. See migrations/functions/breaker.sql.
-
 import type { LeaseRef } from "../job.ts";
 import type { RecentAttempts } from "../policy/attempt-end.ts";
 import { sql } from "./sql.ts";

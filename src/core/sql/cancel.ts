@@ -1,5 +1,4 @@
 // cancel: closes a pending job, so that it never runs, or asks a running one to stop. See migrations/functions/cancel.sql.
-
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";

@@ -1,6 +1,5 @@
 // checkpoint: stores what durable steps of running jobs have returned, and reads it back. See
 // migrations/functions/checkpoint.sql.
-
 import type { LeaseRef, NewStep, StepValues } from "../job.ts";
 import { type JobStep, type StepRow, toJobSteps } from "../job-steps.ts";
 import { sql } from "./sql.ts";

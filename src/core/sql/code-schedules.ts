@@ -1,5 +1,4 @@
 // apply code schedules: makes the schedules of source `code` those of this deployment. See migrations/functions/code-schedules.sql.
-
 import { type NewSchedule, toScheduleFields } from "../schedule.ts";
 import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";

@@ -1,5 +1,4 @@
 // list dead groups, count dead, fold deaths. See migrations/functions/dead-groups.sql.
-
 import type { DeadGroup, DeadLetterFilter } from "../dead-letters.ts";
 import type { DeadReason } from "../job.ts";
 import { sql } from "./sql.ts";

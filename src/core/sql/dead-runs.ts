@@ -1,5 +1,4 @@
 // start, list, find and stop a run over dead letters. See migrations/functions/dead-runs.sql.
-
 import type { DeadRun, NewDeadRun, RunAction, RunState } from "../dead-letters.ts";
 import type { DeadReason, Payload } from "../job.ts";
 import { sql } from "./sql.ts";

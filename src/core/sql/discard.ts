@@ -1,5 +1,4 @@
 // discard: gives a dead job up. See migrations/functions/discard.sql.
-
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";

@@ -1,5 +1,4 @@
 // enqueue flow: jobs that wait for each other. See migrations/functions/enqueue-flow.sql.
-
 import type { FlowBlocker } from "../flow.ts";
 import type { JobStatus, NewJob } from "../job.ts";
 import { toFields } from "../job-options.ts";

@@ -1,6 +1,5 @@
 // enqueue: new jobs, all or none, in one statement. The Worker calls enqueue_jobs, which takes any batch as JSON. An app
 // that enqueues in its own transaction may only call enqueue and enqueue_many. See migrations/functions/enqueue.sql.
-
 import { SluiceError } from "../errors.ts";
 import { type JobStatus, type NewJob, type Payload, timeOfId } from "../job.ts";
 import {

@@ -1,5 +1,4 @@
 // extend: moves the deadline of claimed jobs' leases. See migrations/functions/extend.sql.
-
 import type { LeaseRef } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { sql } from "./sql.ts";

@@ -1,5 +1,4 @@
 // find flow, list flows, list the jobs of a flow, cancel flow, delete flow. See migrations/functions/flows.sql.
-
 import type { Job, JobStatus } from "../job.ts";
 import { decodeJob, jobColumns } from "../job-row.ts";
 import { listColumns } from "./columns.ts";

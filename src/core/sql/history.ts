@@ -1,5 +1,4 @@
 // read history: what happened in the last half hour, three hours or day, for charts. See migrations/functions/history.sql.
-
 import { type History, type HistoryRange, historyRanges } from "../history.ts";
 import { decodeHistory } from "../history-row.ts";
 import { sql } from "./sql.ts";

@@ -1,5 +1,4 @@
 // find job, find states, list jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
-
 import type { Job } from "../job.ts";
 import { decodeJob, decodeReason, type FoundJob, jobColumns } from "../job-row.ts";
 import { type JobFilter, type JobPage, searchOf, toPage } from "../job-search.ts";

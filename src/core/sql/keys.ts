@@ -1,5 +1,4 @@
 // add key, revoke key, find key, list keys. See migrations/functions/keys.sql.
-
 import type { ApiKey, NewKey } from "../key.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { apiKey } from "./schema.ts";

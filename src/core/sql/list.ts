@@ -1,5 +1,4 @@
 // list dead letters, list shown dead letters. See migrations/functions/list.sql.
-
 import type { DeadLetterFilter } from "../dead-letters.ts";
 import type { Job } from "../job.ts";
 import { decodeJob, decodeListed, jobColumns, listedColumns } from "../job-row.ts";

@@ -1,5 +1,4 @@
 // next due, look. See migrations/functions/next-due.sql.
-
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import { sql } from "./sql.ts";
 import { one, type Row, type Statement } from "./statement.ts";

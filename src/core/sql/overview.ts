@@ -1,5 +1,4 @@
 // overview: what the first page needs beside the snapshot. See migrations/functions/overview.sql.
-
 import type { AlarmKey, Severity } from "../alarms/alarm.ts";
 import { type BucketCounts, type Percentiles, percentilesOf } from "../durations.ts";
 import { type History, type HistoryRange, historyRanges } from "../history.ts";

@@ -1,5 +1,4 @@
 // ping: checks that the database is reachable, writable and has the schema, and when each kind of round last ended.
-
 import type { Heartbeats } from "../policy/health.ts";
 import { sql } from "./sql.ts";
 import { one, type Statement, time, timeOf, timeOrNull } from "./statement.ts";

@@ -1,5 +1,4 @@
 // schedules to plan, plan slots. See migrations/functions/plan-slots.sql.
-
 import type { PlanFrom, SlotPlan } from "../policy/slots.ts";
 import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";

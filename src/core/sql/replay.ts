@@ -1,5 +1,4 @@
 // replay, replay many: dead jobs become pending again. See migrations/functions/replay.sql.
-
 import type { DeadReason, Payload } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { sql } from "./sql.ts";

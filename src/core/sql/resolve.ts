@@ -1,5 +1,4 @@
 // resolve: completes a pending or blocked job from outside. See migrations/functions/resolve.sql.
-
 import type { Json } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { sql } from "./sql.ts";

@@ -1,5 +1,4 @@
 // record round, list rounds, backlog. See migrations/functions/rounds.sql.
-
 import type { RoundKind } from "../snapshot.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import type { RowOf } from "./column.ts";

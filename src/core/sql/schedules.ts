@@ -1,5 +1,4 @@
 // put, find, list, delete, pause, resume and run a schedule. See migrations/functions/schedules.sql.
-
 import type { JobStatus } from "../job.ts";
 import { type NewSchedule, type Schedule, toScheduleFields } from "../schedule.ts";
 import { sql } from "./sql.ts";

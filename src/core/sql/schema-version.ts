@@ -1,5 +1,4 @@
 // require schema version: fails if the schema is older than the Worker needs.
-
 import { schemaVersion } from "../schema-version.ts";
 import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";

@@ -1,5 +1,4 @@
 // settle one: settles one claimed job, and answers with the job. See migrations/functions/settle-one.sql.
-
 import type { Settlement } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { packSettlements } from "../settlements.ts";

@@ -1,5 +1,4 @@
 // settle: records the outcomes of a batch of jobs, each fenced by the key of its lease. See migrations/functions/settle.sql.
-
 import type { Json, LeaseRef, Settlement } from "../job.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { sql } from "./sql.ts";

@@ -1,6 +1,5 @@
 // find shown job, list shown jobs: jobs for the eyes of people. Payload and output are text, as Postgres writes them, because
 // JavaScript would round large numbers. See jobs.ts for the same jobs as values.
-
 import type { Job } from "../job.ts";
 import { decodeListed, decodeReason, type FoundJob, listedColumns } from "../job-row.ts";
 import { type JobFilter, type JobPage, searchOf, toPage } from "../job-search.ts";

@@ -1,5 +1,4 @@
 // send signal, find signal: the first one of a name and key counts. See migrations/functions/signal.sql.
-
 import type { Json } from "../job.ts";
 import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";

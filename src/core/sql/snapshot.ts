@@ -1,5 +1,4 @@
 // snapshot: the state of all queues. See migrations/functions/snapshot.sql.
-
 import type {
   BlockedQueue,
   Group,

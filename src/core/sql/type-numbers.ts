@@ -1,5 +1,4 @@
 // type numbers: what each type did in the last hour, and what holds it back. See migrations/functions/type-numbers.sql.
-
 import { type BucketCounts, type Percentiles, percentilesOf } from "../durations.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import { sql } from "./sql.ts";

@@ -1,5 +1,4 @@
 // register puller, remove worker, live workers. See migrations/functions/workers.sql.
-
 import type { WorkerKind } from "../worker-kinds.ts";
 import { sql } from "./sql.ts";
 import { many, one, type Row, type Statement, time, timeOf } from "./statement.ts";

@@ -106,6 +106,8 @@ export async function answerError(context: Context<AppEnv>, error: unknown): Pro
   const content = errorContent(body, mayHelp ? path : undefined);
   const { status } = body;
   const caller = await findVisitor(context).catch(() => undefined);
-  if (caller) return answerPage(context, { caller, content, isRefreshed: mayHelp, status });
+  // A page that is too slow would be as slow again.
+  const isRefreshed = mayHelp && !body.type.endsWith(":page_too_slow");
+  if (caller) return answerPage(context, { caller, content, isRefreshed, status });
   return answerHtml(context, ErrorPage({ frame: frameOf(context), content }), status);
 }

@@ -15,6 +15,7 @@ import { answerError, answerHtml, answerPage, frameOf, isRefresh, keepTheme, vie
 import { countForMenu } from "./count-for-menu.ts";
 import { findVisitor } from "./find-visitor.ts";
 import { readForm, safePath } from "./form.ts";
+import { pageDatabase } from "./page-database.ts";
 import { runAction } from "./run-action.ts";
 import { requireSameOrigin } from "./same-origin.ts";
 import { endSession } from "./session.ts";
@@ -90,7 +91,7 @@ function toPageRequest(context: Context<AppEnv>, caller: Caller): PageRequest {
   const { ports, settings, alarmClock, refusal } = context.env;
   const url = new URL(context.req.url);
   return {
-    db: ports.db,
+    db: pageDatabase(ports.db),
     registry: ports.registry,
     now: new Date(ports.clock.nowMs()),
     settings,

@@ -3,8 +3,8 @@ import type { Context } from "hono";
 import type * as z from "zod";
 import type { RequestBody } from "../../../contract/operation.ts";
 import { SluiceError } from "../../../core/errors.ts";
+import { parseStrictJson } from "../../../core/strict-json.ts";
 import { faultsOf } from "../../../jobs/faults.ts";
-import { parseStrictJson } from "./strict-json.ts";
 
 export async function readBody(context: Context, { schema, maxBytes, isOptional }: RequestBody) {
   const { body, headers } = context.req.raw;

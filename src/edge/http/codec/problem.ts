@@ -45,6 +45,7 @@ const problems: Record<ErrorCode, ProblemKind> = {
   too_many_workers: { status: 429, title: "Too many live workers", retryAfterSeconds: 30 },
   rate_limited: { status: 429, title: "Rate limit exceeded", retryAfterSeconds: 1 },
   access_unavailable: { status: 503, title: "Cloudflare Access unreachable", retryAfterSeconds: 5 },
+  page_too_slow: { status: 503, title: "This took too long", retryAfterSeconds: 30 },
   internal: { status: 500, title: "Internal error" },
 };
 

@@ -1,7 +1,7 @@
-// Scans the text of a JSON body for values that could not be stored unchanged, and that JSON.parse accepts: a name that is
+// Scans a text of JSON for values that could not be stored unchanged, and that JSON.parse accepts: a name that is
 // used twice in an object, a number that does not fit a double, text that Postgres cannot store, and too many levels. The
 // scan reads each character once, and copies a token at most once, so its cost is linear in the size of the body.
-import type { Fault } from "../../../core/errors.ts";
+import type { Fault } from "./errors.ts";
 
 /** Code that visits a parsed value is recursive. This limit keeps it far from a stack overflow. */
 const maxDepth = 100;
