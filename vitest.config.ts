@@ -17,7 +17,15 @@ export default defineConfig({
     // On a busy machine a condition that comes true may take long. The default is a second.
     expect: { poll: { timeout: 10_000 } },
     projects: [
-      { test: { name: "unit", include: ["test/{unit,openapi}/*.test.ts"], isolate: false } },
+      {
+        // Laws over many cases and bundles take seconds, and more on a busy machine.
+        test: {
+          name: "unit",
+          include: ["test/{unit,openapi}/*.test.ts"],
+          isolate: false,
+          testTimeout: 60_000,
+        },
+      },
       {
         test: {
           name: "postgres",

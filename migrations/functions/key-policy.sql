@@ -1,5 +1,5 @@
 -- key policy: what a deployment says about a queue's keys. Claims bring it along, and the dispatcher stores what is new, so a
--- new deployment counts from its first claim on. Settles and the reaper read what is stored.
+-- new deployment counts from its first claim on, and an older one that still runs changes nothing. Settles and the reaper read what is stored.
 
 -- The policy of a queue, with the defaults where no deployment said anything.
 create or replace function key_policy_of(p_queue text) returns key_policy
@@ -14,8 +14,31 @@ begin
   return v_policy;
 end $$;
 
--- Stores p_policy if it differs: { on_dead, concurrency, seconds_apart }. Null keeps what is stored. Called by the dispatcher,
--- under its lock.
+-- Whether a deployment's policy is the newest of the queue. Of the policies that were seen in the last 15 minutes that is the one that
+-- was first seen last, as with schedules in code: while two versions run, they do not take turns. An older policy counts again when
+-- the newer one was not seen for 15 minutes. Called under the dispatcher's lock of the queue. It mostly reads one row.
+create or replace function is_newest_policy(p_queue text, p_policy jsonb) returns boolean
+language plpgsql as $$
+declare
+  c_gone  constant interval := interval '15 minutes';
+  c_note  constant interval := interval '4 minutes'; -- a row is updated this often at most
+  v_first timestamptz;
+  v_seen  timestamptz;
+begin
+  select first_seen_at, seen_at into v_first, v_seen from key_policy_version where queue = p_queue and policy = p_policy;
+  if v_seen is null or v_seen < clock_timestamp() - c_note then
+    delete from key_policy_version where queue = p_queue and seen_at < clock_timestamp() - c_gone;
+    insert into key_policy_version as known (queue, policy) values (p_queue, p_policy)
+    on conflict (queue, policy) do update set seen_at = excluded.seen_at
+    returning known.first_seen_at into v_first;
+  end if;
+  return not exists (
+    select from key_policy_version
+    where queue = p_queue and first_seen_at > v_first and seen_at >= clock_timestamp() - c_gone);
+end $$;
+
+-- Stores p_policy if it differs: { on_dead, concurrency, seconds_apart }. Null keeps what is stored, and so does the policy of an
+-- older deployment (is_deployed). Called by the dispatcher, under its lock.
 -- `is_wider`: the shares have changed, so keys without a free turn may have one now.
 create or replace function apply_key_policy(
   p_queue text, p_policy jsonb, out policy key_policy, out is_wider boolean
@@ -25,7 +48,7 @@ declare
   v_old key_policy%rowtype := key_policy_of(p_queue);
 begin
   policy := v_old;
-  if p_policy is not null then
+  if p_policy is not null and (not p_policy ? 'is_deployed' or is_newest_policy(p_queue, p_policy)) then
     policy.blocks := coalesce(p_policy ->> 'on_dead', 'block') = 'block';
     policy.concurrency := (p_policy ->> 'concurrency')::int;
     policy.seconds_apart := (p_policy ->> 'seconds_apart')::float8;

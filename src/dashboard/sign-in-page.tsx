@@ -31,6 +31,7 @@ export function SignInPage({ frame, error, to }: SignInProps): Html {
               name="key"
               type="password"
               autocomplete="current-password"
+              autofocus
               required
               aria-describedby={error ? "fault kh" : "kh"}
             />

@@ -1,4 +1,5 @@
 // The job types of one deployment, by name, and what it says about its queues.
+import { isCanary } from "../core/alarms/alarm.ts";
 import { defaultQueuePolicy } from "../core/key-policy.ts";
 import type { Registry } from "../queue/ports.ts";
 import type { JobDefinition } from "./define.ts";
@@ -43,6 +44,9 @@ export function createRegistry(
   return {
     find: (type) => byType.get(type),
     all: () => jobs,
+    queues: [
+      ...new Set([...policies.keys(), ...jobs.filter((job) => !isCanary(job)).map(({ queue }) => queue)]),
+    ],
     policyOf: (queue) => policies.get(queue) ?? defaultQueuePolicy,
     stepTypes: new Set(),
     schedules,

@@ -142,6 +142,8 @@ export interface JobType {
 export interface Registry {
   find(type: string): JobType | undefined;
   all(): readonly JobType[];
+  /** The queues that the deployment defines, and those of its types. */
+  readonly queues: readonly string[];
   /** Of a queue that the deployment does not define: the defaults. */
   policyOf(queue: string): QueuePolicy;
   /** The types whose handlers have used durable steps in this isolate. Their claims bring the stored steps along. */

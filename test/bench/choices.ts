@@ -6,14 +6,17 @@ import { sluice } from "./systems/sluice.ts";
 import type { System } from "./systems/system.ts";
 import { backlog } from "./workloads/backlog.ts";
 import { calls } from "./workloads/calls.ts";
+import { clock } from "./workloads/clock.ts";
 import { drain } from "./workloads/drain.ts";
 import { enqueue } from "./workloads/enqueue.ts";
 import { http } from "./workloads/http.ts";
 import { keys } from "./workloads/keys.ts";
 import { mixed } from "./workloads/mixed.ts";
 import { pin } from "./workloads/pin.ts";
+import { ratesWorkload } from "./workloads/rates.ts";
 import { readers } from "./workloads/readers.ts";
 import { retries } from "./workloads/retries.ts";
+import { schedulesWorkload } from "./workloads/schedules.ts";
 import { shares } from "./workloads/shares.ts";
 import { spike } from "./workloads/spike.ts";
 import { wal } from "./workloads/wal.ts";
@@ -33,6 +36,9 @@ export const workloads: readonly Workload[] = [
   keys,
   shares,
   calls,
+  clock,
+  ratesWorkload,
+  schedulesWorkload,
 ];
 
 /** Functions, because a peer reads its version from its package, which may not be installed yet. */

@@ -25,7 +25,7 @@ test("without schedules the page says how to make one", async () => {
 test("a schedule is said in words, with its zone, its next five slots there, and its rule for missed slots", async () => {
   await put("nightly", { time_zone: "Asia/Kolkata", missed: "all", overlap: "skip" });
   const text = await admin.page("/schedules");
-  expect(text).toContain("At 02:30, Monday through Friday");
+  expect(text).toContain("at 02:30, Monday to Friday");
   expect(text).toContain("<code>30 2 * * 1-5</code> Asia/Kolkata");
   expect(text.match(/>[A-Z][a-z]{2},? \d{1,2} [A-Z][a-z]+,? 02:30:00</g)).toHaveLength(5);
   expect(text).toContain("all are made up for");

@@ -6,6 +6,7 @@ import { defineJob } from "../../src/jobs/define.ts";
 import { defineBatchJob } from "../../src/jobs/define-batch.ts";
 import { drainQueue } from "../../src/queue/drain/drain.ts";
 import { enqueue } from "../../src/queue/enqueue.ts";
+import { complete } from "../../src/sql/in-transaction.ts";
 import { createCountingDatabase } from "../support/counting-database.ts";
 import { newJob } from "../support/jobs.ts";
 import { createTestPorts, lookAt, roomyBudget } from "../support/ports.ts";
@@ -54,6 +55,10 @@ const thrown: Record<string, () => unknown> = {
 };
 const which = z.object({ which: z.string() });
 const ports = createTestPorts(counting, [
+  defineJob("own", {
+    payload: z.object({}),
+    run: async (_, context) => complete(db.pool, context, { by: "its handler" }),
+  }),
   defineJob("echo", {
     payload: z.record(z.string(), z.json()),
     timeoutSeconds: 1,
@@ -180,5 +185,20 @@ describe("an outcome that the database refuses", () => {
     const report = await drainQueue(ports, { queue: "default", budget: { ...roomyBudget, hardEndMs: 2000 } });
     expect(report).toMatchObject({ completed: 0, lost: 64, end: "error" });
     expect(counting.takeCounts().settle).toBeLessThan(100);
+  });
+});
+
+test("a job that its handler has completed in a transaction of its own is completed, and nothing is logged", async () => {
+  const ids = [
+    await enqueue(ports, newJob({ type: "own", payload: {} })),
+    await enqueue(ports, newJob({ payload: { n: 1 } })),
+    await enqueue(ports, newJob({ type: "own", payload: {} })),
+  ];
+  const report = await drainQueue(ports, { queue: "default", budget: roomyBudget });
+  expect(report).toMatchObject({ claimed: 3, completed: 3, lost: 0, end: "empty" });
+  expect(ports.events).toEqual([]);
+  expect(await lookAt(db, ids[0]?.id ?? "")).toMatchObject({
+    status: "completed",
+    output: { by: "its handler" },
   });
 });

@@ -10,8 +10,8 @@ const db = useTestDatabase();
 const jobs = flowJobsOf(db.pool);
 beforeEach(() => emptyQueue(db.pool));
 
-async function graph(id: string, page: { after?: string; limit?: number } = {}) {
-  const statement = flowGraph(id, { limit: 100, ...page });
+async function graph(id: string, page: { after?: string; limit?: number; hiddenTypes?: string[] } = {}) {
+  const statement = flowGraph(id, { limit: 100, hiddenTypes: [], ...page });
   const { text, values } = compile(statement);
   return statement.decode((await db.pool.query(text, values)).rows);
 }

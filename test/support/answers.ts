@@ -312,6 +312,7 @@ export const answers = {
   claim: z.strictObject({
     jobs: z.array(claimedJob),
     hasMore: flag,
+    hasLinks: flag,
     settled: z.array(settled),
     workers: z.array(text).nullable(),
   }),
@@ -393,6 +394,7 @@ export const answers = {
       ...{ startedAt: time.nullable(), endedAt: time.nullable(), deadReason: z.enum(deadReasons).nullable() },
       ...{ chainId: id.nullable(), chainIndex: count.nullable(), blockers: z.array(id), outside: count },
       failures: z.array(z.strictObject({ startedAt: time.nullable(), failedAt: time })),
+      steps: jobSteps,
     }),
   ),
   foldFlows: count,

@@ -108,7 +108,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
   flowGraph:
     "id uuid, type text, status text, attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, ended_at double precision, dead_reason text, " +
-    "chain_id uuid, chain_index integer, blockers uuid[], outside integer, failures jsonb",
+    "chain_id uuid, chain_index integer, blockers uuid[], outside integer, failures jsonb, steps jsonb",
   listFlowJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +

@@ -79,7 +79,7 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
     "text, text, text, text, timestamp with time zone, timestamp with time zone, bigint, uuid, integer",
   ),
   scheduleOutcomes: ["text, integer", "text, integer"],
-  flowGraph: ["uuid, uuid, integer", "uuid, uuid, integer"],
+  flowGraph: ["uuid, uuid, integer, text[]", "uuid, uuid, integer, text[]"],
   listFlowJobs: ["uuid, uuid, integer", "uuid, uuid, integer"],
   listFlows: ["uuid, integer", "uuid, integer"],
   listJobs: [

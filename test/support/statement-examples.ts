@@ -308,7 +308,10 @@ export const examples = {
     statements.scheduleOutcomes({ limit: 1 }),
     statements.scheduleOutcomes({ after: "a", limit: 1 }),
   ],
-  flowGraph: [statements.flowGraph(id, { limit: 1 }), statements.flowGraph(id, { after: id, limit: 1 })],
+  flowGraph: [
+    statements.flowGraph(id, { limit: 1, hiddenTypes: [] }),
+    statements.flowGraph(id, { after: id, limit: 1, hiddenTypes: ["a"] }),
+  ],
   listFlowJobs: [
     statements.listFlowJobs(id, { limit: 1 }),
     statements.listFlowJobs(id, { after: id, limit: 1 }),

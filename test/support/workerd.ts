@@ -31,6 +31,8 @@ export async function startWorkerd(options: {
   bindings: Record<string, string>;
   /** Where the binding HYPERDRIVE leads to. Without it there is none. */
   hyperdriveUrl?: string;
+  /** Binds the class SluiceClock of that file. */
+  hasClock?: boolean;
 }): Promise<Workerd> {
   const worker = await bundle(options.worker);
   const notOurs = new Set(workerdsOf(process.pid));
@@ -44,6 +46,9 @@ export async function startWorkerd(options: {
           compatibilityDate,
           bindings: options.bindings,
           ...(options.hyperdriveUrl && { hyperdrives: { HYPERDRIVE: options.hyperdriveUrl } }),
+          ...(options.hasClock && {
+            durableObjects: { CLOCK: { className: "SluiceClock", useSQLite: true } },
+          }),
           serviceBindings: { SELF: kCurrentWorker },
           cf: false,
           log: new Log(LogLevel.NONE),

@@ -15,7 +15,7 @@ const allowed: Record<string, { folders: string[]; packages: string[] }> = {
   puller: { folders: ["client", "contract", "core", "queue", "puller"], packages: [] },
   dashboard: {
     folders: ["core", "queue", "jobs", "contract", "dashboard"],
-    packages: ["cronstrue", "hono", "zod"],
+    packages: ["hono", "zod"],
   },
   edge: {
     folders: ["core", "queue", "jobs", "contract", "dashboard", "edge"],
@@ -214,7 +214,6 @@ const testedElsewhere: Record<string, string[]> = {
   "insert-uniform": ["test/sql/enqueue.test.ts"],
   jobs: ["test/sql/list.test.ts"],
   "judge-edges": ["test/sql/flows.test.ts", "test/model/flows-mutations.test.ts"],
-  "key-policy": ["test/sql/order-dead.test.ts", "test/sql/shares.test.ts"],
   lanes: ["test/sql/enqueue.test.ts", "test/sql/many-lanes.test.ts"],
   limits: ["test/queue/limits.test.ts"],
   links: ["test/sql/flows.test.ts"],

@@ -13,7 +13,7 @@ import {
 import { deadLetterPage, replayManyResponse } from "../../src/contract/dead-letters.ts";
 import { jobResponse } from "../../src/contract/jobs.ts";
 import { statsResponse } from "../../src/contract/stats.ts";
-import { defineJob, definePulledJob, FatalError } from "../../src/index.ts";
+import { defineJob, definePulledJob, defineQueue, FatalError } from "../../src/index.ts";
 import { adminCallsOf, refusal } from "./admin-calls.ts";
 import { useDeployment } from "./deployment.ts";
 
@@ -27,16 +27,20 @@ const picky = (type: string, queue = "default") =>
       if (!passes) throw new FatalError("not this one");
     },
   });
-const deployment = useDeployment([
-  picky("order"),
-  picky("invoice", "papers"),
-  definePulledJob("pulled", {
-    payload: z.object({}),
-    concurrency: 2,
-    rate: { limit: 10, per: "minute" },
-    maxAttempts: 3,
-  }),
-]);
+const deployment = useDeployment(
+  [
+    picky("order"),
+    picky("invoice", "papers"),
+    definePulledJob("pulled", {
+      payload: z.object({}),
+      concurrency: 2,
+      rate: { limit: 10, per: "minute" },
+      maxAttempts: 3,
+    }),
+  ],
+  {},
+  [defineQueue("declared", { shares: { concurrency: 2 } })],
+);
 const { enqueueMany, fire, look, query } = deployment;
 const { ask, newestAudit, send } = adminCallsOf(deployment);
 const unknownId = "01900000-0000-7000-8000-000000000000";
@@ -261,6 +265,12 @@ describe("job types", () => {
     });
   });
 
+  test("a queue that the deployment defines can be looked at and paused before its first job", async () => {
+    expect((await send("GET /v1/admin/queues/declared")).status).toBe(200);
+    expect((await send("POST /v1/admin/queues/declared/pause")).status).toBe(200);
+    expect((await send("GET /v1/admin/queues/undeclared")).status).toBe(404);
+  });
+
   test("a pause stops its jobs; resuming starts them at once", async () => {
     const paused = await ask("POST /v1/admin/job-types/order/pause", pausedTypeResponse);
     expect(paused).toEqual({ type: "order", paused: true });
@@ -288,11 +298,12 @@ describe("job types", () => {
 describe("queues", () => {
   const queues = async () => (await ask("GET /v1/admin/queues", queuesResponse)).queues;
 
-  test("the list has the queues of all types, jobs and pauses, with their books", async () => {
+  test("the list has the queues of the deployment, of all types, jobs and pauses, with their books", async () => {
     await enqueueMany("order", [{ passes: true }], { queue: "rush" });
     await enqueueMany("order", [{ passes: true }], { queue: "later" });
     await send("POST /v1/admin/queues/later/pause");
     expect(await queues()).toMatchObject([
+      { queue: "declared", paused: false, books: { enqueued: 0 } },
       { queue: "default", paused: false, books: { enqueued: 0 } },
       { queue: "later", paused: true, paused_since: expect.any(String) },
       { queue: "papers", paused: false },

@@ -167,14 +167,18 @@ export function isOverdue(state: ClockState, nowMs: number): boolean {
   return atMs !== null && nowMs >= atMs + 2 * clockTimes.lateMs;
 }
 
-/** A cron asks whether its round may run. At the end of a sleep it opens a time in which the rounds of all kinds run. */
+/**
+ * A cron asks whether its round may run. At the end of a sleep, and the first time of all, it opens a time in which the rounds of
+ * all kinds run.
+ */
 export function tickClock(
   state: ClockState,
   options: { nowMs: number; maxSleepMs: number },
 ): { state: ClockState; isAsleep: boolean } {
   const { nowMs } = options;
   if (isAsleep(state, options)) return { state: { ...state, sleptAtMs: nowMs }, isAsleep: true };
-  const isWakingUp = state.idleSinceMs !== null && nowMs >= state.openUntilMs;
+  const isNew = state.openUntilMs === 0;
+  const isWakingUp = (state.idleSinceMs !== null || isNew) && nowMs >= state.openUntilMs;
   if (!isWakingUp) return { state, isAsleep: false };
   return { state: { ...state, idleSinceMs: null, openUntilMs: nowMs + clockTimes.openMs }, isAsleep: false };
 }

@@ -37,6 +37,8 @@ export interface Claim {
   buckets?: readonly number[] | null;
   /** What the deployment says about the queue's keys. If left out, what is stored stays. */
   policy?: Partial<KeyPolicy>;
+  /** If two deployments have different policies, that of the newer one counts: key-policy.sql. Default: this one counts. */
+  isDeployed?: boolean;
   /** Counts the worker as alive, if the queue has partition keys. Default false. */
   registers?: boolean;
   /** The types whose stored steps come along. */
@@ -49,6 +51,8 @@ export interface Claimed {
   /** Highest priority first, then oldest first. */
   jobs: ClaimedJob[];
   hasMore: boolean;
+  /** Jobs of this queue or of others may wait for these jobs. */
+  hasLinks: boolean;
   /** The results of the settlements that were sent with the claim. */
   settled: Settled[];
   /** The live workers of the queue, if it has partition keys and the claim registers. */
@@ -82,7 +86,7 @@ export function claim(
         ${takeIsolated}::boolean,
         ${rest.run ?? 1}::int,
         ${sql.param(rest.buckets ?? null)}::int[],
-        ${packPolicy(rest.policy)}::jsonb,
+        ${packPolicy(rest)}::jsonb,
         ${rest.registers ?? false}::boolean,
         ${sql.param(rest.stepTypes ?? null)}::text[]
       ) as claimed`,
@@ -93,6 +97,7 @@ export function claim(
           ? toClaimedJobs(answer).map((job) => withSteps(job, answer, rest.stepTypes ?? []))
           : toClaimedJobs(answer),
         hasMore: answer.has_more,
+        hasLinks: answer.has_waits === true || (answer.leases ?? []).some(({ blockers }) => blockers != null),
         settled: packed?.read(answer.settled ?? []) ?? [],
         workers: answer.workers ?? null,
       };
@@ -131,7 +136,7 @@ interface Lease {
   /** The keys of the turns that the jobs hold. Null if they hold none. */
   keys: string[] | null;
   jobs: JobRow[];
-  /** By the jobs' ids, and then by slot. Null if none of them waited for others. */
+  /** By the jobs' ids, and then by slot. Null if none of them is linked. */
   blockers?: Record<string, BlockerRows | { too_large: true }> | null;
   /** By the jobs' ids. Null if schedules have made none of them. */
   schedules?: Record<string, JobSchedule> | null;
@@ -210,8 +215,9 @@ function packLeases(types: readonly ClaimableType[], claimSeconds: number): stri
     : null;
 }
 
-function packPolicy(policy: Partial<KeyPolicy> | undefined): string | null {
+function packPolicy({ policy, isDeployed }: Pick<Claim, "policy" | "isDeployed">): string | null {
   if (!policy) return null;
   const { onDead, concurrency, secondsApart } = { ...defaultQueuePolicy, ...policy };
-  return JSON.stringify({ on_dead: onDead, concurrency, seconds_apart: secondsApart });
+  const fields = { on_dead: onDead, concurrency, seconds_apart: secondsApart };
+  return JSON.stringify(isDeployed ? { ...fields, is_deployed: true } : fields);
 }

@@ -1,6 +1,7 @@
 // flow graph: the jobs of a flow and what they wait for, without their payloads. See migrations/functions/flow-graph.sql.
 import { sql } from "drizzle-orm";
 import type { DeadReason, JobStatus } from "../job.ts";
+import { type JobStep, type StepRow, toJobSteps } from "../job-steps.ts";
 import { many, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface FlowNode {
@@ -24,25 +25,32 @@ export interface FlowNode {
   outside: number;
   /** The last 20 failed attempts, oldest first. */
   failures: { startedAt: Date | null; failedAt: Date }[];
+  /** The first 20 durable steps, without their values. None if its type hides them. */
+  steps: JobStep[];
 }
 
 /** In the order of the flow. */
 export function flowGraph(
   id: string,
-  { after, limit }: { after?: string | undefined; limit: number },
+  {
+    after,
+    limit,
+    hiddenTypes,
+  }: { after?: string | undefined; limit: number; hiddenTypes: readonly string[] },
 ): Statement<FlowNode[]> {
   return {
     name: "flow graph",
     isRepeatable: true,
     build: (schema) => sql`
       select id, type, status, attempts, max_attempts, ${time("created_at")}, ${time("scheduled_at")}, ${time("started_at")},
-             ${time("ended_at")}, dead_reason, chain_id, chain_index, blockers, outside, failures
-      from ${schema}.flow_graph(${id}::uuid, ${after ?? null}::uuid, ${limit}::int)`,
+             ${time("ended_at")}, dead_reason, chain_id, chain_index, blockers, outside, failures, steps
+      from ${schema}.flow_graph(${id}::uuid, ${after ?? null}::uuid, ${limit}::int, ${sql.param(hiddenTypes)}::text[])`,
     decode: many(decodeNode),
   };
 }
 
 function decodeNode(row: Row): FlowNode {
+  const { failures, steps } = row;
   return {
     id: String(row.id),
     type: String(row.type),
@@ -58,9 +66,10 @@ function decodeNode(row: Row): FlowNode {
     chainIndex: row.chain_index as number | null,
     blockers: row.blockers as string[],
     outside: Number(row.outside),
-    failures: (row.failures as [number | null, number][]).map(([startedMs, failedMs]) => ({
+    failures: (failures as [number | null, number][]).map(([startedMs, failedMs]) => ({
       startedAt: startedMs === null ? null : new Date(startedMs),
       failedAt: new Date(failedMs),
     })),
+    steps: toJobSteps(steps as StepRow[]),
   };
 }

@@ -3,7 +3,7 @@
 import { countDead, listShownDeadLetters } from "../../core/sql/index.ts";
 import type { DeathPosition, ShownDeadLetter } from "../../core/sql/list.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { ActionForm } from "../parts/action-form.tsx";
+import { ActionForm, actionsColumn } from "../parts/action-form.tsx";
 import { Empty } from "../parts/card.tsx";
 import { JobId } from "../parts/links.tsx";
 import { counted } from "../parts/numbers.ts";
@@ -11,7 +11,7 @@ import { Pager, pageSize, takePage } from "../parts/pager.tsx";
 import { Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 import { isUuid } from "../search.ts";
-import { deadUrl, type Filter, parseDeadSearch } from "./dead-letters/filter.ts";
+import { type Filter, openerId, parseDeadSearch, startUrl } from "./dead-letters/filter.ts";
 import { SearchForm } from "./dead-letters/search-form.tsx";
 import { Views } from "./dead-letters/views.tsx";
 
@@ -57,15 +57,18 @@ function beforeOf({ query }: PageRequest): DeathPosition | undefined {
 }
 
 function Tools({ request, filter, dead }: { request: PageRequest; filter: Filter; dead: number }) {
-  const url = (action: string) => deadUrl("/dead-letters/start", filter, { action });
+  const link = (action: string) => ({
+    id: openerId(action, filter),
+    href: startUrl(action, filter, filter, "jobs"),
+  });
   return (
     <>
       {request.viewer.mayChange && dead > 0 ? (
         <>
-          <a class="btn is-quiet" href={url("discard")}>
+          <a class="btn is-quiet" {...link("discard")}>
             Discard {counted(dead, "job")}
           </a>
-          <a class="btn" href={url("replay")}>
+          <a class="btn" {...link("replay")}>
             Replay {counted(dead, "job")}
           </a>
         </>
@@ -101,14 +104,9 @@ function DeadTable({ request, rows }: { request: PageRequest; rows: readonly Sho
           cell: ({ job: { attempts, maxAttempts } }) => `${attempts} of ${maxAttempts}`,
         },
         { title: "Died", class: "n", cell: ({ diedAt }) => <Time at={diedAt} now={request.now} /> },
-        {
-          title: "Actions",
-          isHidden: true,
-          class: "n",
-          cell: ({ job: { id } }) => (
-            <ActionForm request={request} action="replayDeadLetter" fields={{ id }} label="Replay" />
-          ),
-        },
+        ...actionsColumn<ShownDeadLetter>(request, ({ job: { id } }) => (
+          <ActionForm request={request} action="replayDeadLetter" fields={{ id }} label="Replay" />
+        )),
       ]}
     />
   );

@@ -7,6 +7,7 @@ import type { Page } from "../page.ts";
 import { ActionForm } from "../parts/action-form.tsx";
 import { Bar } from "../parts/bar.tsx";
 import { Card } from "../parts/card.tsx";
+import { hiddenTypes } from "../parts/job-table.tsx";
 import { count, counted } from "../parts/numbers.ts";
 import { byName, Pager } from "../parts/pager.tsx";
 import { Time } from "../parts/time.tsx";
@@ -28,7 +29,9 @@ export const flow: Page = {
     const after = isUuid(before) ? before : undefined;
     const [shown, found] = await Promise.all([
       request.db.run(findFlow(id)),
-      request.db.run(flowGraph(id, { after, limit: maxJobs + 1 })),
+      request.db.run(
+        flowGraph(id, { after, limit: maxJobs + 1, hiddenTypes: hiddenTypes(request.registry) }),
+      ),
     ]);
     if (!shown) throw noSuchFlow(id);
     const nodes = found.slice(0, maxJobs);

@@ -13,7 +13,8 @@ import { isUuid } from "../search.ts";
 import { MoreActions, QuickActions } from "./job/actions.tsx";
 import { CopyAs } from "./job/copy-as.tsx";
 import { Facts } from "./job/facts.tsx";
-import { ChainCard, FlowCard, Steps } from "./job/relations.tsx";
+import { ChainCard, FlowCard } from "./job/relations.tsx";
+import { Steps } from "./job/steps.tsx";
 import { Timeline } from "./job/timeline.tsx";
 
 export const job: Page = {
@@ -50,6 +51,7 @@ export const job: Page = {
           <div class="stack">
             <Waiting request={request} job={shown} />
             <Timeline request={request} job={shown} />
+            {steps ? <Steps steps={steps} now={request.now} /> : null}
             <Payload id="payload" title="Payload" none="none" text={shown.payloadText} isHidden={isHidden} />
             <Payload
               id="output"
@@ -58,7 +60,6 @@ export const job: Page = {
               text={shown.outputText}
               isHidden={isHidden}
             />
-            {steps ? <Steps steps={steps} /> : null}
           </div>
           <div class="stack">
             <MoreActions request={request} job={shown} />

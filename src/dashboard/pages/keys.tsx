@@ -2,7 +2,7 @@
 import { defaultRateLimitPerSecond, type Role, roles } from "../../core/key.ts";
 import { listKeys } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { ActionForm, Choice, Input, refusalOf } from "../parts/action-form.tsx";
+import { ActionForm, actionsColumn, Choice, Input, refusalOf } from "../parts/action-form.tsx";
 import { Card, Definitions, Empty } from "../parts/card.tsx";
 import { count } from "../parts/numbers.ts";
 import { State } from "../parts/state.tsx";
@@ -69,22 +69,18 @@ export const keys: Page = {
                         <State shape="ok" word="works" />
                       ),
                   },
-                  {
-                    title: "Actions",
-                    isHidden: true,
-                    class: "n",
-                    cell: ({ id, name, revokedAt }) =>
-                      revokedAt ? null : (
-                        <ActionForm
-                          request={request}
-                          action="revokeKey"
-                          fields={{ id }}
-                          label="Revoke"
-                          kind="danger"
-                          confirm={`Revoke the key "${name}"? Whoever uses it is refused within 10 seconds.`}
-                        />
-                      ),
-                  },
+                  ...actionsColumn<(typeof found)[number]>(request, ({ id, name, revokedAt }) =>
+                    revokedAt ? null : (
+                      <ActionForm
+                        request={request}
+                        action="revokeKey"
+                        fields={{ id }}
+                        label="Revoke"
+                        kind="danger"
+                        confirm={`Revoke the key "${name}"? Whoever uses it is refused within 10 seconds.`}
+                      />
+                    ),
+                  ),
                 ]}
               />
             </div>

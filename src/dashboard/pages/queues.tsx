@@ -3,7 +3,7 @@ import { isCanary } from "../../core/alarms/alarm.ts";
 import type { Snapshot } from "../../core/snapshot.ts";
 import { listPauses, snapshot } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { ActionForm } from "../parts/action-form.tsx";
+import { ActionForm, actionsColumn } from "../parts/action-form.tsx";
 import { oldestOf, type ShownCounts, sumCounts } from "../parts/books.ts";
 import { Empty } from "../parts/card.tsx";
 import { queueUrl } from "../parts/links.tsx";
@@ -47,7 +47,7 @@ export const queues: Page = {
   },
 };
 
-/** A queue exists if a registered type names it, if it ever had a job, or if it is paused. */
+/** A queue exists if the deployment defines it or a registered type names it, if it ever had a job, or if it is paused. */
 function toRows(
   { registry }: PageRequest,
   now: Snapshot,
@@ -57,8 +57,7 @@ function toRows(
     now.groups.filter((group) => !isCanary(group)),
     ({ queue }) => queue,
   );
-  const ofTypes = registry.all().filter((definition) => !isCanary(definition));
-  const names = new Set([...ofTypes.map(({ queue }) => queue), ...byQueue.keys(), ...pausedSince.keys()]);
+  const names = new Set([...registry.queues, ...byQueue.keys(), ...pausedSince.keys()]);
   return [...names].toSorted().map((queue) => ({
     queue,
     counts: sumCounts(byQueue.get(queue) ?? []),
@@ -87,14 +86,9 @@ function QueueTable({ request, rows }: { request: PageRequest; rows: readonly Li
           class: "nw",
           cell: ({ pausedSince }) => <QueueState pausedSince={pausedSince} now={request.now} />,
         },
-        {
-          title: "Actions",
-          isHidden: true,
-          class: "n",
-          cell: ({ queue, pausedSince }) => (
-            <PauseForm request={request} queue={queue} isPaused={pausedSince !== undefined} />
-          ),
-        },
+        ...actionsColumn<ListedQueue>(request, ({ queue, pausedSince }) => (
+          <PauseForm request={request} queue={queue} isPaused={pausedSince !== undefined} />
+        )),
       ]}
     />
   );

@@ -1,11 +1,11 @@
 // Schedules: in words, with their next slots and what became of the last ones.
-import cronstrue from "cronstrue";
 import { name } from "../../contract/jobs.ts";
 import type { Schedule } from "../../core/schedule.ts";
 import { listSchedules, scheduleOutcomes } from "../../core/sql/index.ts";
 import type { ScheduleOutcome } from "../../core/sql/schedules.ts";
+import { cronInWords } from "../cron-words.ts";
 import type { Page, PageRequest } from "../page.ts";
-import { ActionForm } from "../parts/action-form.tsx";
+import { ActionForm, actionsColumn } from "../parts/action-form.tsx";
 import { Empty } from "../parts/card.tsx";
 import { jobsUrl } from "../parts/links.tsx";
 import { absolute, counted, pausedText } from "../parts/numbers.ts";
@@ -77,12 +77,9 @@ function ScheduleTable({ request, rows }: { request: PageRequest; rows: readonly
           class: "hide-m muted",
           cell: ({ missed }) => <span title={missedWords[missed]}>{missed}</span>,
         },
-        {
-          title: "Actions",
-          isHidden: true,
-          class: "n",
-          cell: (schedule) => <Actions request={request} schedule={schedule} />,
-        },
+        ...actionsColumn<ShownSchedule>(request, (schedule) => (
+          <Actions request={request} schedule={schedule} />
+        )),
       ]}
     />
   );
@@ -171,15 +168,6 @@ function Actions({ request, schedule: { name, paused } }: { request: PageRequest
       />
     </div>
   );
-}
-
-/** "At 09:00, Monday through Friday". An expression that it does not understand stays as it is. */
-export function cronInWords(cron: string): string {
-  try {
-    return cronstrue.toString(cron, { use24HourTimeFormat: true });
-  } catch {
-    return cron;
-  }
 }
 
 function NoSchedules() {

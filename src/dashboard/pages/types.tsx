@@ -1,9 +1,16 @@
 // Types: what each did in the last hour, how long its jobs waited and ran, its limits, and its circuit breaker.
 import type { Page } from "../page.ts";
+import { actionsColumn } from "../parts/action-form.tsx";
 import { Empty } from "../parts/card.tsx";
 import { Dead } from "../parts/queue-columns.tsx";
 import { Count, None, Table } from "../parts/table.tsx";
-import { formatPercentiles, formatShare, limitsInUse, readTypes } from "./types/shown-type.ts";
+import {
+  formatPercentiles,
+  formatShare,
+  limitsInUse,
+  readTypes,
+  type ShownType,
+} from "./types/shown-type.ts";
 import { PauseForm, TypeState } from "./types/type-state.tsx";
 
 export const types: Page = {
@@ -71,12 +78,11 @@ export const types: Page = {
                 class: "n",
                 cell: ({ type, counts }) => <Dead of={{ type }} dead={counts.dead} />,
               },
-              {
-                title: "Actions",
-                isHidden: true,
-                class: "n hide-s",
-                cell: (row) => <PauseForm request={request} shown={row} />,
-              },
+              ...actionsColumn<ShownType>(
+                request,
+                (row) => <PauseForm request={request} shown={row} />,
+                "n hide-s",
+              ),
             ]}
           />
         </div>

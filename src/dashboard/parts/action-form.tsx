@@ -3,6 +3,7 @@
 import type { Child } from "hono/jsx";
 import type { ActionId } from "../actions.tsx";
 import type { PageRequest, Refusal } from "../page.ts";
+import type { Column } from "./table.tsx";
 
 interface ActionFormProps {
   request: PageRequest;
@@ -40,6 +41,15 @@ export function ActionForm({
       </div>
     </form>
   );
+}
+
+/** The last column of a table: what can be done with a row. People who may not change anything do not get it. */
+export function actionsColumn<Row>(
+  { viewer }: PageRequest,
+  cell: Column<Row>["cell"],
+  kind = "n",
+): Column<Row>[] {
+  return viewer.mayChange ? [{ title: "Actions", isHidden: true, class: kind, cell }] : [];
 }
 
 /** `to` is where to go afterwards. `from` is the page that shows the form again if it is refused. */

@@ -9,7 +9,7 @@ import { keepLeases, untilUpkeepMs } from "./extend-leases.ts";
 import { countReleases, hasMadeJobs } from "./job-runs.ts";
 import { leaveRing } from "./ring-member.ts";
 import { abortJobs, listJobs, takeEnded, waitForAll, waitForAny } from "./running-jobs.ts";
-import type { SettledCounts } from "./settle-report.ts";
+import { countUnsure, type SettledCounts } from "./settle-report.ts";
 import { addEnded, isInBrokenRun, settleAll } from "./unsettled-jobs.ts";
 
 /** How long an outcome waits for others, so that they are settled together. */
@@ -21,7 +21,7 @@ export interface DrainReport extends SettledCounts {
   /** How long a claim took on average, including what it settled. Null if there was no claim. */
   claimMs: number | null;
   end: DrainEnd;
-  /** True if the end of a job has made another one. */
+  /** True if the end of a job has made another one, or may have released one. It may be of another queue. */
   madeJobs: boolean;
 }
 
@@ -41,6 +41,7 @@ export async function drainQueue(ports: Ports, options: DrainOptions): Promise<D
       addEnded(unsettled, ended);
       if (ended.some(hasMadeJobs)) goOn(drain);
     } else if (drain.end) {
+      await countUnsure(drain.ports, unsettled);
       return toReport(drain, drain.end);
     } else if (drain.releasesAhead === 0) {
       await drain.ports.clock.sleep(untilNextStartMs(drain));

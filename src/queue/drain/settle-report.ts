@@ -2,6 +2,7 @@
 import type { Outcome } from "../../core/job.ts";
 import { countedAttempt, isFailure } from "../../core/policy/attempt-end.ts";
 import type { Settled } from "../../core/settlements.ts";
+import { findJobs } from "../../core/sql/index.ts";
 import { logEnds } from "../log-ends.ts";
 import type { Ports } from "../ports.ts";
 import type { EndedJob } from "./job-runs.ts";
@@ -23,16 +24,24 @@ const counterOf = {
   suspend: "released",
 } as const satisfies Record<Outcome["kind"], keyof SettledCounts>;
 
+interface Report {
+  queue: string;
+  counts: SettledCounts;
+  /** Completed jobs for which there was no lease. Maybe their handlers completed them in a transaction of their own. */
+  unsure: EndedJob[];
+}
+
 /** `settled` has the answers in the order of the jobs. A job without an answer is lost. The rest of a run goes with its job. */
 export function countSettled(
   ports: Ports,
-  { queue, counts }: { queue: string; counts: SettledCounts },
+  { queue, counts, unsure }: Report,
   { jobs, settled }: { jobs: readonly EndedJob[]; settled: readonly Settled[] },
 ): void {
   const lost: string[] = [];
   for (const [index, ended] of jobs.entries()) {
     const status = settled[index]?.status ?? null;
-    if (status === null) lost.push(...[ended.job, ...ended.rest].map(({ id }) => id));
+    if (settled[index] && status === null && ended.outcome.kind === "complete") unsure.push(ended);
+    else if (status === null) lost.push(...[ended.job, ...ended.rest].map(({ id }) => id));
     else {
       counts[counterOf[ended.outcome.kind]]++;
       counts.released += ended.rest.length;
@@ -40,6 +49,23 @@ export function countSettled(
     logFailure(ports, queue, { ...ended, status });
   }
   logEnds(ports.log, { jobs, settled, withFailures: false });
+  countLost(ports, { queue, counts }, lost);
+}
+
+/** At the end of a drain. A job that is completed in the attempt of this drain was completed by its handler. */
+export async function countUnsure(ports: Ports, { queue, counts, unsure }: Report): Promise<void> {
+  if (unsure.length === 0) return;
+  const found = await ports.db.run(findJobs(unsure.map(({ job }) => job.id))).catch(() => []);
+  const isCompleted = ({ job }: EndedJob) =>
+    found.some(
+      ({ id, status, attempts }) => id === job.id && status === "completed" && attempts === job.attempt,
+    );
+  const lost = unsure.filter((ended) => !isCompleted(ended)).map(({ job }) => job.id);
+  counts.completed += unsure.length - lost.length;
+  countLost(ports, { queue, counts }, lost);
+}
+
+function countLost(ports: Ports, { queue, counts }: Omit<Report, "unsure">, lost: readonly string[]): void {
   counts.lost += lost.length;
   if (lost.length > 0) ports.log.warn("lease lost", { queue, jobs: lost });
 }

@@ -25,6 +25,7 @@ export interface UnsettledJobs {
   /** The end of the invocation: nothing is tried again after it. */
   readonly endMs: number;
   readonly counts: SettledCounts;
+  readonly unsure: EndedJob[];
   readonly judgedAtMs: JudgedTypes;
   /** Runs with a job that could not be settled. It will run again, so nothing behind it may be settled. */
   readonly brokenRuns: Set<string>;
@@ -43,6 +44,7 @@ export function createUnsettledJobs(
     queue,
     endMs,
     counts,
+    unsure: [],
     judgedAtMs: new Map(),
     brokenRuns: new Set(),
     jobs: [],

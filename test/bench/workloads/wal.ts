@@ -47,7 +47,7 @@ export async function measureLog(
   return { enqueue: (filled - before) / jobs, finish: (drained - filled) / jobs };
 }
 
-async function logPosition(client: pg.Client): Promise<number> {
+export async function logPosition(client: pg.Client): Promise<number> {
   const { rows } = await client.query("select (pg_current_wal_insert_lsn() - '0/0')::float8 as position");
   return rows[0].position;
 }

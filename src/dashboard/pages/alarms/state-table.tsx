@@ -9,7 +9,7 @@ import {
 } from "../../../core/alarms/alarm.ts";
 import type { Alarms } from "../../../core/sql/alarms.ts";
 import type { PageRequest } from "../../page.ts";
-import { ActionForm } from "../../parts/action-form.tsx";
+import { ActionForm, actionsColumn } from "../../parts/action-form.tsx";
 import { type Shape, State } from "../../parts/state.tsx";
 import { None, Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -121,16 +121,7 @@ export function StateTable({ request, rows }: { request: PageRequest; rows: read
             cell: ({ alarm, limit }) => firesWhen(alarm, limit),
           },
           { title: "Severity", class: "hide-m", cell: (row) => <SeverityChip row={row} /> },
-          ...(request.viewer.mayChange
-            ? [
-                {
-                  title: "Actions",
-                  isHidden: true,
-                  class: "n",
-                  cell: (row: AlarmRow) => <Actions request={request} row={row} />,
-                },
-              ]
-            : []),
+          ...actionsColumn<AlarmRow>(request, (row) => <Actions request={request} row={row} />),
         ]}
       />
     </div>

@@ -2,7 +2,7 @@
 import type { Alarms } from "../../../core/sql/alarms.ts";
 import { type TargetState, targetStates } from "../../../queue/alarms/targets.ts";
 import type { PageRequest } from "../../page.ts";
-import { ActionForm } from "../../parts/action-form.tsx";
+import { ActionForm, actionsColumn } from "../../parts/action-form.tsx";
 import { Card, Empty } from "../../parts/card.tsx";
 import { counted } from "../../parts/numbers.ts";
 import { State } from "../../parts/state.tsx";
@@ -46,24 +46,15 @@ export function Targets({ request, stored }: { request: PageRequest; stored: Ala
             class: "n",
             cell: (target) => <LastAnswer target={target} now={request.now} />,
           },
-          ...(request.viewer.mayChange
-            ? [
-                {
-                  title: "Actions",
-                  isHidden: true,
-                  class: "n",
-                  cell: ({ name }: TargetState) => (
-                    <ActionForm
-                      request={request}
-                      action="sendTestNotice"
-                      fields={{ target: name }}
-                      label="Test"
-                      kind="quiet"
-                    />
-                  ),
-                },
-              ]
-            : []),
+          ...actionsColumn<TargetState>(request, ({ name }) => (
+            <ActionForm
+              request={request}
+              action="sendTestNotice"
+              fields={{ target: name }}
+              label="Test"
+              kind="quiet"
+            />
+          )),
         ]}
       />
     </Card>

@@ -44,9 +44,10 @@ export function openerId(action: string, { type, reason, fingerprint }: Filter):
   return [action, ...(type && reason && fingerprint ? [type, reason, fingerprint] : ["all"])].join("-");
 }
 
-/** `list` is the filter of the page that the dialog goes back to. */
-export function startUrl(action: string, filter: Filter, list: Filter): string {
-  return deadUrl("/dead-letters/start", filter, { action, back: formatFilter(list) });
+/** The page that the dialog goes back to has the filter `list`, and shows groups or jobs. */
+export function startUrl(action: string, filter: Filter, list: Filter, view?: "jobs"): string {
+  const back = formatFilter(list);
+  return deadUrl("/dead-letters/start", filter, { action, ...(back && { back }), ...(view && { view }) });
 }
 
 /** The URL of a page with this filter, and nothing else in it. */

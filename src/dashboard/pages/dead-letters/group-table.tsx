@@ -2,6 +2,7 @@
 import type { DeadGroup } from "../../../core/dead-letters.ts";
 import type { DeadGroups } from "../../../core/sql/dead-groups.ts";
 import type { PageRequest } from "../../page.ts";
+import { actionsColumn } from "../../parts/action-form.tsx";
 import { Sparkline } from "../../parts/bar.tsx";
 import { count, counted } from "../../parts/numbers.ts";
 import { type Column, Table } from "../../parts/table.tsx";
@@ -15,7 +16,7 @@ interface GroupTableProps {
 }
 
 export function GroupTable({ request, filter, found: { groups, totalGroups, totalDead } }: GroupTableProps) {
-  const { now, viewer } = request;
+  const { now } = request;
   const columns: Column<DeadGroup>[] = [
     {
       title: "Error, type and reason",
@@ -38,7 +39,7 @@ export function GroupTable({ request, filter, found: { groups, totalGroups, tota
     { title: "Died, last 24 h", class: "hide-s", cell: ({ hours }) => <Deaths hours={hours} /> },
     { title: "First", class: "n hide-m muted", cell: ({ firstAt }) => <Age at={firstAt} now={now} /> },
     { title: "Last", class: "n hide-s", cell: ({ lastAt }) => <Time at={lastAt} now={now} /> },
-    ...(viewer.mayChange ? [actionsColumn(filter)] : []),
+    ...actionsColumn(request, actionsOf(filter)),
   ];
   return (
     <Table
@@ -65,30 +66,25 @@ export function GroupTable({ request, filter, found: { groups, totalGroups, tota
   );
 }
 
-function actionsColumn(filter: Filter): Column<DeadGroup> {
-  return {
-    title: "Actions",
-    isHidden: true,
-    class: "n",
-    cell: (group) => {
-      const own = filterOf(group, filter);
-      const what = `${count(group.count)} of ${group.type}, ${group.reason}: ${describeGroup(group)}`;
-      const link = (action: "replay" | "discard", text: string, kind: string) => (
-        <a
-          class={`btn${kind}`}
-          id={openerId(action, own)}
-          href={startUrl(action, own, filter)}
-          aria-label={`${text} ${what}`}
-        >
-          {text}
-        </a>
-      );
-      return (
-        <>
-          {link("replay", "Replay", "")} {link("discard", "Discard", " is-quiet hide-s")}
-        </>
-      );
-    },
+function actionsOf(filter: Filter): Column<DeadGroup>["cell"] {
+  return (group) => {
+    const own = filterOf(group, filter);
+    const what = `${count(group.count)} of ${group.type}, ${group.reason}: ${describeGroup(group)}`;
+    const link = (action: "replay" | "discard", text: string, kind: string) => (
+      <a
+        class={`btn${kind}`}
+        id={openerId(action, own)}
+        href={startUrl(action, own, filter)}
+        aria-label={`${text} ${what}`}
+      >
+        {text}
+      </a>
+    );
+    return (
+      <>
+        {link("replay", "Replay", "")} {link("discard", "Discard", " is-quiet hide-s")}
+      </>
+    );
   };
 }
 

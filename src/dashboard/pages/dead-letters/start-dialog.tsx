@@ -78,8 +78,9 @@ export function StartDialog({
 /** Back to the list, at the link that opened the dialog. */
 function closeUrlOf({ query }: PageRequest, action: RunAction, filter: Filter): string {
   const list = query.get("back");
-  const path = list ? `/dead-letters?${new URLSearchParams({ q: list })}` : "/dead-letters";
-  return `${path}#${encodeURIComponent(openerId(action, filter))}`;
+  const path = query.get("view") === "jobs" ? "/dead-letters/jobs" : "/dead-letters";
+  const search = list ? `?${new URLSearchParams({ q: list })}` : "";
+  return `${path}${search}#${encodeURIComponent(openerId(action, filter))}`;
 }
 
 function Matches({

@@ -1,9 +1,11 @@
-// The waterfall of a flow: when each of its jobs waited, ran and failed.
+// The waterfall of a flow: when each of its jobs waited, ran and failed, and each of their durable steps.
+import type { JobStep } from "../../../core/job-steps.ts";
 import type { FlowNode } from "../../../core/sql/flow-graph.ts";
-import { round } from "../../parts/bar.tsx";
 import { counted, duration } from "../../parts/numbers.ts";
 import { type Shape, StateShape, shapeOfJob } from "../../parts/state.tsx";
 import { None, Table } from "../../parts/table.tsx";
+import { lengthOfStep, type Part, partsOfStep, spanOf, whenColumn } from "../../parts/waterfall.tsx";
+import { StepName } from "../job/steps.tsx";
 
 interface Props {
   nodes: readonly FlowNode[];
@@ -11,38 +13,54 @@ interface Props {
   now: Date;
 }
 
+/** A job, or one of its steps. */
+interface FallRow {
+  node: FlowNode;
+  step?: JobStep;
+}
+
 export function Waterfall({ nodes, from, now }: Props) {
-  const isRunning = nodes.some(({ endedAt }) => endedAt === null);
-  const ends = nodes.map(({ endedAt, createdAt }) => (endedAt ?? createdAt).getTime());
-  const toMs = Math.max(from.getTime() + 1, isRunning ? now.getTime() : 0, ...ends);
-  const span: Span = { fromMs: from.getTime(), toMs, nowMs: now.getTime() };
+  const isOver = nodes.every(({ endedAt }) => endedAt !== null);
+  const rows = nodes.flatMap((node): FallRow[] => [{ node }, ...node.steps.map((step) => ({ node, step }))]);
+  const times = rows.flatMap(({ node, step }) => (step ? step.endedAt : node.endedAt)?.getTime() ?? []);
+  const span = spanOf([from.getTime(), ...times], { isOver, nowMs: now.getTime() });
+  const partsOfRow = ({ node, step }: FallRow) => (step ? partsOfStep(step, now) : partsOf(node, now));
   return (
     <>
       <Table
         name="Jobs of the flow"
-        rows={nodes}
+        rows={rows}
         columns={[
-          { title: "Job", class: "nw", cell: (node) => <Name node={node} now={now} /> },
           {
-            title: (
-              <span class="ends">
-                <span>
-                  <span class="sr">When, from </span>0 s
+            title: "Job",
+            class: "nw",
+            cell: ({ node, step }) =>
+              step ? (
+                <span class="step">
+                  <StepName step={step} now={now} />
                 </span>
-                <span>
-                  <span class="sr">to </span>
-                  {duration(toMs - span.fromMs)}
-                </span>
-              </span>
-            ),
-            class: "wide",
-            cell: (node) => <Bars parts={partsOf(node, now)} span={span} />,
+              ) : (
+                <Name node={node} now={now} />
+              ),
           },
-          { title: "Attempts", class: "n hide-s", cell: (node) => <Attempts {...node} /> },
-          { title: "Ran for", class: "n", cell: (node) => ranFor(node, now) ?? <None text="–" /> },
+          whenColumn(span, partsOfRow),
+          {
+            title: "Attempts",
+            class: "n hide-s",
+            cell: ({ node, step }) => (step ? null : <Attempts {...node} />),
+          },
+          {
+            title: "Ran for",
+            class: "n",
+            cell: ({ node, step }) =>
+              (step ? lengthOfStep(step, now) : ranFor(node, now)) ?? <None text="–" />,
+          },
         ]}
       />
-      <p class="pad small muted">Thick: an attempt ran; red: it failed. Thin: it waited.</p>
+      <p class="pad small muted">
+        Thick: an attempt or a step ran; red: it failed. Thin: it waited.
+        {span.nowMs < span.toMs && !isOver ? " Dashed: now." : ""}
+      </p>
     </>
   );
 }
@@ -73,13 +91,6 @@ function ranFor({ status, startedAt, endedAt }: FlowNode, now: Date): string | u
   return startedAt && end ? duration(Math.max(0, end.getTime() - startedAt.getTime())) : undefined;
 }
 
-interface Part {
-  shape: Shape;
-  fromMs: number;
-  toMs: number;
-  isWaiting: boolean;
-}
-
 /** What a job did, in order: it waited, it ran, it failed and waited again. */
 export function partsOf(node: FlowNode, now: Date): Part[] {
   const { shape } = shapeOfJob(node, now);
@@ -103,36 +114,4 @@ export function partsOf(node: FlowNode, now: Date): Part[] {
   const lastMs = (endedAt ?? now).getTime();
   if (!hasLastRun && lastMs > at) parts.push({ shape, fromMs: at, toMs: lastMs, isWaiting: true });
   return parts;
-}
-
-interface Span {
-  fromMs: number;
-  toMs: number;
-  nowMs: number;
-}
-
-/** So wide at least that a short attempt is seen. In per cent. */
-const minWidth = 0.6;
-
-function Bars({ parts, span }: { parts: readonly Part[]; span: Span }) {
-  const placeOf = (ms: number) =>
-    Math.min(100, Math.max(0, ((ms - span.fromMs) / (span.toMs - span.fromMs)) * 100));
-  return (
-    <svg class="fall" aria-hidden="true">
-      {parts.map(({ shape, fromMs, toMs, isWaiting }) => {
-        const x = Math.min(placeOf(fromMs), 100 - minWidth);
-        const width = Math.max(placeOf(toMs) - x, minWidth);
-        return (
-          <rect
-            class={isWaiting ? `k-${shape} wait` : `k-${shape}`}
-            x={`${round(x)}%`}
-            width={`${round(width)}%`}
-            y={isWaiting ? 6 : 2}
-            height={isWaiting ? 4 : 12}
-            rx="2"
-          />
-        );
-      })}
-    </svg>
-  );
 }

@@ -1,5 +1,4 @@
-// What a job belongs to: its flow, its chain, and its own durable steps.
-import type { JobStep } from "../../../core/job-steps.ts";
+// What a job belongs to: its flow and its chain.
 import type { Chain } from "../../../core/sql/blockers.ts";
 import type { Flow } from "../../../core/sql/flows.ts";
 import { Bar } from "../../parts/bar.tsx";
@@ -47,22 +46,6 @@ export function ChainCard({ chain, job }: { chain: Chain; job: { id: string } })
         columns={[
           { title: "Place", cell: ({ index }) => String(index + 1) },
           { title: "Job", class: "wide", cell: ({ id }) => (id === job.id ? "this job" : <JobId id={id} />) },
-        ]}
-      />
-    </Card>
-  );
-}
-
-export function Steps({ steps }: { steps: readonly JobStep[] }) {
-  if (steps.length === 0) return null;
-  return (
-    <Card id="steps" title="Steps" note={<span class="muted small">what durable steps have returned</span>}>
-      <Table
-        name="Steps"
-        rows={steps}
-        columns={[
-          { title: "Step", class: "nw", cell: ({ name }) => name },
-          { title: "Value", class: "wide", cell: ({ value }) => <code>{JSON.stringify(value)}</code> },
         ]}
       />
     </Card>

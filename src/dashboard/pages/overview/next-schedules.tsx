@@ -1,10 +1,10 @@
 // The schedules that make the next jobs.
 import type { Overview } from "../../../core/sql/overview.ts";
+import { cronInWords } from "../../cron-words.ts";
 import type { PageRequest } from "../../page.ts";
 import { Card, Empty } from "../../parts/card.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
-import { cronInWords } from "../schedules.tsx";
 
 interface Props {
   request: PageRequest;

@@ -1,7 +1,7 @@
 // The partition keys that stand still behind a dead job, with what can be done about it.
 import type { BlockedKey, BlockedKeyPosition } from "../../../core/sql/blocked-keys.ts";
 import type { PageRequest } from "../../page.ts";
-import { ActionForm } from "../../parts/action-form.tsx";
+import { ActionForm, actionsColumn } from "../../parts/action-form.tsx";
 import { Card } from "../../parts/card.tsx";
 import { JobId } from "../../parts/links.tsx";
 import { count } from "../../parts/numbers.ts";
@@ -44,12 +44,7 @@ export function BlockedKeys({ request, found, total, blocks }: Props) {
             { title: "Dead job", cell: ({ jobId }) => <JobId id={jobId} /> },
             { title: "Why it is dead", class: "two-line hide-s", cell: (key) => <Why {...key} /> },
             { title: "Blocked for", class: "n", cell: ({ since }) => <Age at={since} now={request.now} /> },
-            {
-              title: "Actions",
-              isHidden: true,
-              class: "n",
-              cell: (key) => <Actions request={request} blocked={key} />,
-            },
+            ...actionsColumn<BlockedKey>(request, (key) => <Actions request={request} blocked={key} />),
           ]}
         />
       )}

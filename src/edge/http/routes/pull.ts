@@ -49,6 +49,7 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
     buckets: await findBuckets(context.env, { queue, worker }),
     run: request.max_run,
     policy: ports.registry.policyOf(queue),
+    isDeployed: true,
   });
   const claimed = await claimForClient(context, toClaim, { waitSeconds: request.wait_seconds });
   const body: ClaimResponse = {

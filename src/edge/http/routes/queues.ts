@@ -1,5 +1,5 @@
-// Routes for queues: list, pause, resume, list the blocked partition keys of one. A queue exists if a registered type names
-// it, if it ever had a job, or if it is paused.
+// Routes for queues: list, pause, resume, list the blocked partition keys of one. A queue exists if the deployment defines it or a
+// registered type names it, if it ever had a job, or if it is paused.
 import type { Context } from "hono";
 import * as z from "zod";
 import type {
@@ -32,10 +32,7 @@ export const listQueues: Handlers["listQueues"] = async (context) => {
   const rows = all.filter((row) => !isCanary(row));
   const byQueue = Map.groupBy(rows, (row) => row.queue);
   const names = new Set([
-    ...ports.registry
-      .all()
-      .filter((definition) => !isCanary(definition))
-      .map((definition) => definition.queue),
+    ...ports.registry.queues,
     ...byQueue.keys(),
     ...pauses.filter(({ kind }) => kind === "queue").map((entry) => entry.name),
   ]);
@@ -114,8 +111,8 @@ function toPartitionResponse(blocked: BlockedKey): PartitionPage["partitions"][n
 async function findQueueInPath(context: Context<AppEnv>): Promise<string> {
   const { ports } = context.env;
   const queue = context.req.param("queue") ?? "";
-  const isDefault = ports.registry.all().some((definition) => definition.queue === queue);
-  const exists = isDefault || (name.safeParse(queue).success && (await ports.db.run(knowsQueue(queue))));
+  const isDeployed = ports.registry.queues.includes(queue);
+  const exists = isDeployed || (name.safeParse(queue).success && (await ports.db.run(knowsQueue(queue))));
   if (!exists) throw new SluiceError("not_found", `there is no queue "${queue}": it never had a job`);
   return queue;
 }
