@@ -23,6 +23,7 @@ const rounds = 8;
 const seed = 0.1;
 /** Before PostgreSQL 17 an index scan for a list of values starts at the root for each value. */
 const factorBefore17 = 2;
+const factorBefore18 = 1.1;
 
 export function describePlans(size: QueueSize, { fillWithinMs }: { fillWithinMs: number }): void {
   describe.each(["fresh", "stale"] as const)("with %s statistics", (statistics) => {
@@ -65,7 +66,9 @@ export function describePlans(size: QueueSize, { fillWithinMs }: { fillWithinMs:
 
 /** What a limit for the newest version is on the server's version. */
 export async function buffersOnServer(client: pg.ClientBase, buffers: number): Promise<number> {
-  return (await serverVersion(client)) < 17 ? factorBefore17 * buffers : buffers;
+  const version = await serverVersion(client);
+  if (version < 17) return factorBefore17 * buffers;
+  return version < 18 ? factorBefore18 * buffers : buffers;
 }
 
 async function serverVersion(client: pg.ClientBase): Promise<number> {
