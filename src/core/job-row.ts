@@ -1,5 +1,4 @@
 // A job as the view `jobs` shows it, in the columns of a row or in the JSON answer of a statement that changed it.
-import { getTableColumns } from "drizzle-orm";
 import type { Job } from "./job.ts";
 import type { JobStep } from "./job-steps.ts";
 import type { WaitingReason } from "./policy/waiting-for.ts";
@@ -18,7 +17,7 @@ export interface ChangedJob {
   cancelRequested: boolean;
 }
 
-const { leaseExpiresAt, ...jobColumns } = getTableColumns(jobs);
+const { leaseExpiresAt, ...jobColumns } = jobs;
 
 export { jobColumns };
 

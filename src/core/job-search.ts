@@ -1,6 +1,6 @@
 // A search for jobs: its filters, its call of search_jobs (migrations/functions/search.sql), and its answer.
-import { type SQL, sql } from "drizzle-orm";
 import type { Job, JobStatus } from "./job.ts";
+import { type SQL, sql } from "./sql/sql.ts";
 import type { Row, Statement } from "./sql/statement.ts";
 
 export interface JobFilter {
@@ -30,7 +30,7 @@ export interface JobPage<Listed = Job> {
 /** Without jobs there is one row, with nothing but how far the search came. */
 export function searchOf(schema: SQL, filter: JobFilter): SQL {
   return sql`${schema}.search_jobs(
-    ${filter.types ? sql.param(filter.types) : null}::text[],
+    ${filter.types ? filter.types : null}::text[],
     ${filter.status ?? null}::text,
     ${filter.queue ?? null}::text,
     ${filter.tag ?? null}::text,

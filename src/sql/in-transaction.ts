@@ -22,7 +22,7 @@ import {
   enqueueWithOutcome as enqueueWithOutcomeStatement,
   sendSignal,
 } from "../core/sql/index.ts";
-import { compile, type Row, type Statement, toSql } from "../core/sql/statement.ts";
+import { type CompiledStatement, compile, type Row, type Statement } from "../core/sql/statement.ts";
 import type { FlowIds, JobId, OptionsFor, PayloadOf, TypedJob } from "../core/typed-job.ts";
 import { checkPayload, type EnqueuableJob, newJob, withDefaults } from "../jobs/flow-context.ts";
 
@@ -159,10 +159,10 @@ export function enqueueQuery(
   options?: object,
 ): unknown {
   const { schema, ...given } = withLists(options);
-  const statement = enqueueOne(newJob(job, payload, given));
-  if ("execute" in db) return db.execute(toSql(statement, schema) as never);
-  const { text, values } = compile(statement, schema);
-  return db.query(text, values);
+  const compiled = compile(enqueueOne(newJob(job, payload, given)), schema);
+  return "execute" in db
+    ? db.execute(forDrizzle(compiled) as never)
+    : db.query(compiled.text, compiled.values);
 }
 
 async function run<T>(transaction: Transaction, statement: Statement<T>, schema?: string): Promise<T> {
@@ -176,11 +176,18 @@ function send(
   statement: Statement<unknown>,
   schema?: string,
 ): PromiseLike<unknown> {
-  if ("execute" in transaction) return transaction.execute(toSql(statement, schema) as never);
-  const { text, values } = compile(statement, schema);
+  const compiled = compile(statement, schema);
+  if ("execute" in transaction) return transaction.execute(forDrizzle(compiled) as never);
+  const { text, values } = compiled;
   if ("$queryRawUnsafe" in transaction) return transaction.$queryRawUnsafe(text, ...values);
   if ("query" in transaction) return transaction.query(text, values);
   return transaction.unsafe(text, values as string[]);
+}
+
+/** What drizzle executes: it asks for an SQL object, and asks that for its text and parameters. test/dependents has its versions. */
+function forDrizzle({ text, values }: CompiledStatement): object {
+  const query = { toQuery: () => ({ sql: text, params: values }), getSQL: () => query };
+  return query;
 }
 
 /** A slot for one job gets a list of one. */

@@ -1,8 +1,9 @@
 // What the Database port promises, whichever way its statements take.
-import { type SQL, sql } from "drizzle-orm";
+
 import { afterEach, beforeAll, describe, expect, inject, test } from "vitest";
 import { schemaVersion } from "../../src/core/schema-version.ts";
 import { enqueue } from "../../src/core/sql/index.ts";
+import { type SQL, sql } from "../../src/core/sql/sql.ts";
 import type { Row, Statement } from "../../src/core/sql/statement.ts";
 import { freePort } from "../../src/local/ports.ts";
 import type { Database } from "../../src/queue/ports.ts";
@@ -65,8 +66,8 @@ export function databaseContract(name: string, openWay: Way): void {
       const [row] = await (await open()).run(
         select(sql`
           select ${7}::int as whole, ${1.5}::float8 as float, ${true}::boolean as yes, ${null}::text as nothing,
-                 ${sql.param(texts)}::text[] as texts, ${sql.param([1, 359])}::int[] as numbers,
-                 ${json}::jsonb::text as json, ${sql.param(null)}::uuid[] as no_list`),
+                 ${texts}::text[] as texts, ${[1, 359]}::int[] as numbers,
+                 ${json}::jsonb::text as json, ${null}::uuid[] as no_list`),
       );
       const { rows } = await server.pool.query("select $1::jsonb::text as json", [json]);
       expect(row).toEqual({

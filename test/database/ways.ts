@@ -54,6 +54,6 @@ export function openDatabase(
   transport: Transport,
   options: { timeoutMs?: number; isolate?: IsolateState } = {},
 ): Database {
-  const { timeoutMs = 10_000, isolate = newIsolate() } = options;
+  const { timeoutMs = 60_000, isolate = newIsolate() } = options;
   return createDatabase(transport, { schema: "sluice", timeoutMs, isolate });
 }

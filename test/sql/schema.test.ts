@@ -1,10 +1,14 @@
 // The described tables and views (src/core/sql/schema.ts) are those of the database: the same names, types, nullability and
-// allowed values.
-import { getTableColumns, getTableName } from "drizzle-orm";
-import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+// allowed values. So are the views for users of drizzle (src/drizzle/views.ts).
+import { getViewSelectedFields } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import { beforeAll, describe, expect, test } from "vitest";
+import type { Column, Columns } from "../../src/core/sql/column.ts";
+import { books, findJobs } from "../../src/core/sql/index.ts";
 import * as schema from "../../src/core/sql/schema.ts";
 import { compile, type Statement } from "../../src/core/sql/statement.ts";
+import * as views from "../../src/drizzle/views.ts";
 import { examples } from "../support/statement-examples.ts";
 import { useTestDatabase } from "../support/test-database.ts";
 import { verbsOf } from "../support/verbs.ts";
@@ -22,9 +26,9 @@ interface CatalogueColumn {
 
 const db = useTestDatabase();
 const { query } = verbsOf(db);
-const described = Object.values<PgTable>(schema).map((table): [string, PgColumn[]] => [
-  getTableName(table),
-  Object.values(getTableColumns(table)),
+const described = Object.entries<Columns>(schema).map(([name, columns]): [string, Column[]] => [
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+  Object.values(columns),
 ]);
 let catalogue: CatalogueColumn[];
 beforeAll(async () => {
@@ -42,13 +46,13 @@ beforeAll(async () => {
 });
 
 describe.each(described)("%s", (relation, columns) => {
-  const find = ({ name }: PgColumn) =>
+  const find = ({ name }: Column) =>
     catalogue.find((column) => column.relation === relation && column.name === name);
 
   test("has each column with its type", () => {
-    const types = (of: (column: PgColumn) => string | undefined) =>
+    const types = (of: (column: Column) => string | undefined) =>
       columns.map((column) => [column.name, of(column)]);
-    expect(types((column) => column.getSQLType())).toEqual(types((column) => find(column)?.type));
+    expect(types((column) => column.type)).toEqual(types((column) => find(column)?.type));
   });
 
   test("is null only where the description says so", async () => {
@@ -58,17 +62,45 @@ describe.each(described)("%s", (relation, columns) => {
     );
     for (const column of columns) {
       const found = find(column);
-      if (found?.isView) expect(!column.notNull || rows[0][column.name], column.name).toBe(true);
-      else expect(column.notNull, column.name).toBe(found?.notNull);
+      if (found?.isView) expect(!column.isNotNull || rows[0][column.name], column.name).toBe(true);
+      else expect(column.isNotNull, column.name).toBe(found?.notNull);
     }
   });
 
   test("allows the values that the description lists", () => {
     for (const column of columns) {
       const allowed = [...(find(column)?.check ?? "").matchAll(/'([^']*)'::text/g)].map(([, value]) => value);
-      if (column.enumValues && allowed.length > 0)
-        expect(allowed.toSorted(), column.name).toEqual(column.enumValues.toSorted());
+      if (column.allowed && allowed.length > 0)
+        expect(allowed.toSorted(), column.name).toEqual(column.allowed.toSorted());
     }
+  });
+});
+
+describe("for users of drizzle", () => {
+  test.each([
+    ["jobs", views.jobs, schema.jobs],
+    ["books", views.books, schema.books],
+  ])("%s has the columns that Sluice itself reads", (_, view, columns) => {
+    const fields = Object.entries(getViewSelectedFields(view) as Record<string, PgColumn>);
+    const found = fields.map(([field, column]) => [
+      field,
+      [column.name, column.getSQLType(), column.notNull, column.enumValues],
+    ]);
+    const own = Object.entries<Column>(columns).map(([field, column]) => [
+      field,
+      [column.name, column.type, column.isNotNull, column.allowed],
+    ]);
+    expect(Object.fromEntries(found)).toEqual(Object.fromEntries(own));
+  });
+
+  test("a select answers with the rows that Sluice reads, in a schema of any name", async () => {
+    const client = drizzle(db.pool);
+    const found = await client.select().from(views.jobs).orderBy(views.jobs.id);
+    const own = await db.run(findJobs(found.map(({ id }) => id)));
+    expect(found.length).toBeGreaterThan(5);
+    expect(found.map(({ leaseExpiresAt: _, ...job }) => ({ ...job, tags: job.tags ?? [] }))).toEqual(own);
+    expect(new Set(await client.select().from(views.books))).toEqual(new Set(await db.run(books())));
+    expect(client.select().from(views.viewsIn("other").jobs).toSQL().sql).toContain('from "other"."jobs"');
   });
 });
 

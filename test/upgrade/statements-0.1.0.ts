@@ -1,7 +1,8 @@
 // The statements of release 0.1.0 that later releases send in another form.
-import { sql } from "drizzle-orm";
+
 import { packSettlements } from "../../src/core/settlements.ts";
 import { claim } from "../../src/core/sql/index.ts";
+import { sql } from "../../src/core/sql/sql.ts";
 import { many } from "../../src/core/sql/statement.ts";
 import type { currentStatements } from "../support/traffic.ts";
 
@@ -13,9 +14,9 @@ export const statements: typeof currentStatements = {
       ...claim(request, settlements),
       build: (schema) => sql`
         select ${schema}.claim(
-          ${queue}::text, ${sql.param(types)}::text[], ${limit}::int, ${leaseSeconds}::float8, null::text,
-          4194304::bigint, null::jsonb, null::jsonb, ${sql.param(packed?.ids ?? null)}::uuid[],
-          ${sql.param(packed?.keys ?? null)}::uuid[], ${packed?.outcomes ?? null}::jsonb, true::boolean
+          ${queue}::text, ${types}::text[], ${limit}::int, ${leaseSeconds}::float8, null::text,
+          4194304::bigint, null::jsonb, null::jsonb, ${packed?.ids ?? null}::uuid[],
+          ${packed?.keys ?? null}::uuid[], ${packed?.outcomes ?? null}::jsonb, true::boolean
         ) as claimed`,
     };
   },

@@ -2,11 +2,11 @@
 // claims, settles and enqueues run. The statements go over Neon's driver, as the Worker sends them.
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { sql } from "drizzle-orm";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { migrate } from "../../src/cli/migrate.ts";
 import { schemaVersion } from "../../src/core/schema-version.ts";
+import { sql } from "../../src/core/sql/sql.ts";
 import { one, type Statement } from "../../src/core/sql/statement.ts";
 import { createDatabase } from "../../src/edge/database/create-database.ts";
 import { isolateStateFor } from "../../src/edge/isolate-state.ts";

@@ -1,6 +1,5 @@
 // The metrics, made from one snapshot. The number of labels is bounded: the queues and types with the most jobs have
 // their own series, and all others are summed up as "other". infra/grafana uses these names.
-
 import type { Counts, Durations, Group, Snapshot } from "../snapshot.ts";
 import { type Family, gauge, histogramSamples, type Labels, type Sample } from "./prometheus-text.ts";
 import { secondsBetween, waitingFamilies } from "./waiting-metrics.ts";

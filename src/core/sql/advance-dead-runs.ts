@@ -1,7 +1,7 @@
 // advance dead runs, advance dead run: a step of a run over dead letters. See migrations/functions/advance-dead-runs.sql.
-import { sql } from "drizzle-orm";
 import type { Skip } from "../dead-letters.ts";
 import type { Payload } from "../job.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 /** The next jobs of a run with a patch, as they would be. */

@@ -1,5 +1,4 @@
 // read alarms, change alarms, silence alarm, list alarm events. See migrations/functions/alarms.sql.
-import { getTableColumns, sql } from "drizzle-orm";
 import {
   type AlarmKey,
   type AlarmName,
@@ -7,8 +6,10 @@ import {
   alarmKey,
   type TargetHealth,
 } from "../alarms/alarm.ts";
+import type { RowOf } from "./column.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { alarm, alarmEvent, alarmSilence, alarmTarget } from "./schema.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Row, type Statement } from "./statement.ts";
 
 /** An alarm as it was read. A change applies only to this version. */
@@ -30,13 +31,13 @@ export interface StoredTarget extends TargetHealth {
 export interface Alarms {
   alarms: StoredAlarm[];
   targets: StoredTarget[];
-  silences: (typeof alarmSilence.$inferSelect)[];
+  silences: RowOf<typeof alarmSilence>[];
 }
 
 const keyColumns = { alarm: alarm.alarm, queue: alarm.queue, jobType: alarm.jobType };
-const decodeAlarm = decodeColumns(getTableColumns(alarm));
-const decodeTarget = decodeColumns(getTableColumns(alarmTarget));
-const decodeSilence = decodeColumns(getTableColumns(alarmSilence));
+const decodeAlarm = decodeColumns(alarm);
+const decodeTarget = decodeColumns(alarmTarget);
+const decodeSilence = decodeColumns(alarmSilence);
 
 export function readAlarms(): Statement<Alarms> {
   return {
@@ -103,21 +104,20 @@ export function silenceAlarm(
   };
 }
 
-export type AlarmEvent = typeof alarmEvent.$inferSelect;
+export type AlarmEvent = RowOf<typeof alarmEvent>;
 
 /** Newest first. `before` is the last id of the previous page. */
 export function listAlarmEvents(page: {
   before?: string | undefined;
   limit: number;
 }): Statement<AlarmEvent[]> {
-  const columns = getTableColumns(alarmEvent);
   return {
     name: "list alarm events",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${listColumns(columns)}
+      select ${listColumns(alarmEvent)}
       from ${schema}.list_alarm_events(${page.before ?? null}::bigint, ${page.limit}::int)`,
-    decode: many(decodeColumns(columns)),
+    decode: many(decodeColumns(alarmEvent)),
   };
 }
 

@@ -1,12 +1,11 @@
 // list audit, search audit: they read the table that migrations/functions/audit.sql writes.
-import { desc, getTableColumns, lt, sql } from "drizzle-orm";
+import type { RowOf } from "./column.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { audit } from "./schema.ts";
+import { sql } from "./sql.ts";
 import { many, type Statement } from "./statement.ts";
 
-export type AuditEntry = typeof audit.$inferSelect;
-
-const columns = getTableColumns(audit);
+export type AuditEntry = RowOf<typeof audit>;
 
 /** Newest first. `before` is the last id of the previous page. */
 export function listAudit(page: { before?: string | undefined; limit: number }): Statement<AuditEntry[]> {
@@ -14,12 +13,12 @@ export function listAudit(page: { before?: string | undefined; limit: number }):
     name: "list audit",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${listColumns(columns)}
+      select ${listColumns(audit)}
       from ${schema}.audit
-      ${page.before === undefined ? sql.empty() : sql`where ${lt(audit.id, page.before)}`}
-      order by ${desc(audit.id)}
+      ${page.before === undefined ? sql.empty() : sql`where id < ${page.before}::bigint`}
+      order by id desc
       limit ${page.limit}::int`,
-    decode: many(decodeColumns(columns)),
+    decode: many(decodeColumns(audit)),
   };
 }
 
@@ -47,16 +46,16 @@ export function searchAudit({
   action,
   target,
 }: AuditFilter & { before?: string | undefined; limit: number }): Statement<AuditSearch> {
-  const decodeEntry = decodeColumns(columns);
+  const decodeEntry = decodeColumns(audit);
   return {
     name: "search audit",
     isRepeatable: true,
     build: (schema) => sql`
-      select searched_to, ${listColumns(columns)}
+      select searched_to, ${listColumns(audit)}
       from (
         with searched as materialized (
           select id, actor, action, target from ${schema}.audit
-          ${before === undefined ? sql.empty() : sql`where ${lt(audit.id, before)}`}
+          ${before === undefined ? sql.empty() : sql`where id < ${before}::bigint`}
           order by id desc
           limit ${searchedEntries}::int
         )

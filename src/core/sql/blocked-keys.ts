@@ -1,6 +1,6 @@
 // list blocked keys: partition keys that stand still behind a dead job. See migrations/functions/blocked-keys.sql.
-import { sql } from "drizzle-orm";
 import type { DeadReason } from "../job.ts";
+import { sql } from "./sql.ts";
 import { many, type Row, type Statement, time, timeOf } from "./statement.ts";
 
 export interface BlockedKey {

@@ -1,7 +1,7 @@
 // find blockers, find outcomes, find chain: what became of jobs that others wait for. See migrations/functions/blockers.sql.
-import { sql } from "drizzle-orm";
 import { type BlockerRows, type JobBlockers, toBlockers } from "../blocker-row.ts";
 import type { JobStatus, Json } from "../job.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 /** By slot. Some of the jobs that a job waited for, from the place `from` on. */
@@ -23,7 +23,7 @@ export function findOutcomes(ids: readonly string[]): Statement<JobEnd[]> {
   return {
     name: "find outcomes",
     isRepeatable: true,
-    build: (schema) => sql`select ${schema}.outcomes_of(${sql.param(ids)}::uuid[]) as outcomes`,
+    build: (schema) => sql`select ${schema}.outcomes_of(${ids}::uuid[]) as outcomes`,
     decode: one((row) =>
       (row.outcomes as { job_id: string; status: JobStatus; output: Json }[]).map(({ job_id, ...end }) => ({
         id: job_id,

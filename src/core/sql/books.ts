@@ -1,25 +1,24 @@
 // books: the totals of each queue, type and priority. See migrations/functions/books.sql.
-import { getTableColumns, sql } from "drizzle-orm";
+import type { RowOf } from "./column.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { books as booksView } from "./schema.ts";
+import { sql } from "./sql.ts";
 import { many, type Statement } from "./statement.ts";
 
-export type Books = typeof booksView.$inferSelect;
-
-const columns = getTableColumns(booksView);
+export type Books = RowOf<typeof booksView>;
 
 export function books(): Statement<Books[]> {
   return {
     name: "books",
     isRepeatable: true,
-    build: (schema) => sql`select ${listColumns(columns)} from ${schema}.books`,
-    decode: many(decodeColumns(columns)),
+    build: (schema) => sql`select ${listColumns(booksView)} from ${schema}.books`,
+    decode: many(decodeColumns(booksView)),
   };
 }
 
 /** The number of waiting jobs of each queue, due or not. It comes from the books, so no jobs are counted. */
 export function depths(): Statement<Pick<Books, "queue" | "pending">[]> {
-  const { queue, pending } = columns;
+  const { queue, pending } = booksView;
   return {
     name: "depths",
     isRepeatable: true,

@@ -1,7 +1,7 @@
 // recent attempts, open breaker, close breaker by probe. See migrations/functions/breaker.sql.
-import { sql } from "drizzle-orm";
 import type { LeaseRef } from "../job.ts";
 import type { RecentAttempts } from "../policy/attempt-end.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export function recentAttempts(type: string): Statement<RecentAttempts> {

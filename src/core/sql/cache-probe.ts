@@ -1,6 +1,6 @@
 // raise cache probe, read cache probe: they show whether something between Postgres and us answers from a cache. See
 // migrations/functions/cache-probe.sql.
-import { sql } from "drizzle-orm";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export function raiseCacheProbe(): Statement<number> {

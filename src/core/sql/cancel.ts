@@ -1,6 +1,6 @@
 // cancel: closes a pending job, so that it never runs, or asks a running one to stop. See migrations/functions/cancel.sql.
-import { sql } from "drizzle-orm";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 /**
@@ -15,7 +15,7 @@ export function cancel(
     name: "cancel",
     isRepeatable: false, // the second answer would be that the job is no longer pending
     build: (schema) => sql`
-      select ${schema}.cancel(${id}::uuid, ${types && sql.param(types)}::text[], ${running}::boolean) as changed`,
+      select ${schema}.cancel(${id}::uuid, ${types && types}::text[], ${running}::boolean) as changed`,
     decode: one((row) => decodeChangedJob(row.changed)),
   };
 }
@@ -25,7 +25,7 @@ export function findCancelRequests(ids: readonly string[]): Statement<string[]> 
   return {
     name: "find cancel requests",
     isRepeatable: true,
-    build: (schema) => sql`select ${schema}.cancel_requested(${sql.param(ids)}::uuid[]) as ids`,
+    build: (schema) => sql`select ${schema}.cancel_requested(${ids}::uuid[]) as ids`,
     decode: one((row) => row.ids as string[]),
   };
 }

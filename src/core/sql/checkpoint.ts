@@ -1,8 +1,8 @@
 // checkpoint: stores what durable steps of running jobs have returned, and reads it back. See
 // migrations/functions/checkpoint.sql.
-import { sql } from "drizzle-orm";
 import type { LeaseRef, NewStep, StepValues } from "../job.ts";
 import { type JobStep, type StepRow, toJobSteps } from "../job-steps.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 /** What became of the steps of one job. */
@@ -22,8 +22,8 @@ export function checkpoint(
     isRepeatable: true, // the first value of a step stays
     build: (schema) => sql`
       select ${schema}.checkpoints(
-        ${sql.param(checkpoints.map(({ job }) => job.id))}::uuid[],
-        ${sql.param(checkpoints.map(({ job }) => job.leaseKey))}::uuid[],
+        ${checkpoints.map(({ job }) => job.id)}::uuid[],
+        ${checkpoints.map(({ job }) => job.leaseKey)}::uuid[],
         ${JSON.stringify(checkpoints.map(({ steps }) => steps))}::jsonb,
         ${seconds}::float8
       ) as answers`,
@@ -73,7 +73,7 @@ export function findSteps(ids: readonly string[]): Statement<StoredSteps> {
     name: "find steps",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${schema}.steps_of(${sql.param(ids)}::uuid[]) as steps,
+      select ${schema}.steps_of(${ids}::uuid[]) as steps,
              extract(epoch from clock_timestamp())::float8 * 1000 as now_ms`,
     decode: one((row) => ({
       byJob: (row.steps ?? {}) as unknown as Record<string, StepValues>,

@@ -1,5 +1,4 @@
 // claim: takes a batch of due jobs under leases, and says whether there are more. See migrations/functions/claim.sql.
-import { sql } from "drizzle-orm";
 import { type BlockerRows, toBlockers } from "../blocker-row.ts";
 import {
   type ClaimedJob,
@@ -13,6 +12,7 @@ import {
 import { defaultQueuePolicy, type KeyPolicy } from "../key-policy.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export interface ClaimableType extends LimitedType {
@@ -73,22 +73,22 @@ export function claim(
     build: (schema) => sql`
       select ${schema}.claim(
         ${queue}::text,
-        ${sql.param(types.map(({ type }) => type))}::text[],
+        ${types.map(({ type }) => type)}::text[],
         ${limit}::int,
         ${leaseSeconds}::float8,
         ${worker ?? null}::text,
         ${maxBytes ?? defaultMaxBytes}::bigint,
         ${packLimits(types)}::jsonb,
         ${packLeases(types, leaseSeconds)}::jsonb,
-        ${sql.param(packed?.ids ?? null)}::uuid[],
-        ${sql.param(packed?.keys ?? null)}::uuid[],
+        ${packed?.ids ?? null}::uuid[],
+        ${packed?.keys ?? null}::uuid[],
         ${packed?.outcomes ?? null}::jsonb,
         ${takeIsolated}::boolean,
         ${rest.run ?? 1}::int,
-        ${sql.param(rest.buckets ?? null)}::int[],
+        ${rest.buckets ?? null}::int[],
         ${packPolicy(rest)}::jsonb,
         ${rest.registers ?? false}::boolean,
-        ${sql.param(rest.stepTypes ?? null)}::text[]
+        ${rest.stepTypes ?? null}::text[]
       ) as claimed`,
     decode: one(({ claimed }) => {
       const answer = claimed as Answer;

@@ -1,6 +1,6 @@
 // apply code schedules: makes the schedules of source `code` those of this deployment. See migrations/functions/code-schedules.sql.
-import { sql } from "drizzle-orm";
 import { type NewSchedule, toScheduleFields } from "../schedule.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 /** Does nothing if a newer set is known, or if this one is applied already. */

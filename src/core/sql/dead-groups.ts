@@ -1,7 +1,7 @@
 // list dead groups, count dead, fold deaths. See migrations/functions/dead-groups.sql.
-import { sql } from "drizzle-orm";
 import type { DeadGroup, DeadLetterFilter } from "../dead-letters.ts";
 import type { DeadReason } from "../job.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Row, type Statement, time, timeOf } from "./statement.ts";
 
 export interface DeadGroups {

@@ -1,7 +1,7 @@
 // start, list, find and stop a run over dead letters. See migrations/functions/dead-runs.sql.
-import { sql } from "drizzle-orm";
 import type { DeadRun, NewDeadRun, RunAction, RunState } from "../dead-letters.ts";
 import type { DeadReason, Payload } from "../job.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 interface RunRow {

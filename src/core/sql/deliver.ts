@@ -1,13 +1,12 @@
 // claim deliveries, settle deliveries, list deliveries, prune deliveries. See migrations/functions/deliver.sql.
-import { getTableColumns, sql } from "drizzle-orm";
+import type { RowOf } from "./column.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { delivery } from "./schema.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 /** Its id is the webhook-id. */
-export type ClaimedDelivery = typeof delivery.$inferSelect;
-
-const columns = getTableColumns(delivery);
+export type ClaimedDelivery = RowOf<typeof delivery>;
 
 export function claimDeliveries(options: {
   targets: readonly { name: string; urlHash: string }[];
@@ -19,10 +18,10 @@ export function claimDeliveries(options: {
     name: "claim deliveries",
     isRepeatable: true, // deliveries of a lost answer can be claimed again when their lease has ended
     build: (schema) => sql`
-      select ${listColumns(columns)}
+      select ${listColumns(delivery)}
       from ${schema}.claim_deliveries(
         ${JSON.stringify(targets)}::jsonb, ${options.limit}::int, ${options.leaseSeconds}::float8)`,
-    decode: many(decodeColumns(columns)),
+    decode: many(decodeColumns(delivery)),
   };
 }
 

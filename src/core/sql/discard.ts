@@ -1,6 +1,6 @@
 // discard: gives a dead job up. See migrations/functions/discard.sql.
-import { sql } from "drizzle-orm";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export function discard(

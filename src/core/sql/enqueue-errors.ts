@@ -1,5 +1,5 @@
 // record enqueue errors. See migrations/functions/enqueue-errors.sql.
-import { sql } from "drizzle-orm";
+import { sql } from "./sql.ts";
 import type { Statement } from "./statement.ts";
 
 export function recordEnqueueErrors(errors: number): Statement<null> {

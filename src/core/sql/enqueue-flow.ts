@@ -1,8 +1,8 @@
 // enqueue flow: jobs that wait for each other. See migrations/functions/enqueue-flow.sql.
-import { sql } from "drizzle-orm";
 import type { FlowBlocker } from "../flow.ts";
 import type { JobStatus, NewJob } from "../job.ts";
 import { toFields } from "../job-options.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export interface NewFlowJob {

@@ -1,6 +1,5 @@
 // enqueue: new jobs, all or none, in one statement. The Worker calls enqueue_jobs, which takes any batch as JSON. An app
 // that enqueues in its own transaction may only call enqueue and enqueue_many. See migrations/functions/enqueue.sql.
-import { type SQL, sql } from "drizzle-orm";
 import { SluiceError } from "../errors.ts";
 import { type JobStatus, type NewJob, type Payload, timeOfId } from "../job.ts";
 import {
@@ -12,6 +11,7 @@ import {
   toField,
   toFields,
 } from "../job-options.ts";
+import { type SQL, sql } from "./sql.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 export interface EnqueuedJob {
@@ -144,6 +144,7 @@ function namedArguments(options: JobOptions): SQL {
       ({ name, field, sqlType }) =>
         sql`, ${sql.raw(field)} => ${castFromText(toField(options, name), sqlType)}`,
     ),
+    "",
   );
 }
 

@@ -1,7 +1,7 @@
 // extend: moves the deadline of claimed jobs' leases. See migrations/functions/extend.sql.
-import { sql } from "drizzle-orm";
 import type { LeaseRef } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Statement, time, timeOf } from "./statement.ts";
 
 export interface Extended {
@@ -19,8 +19,8 @@ export function extend(jobs: readonly LeaseRef[], { seconds }: { seconds: number
     build: (schema) => sql`
       select id, ${time("lease_expires_at")}, cancel_requested
       from ${schema}.extend(
-        ${sql.param(jobs.map((job) => job.id))}::uuid[],
-        ${sql.param(jobs.map((job) => job.leaseKey))}::uuid[],
+        ${jobs.map((job) => job.id)}::uuid[],
+        ${jobs.map((job) => job.leaseKey)}::uuid[],
         ${seconds}::float8
       )`,
     decode: many((row) => ({

@@ -1,7 +1,7 @@
 // flow graph: the jobs of a flow and what they wait for, without their payloads. See migrations/functions/flow-graph.sql.
-import { sql } from "drizzle-orm";
 import type { DeadReason, JobStatus } from "../job.ts";
 import { type JobStep, type StepRow, toJobSteps } from "../job-steps.ts";
+import { sql } from "./sql.ts";
 import { many, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface FlowNode {
@@ -44,7 +44,7 @@ export function flowGraph(
     build: (schema) => sql`
       select id, type, status, attempts, max_attempts, ${time("created_at")}, ${time("scheduled_at")}, ${time("started_at")},
              ${time("ended_at")}, dead_reason, chain_id, chain_index, blockers, outside, failures, steps
-      from ${schema}.flow_graph(${id}::uuid, ${after ?? null}::uuid, ${limit}::int, ${sql.param(hiddenTypes)}::text[])`,
+      from ${schema}.flow_graph(${id}::uuid, ${after ?? null}::uuid, ${limit}::int, ${hiddenTypes}::text[])`,
     decode: many(decodeNode),
   };
 }

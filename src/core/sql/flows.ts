@@ -1,8 +1,8 @@
 // find flow, list flows, list the jobs of a flow, cancel flow, delete flow. See migrations/functions/flows.sql.
-import { sql } from "drizzle-orm";
 import type { Job, JobStatus } from "../job.ts";
 import { decodeJob, jobColumns } from "../job-row.ts";
 import { listColumns } from "./columns.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 export interface Flow {

@@ -1,7 +1,7 @@
 // read history: what happened in the last half hour, three hours or day, for charts. See migrations/functions/history.sql.
-import { sql } from "drizzle-orm";
 import { type History, type HistoryRange, historyRanges } from "../history.ts";
 import { decodeHistory } from "../history-row.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement, time } from "./statement.ts";
 
 export interface HistoryOptions {

@@ -1,12 +1,13 @@
 // find job, find states, list jobs. See migrations/functions/jobs.sql, list.sql and waiting-for.sql.
-import { sql } from "drizzle-orm";
 import type { Job } from "../job.ts";
 import { decodeJob, decodeReason, type FoundJob, jobColumns } from "../job-row.ts";
 import { type JobFilter, type JobPage, searchOf, toPage } from "../job-search.ts";
 import { type StepRow, toJobSteps } from "../job-steps.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
+import type { RowOf } from "./column.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import type { jobs } from "./schema.ts";
+import { sql } from "./sql.ts";
 import { many, optional, type Statement } from "./statement.ts";
 
 const columns = listColumns(jobColumns);
@@ -40,7 +41,7 @@ export function findJobs(ids: readonly string[]): Statement<Job[]> {
     isRepeatable: true,
     build: (schema) => sql`
       select ${columns}
-      from unnest(${sql.param(ids)}::uuid[]) with ordinality as requested(job_id, number)
+      from unnest(${ids}::uuid[]) with ordinality as requested(job_id, number)
       cross join lateral ${schema}.find_job(job_id)
       order by number`,
     decode: many(decodeJob),
@@ -58,7 +59,7 @@ export function listJobs(filter: JobFilter): Statement<JobPage> {
 }
 
 /** The status of a job, and the errors of its attempts. */
-export type JobState = Pick<typeof jobs.$inferSelect, "id" | "status" | "attempts" | "errors">;
+export type JobState = Pick<RowOf<typeof jobs>, "id" | "status" | "attempts" | "errors">;
 
 export function findStates(ids: readonly string[]): Statement<JobState[]> {
   const { id, status, attempts, errors } = jobColumns;
@@ -68,7 +69,7 @@ export function findStates(ids: readonly string[]): Statement<JobState[]> {
     isRepeatable: true,
     build: (schema) => sql`
       select ${listColumns(stateColumns)}
-      from unnest(${sql.param(ids)}::uuid[]) as requested_id
+      from unnest(${ids}::uuid[]) as requested_id
       cross join lateral ${schema}.find_job(requested_id)`,
     decode: many(decodeColumns(stateColumns)),
   };

@@ -1,12 +1,11 @@
 // add key, revoke key, find key, list keys. See migrations/functions/keys.sql.
-import { desc, getTableColumns, isNotNull, sql } from "drizzle-orm";
 import type { ApiKey, NewKey } from "../key.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { apiKey } from "./schema.ts";
+import { sql } from "./sql.ts";
 import { many, one, optional, type Statement } from "./statement.ts";
 
-const columns = getTableColumns(apiKey);
-const decodeKey = decodeColumns(columns);
+const decodeKey = decodeColumns(apiKey);
 
 /** `keyHash` is the SHA-256 of the whole key in hex. */
 export function addKey(actor: string, key: NewKey & { keyHash: string }): Statement<ApiKey> {
@@ -14,13 +13,13 @@ export function addKey(actor: string, key: NewKey & { keyHash: string }): Statem
     name: "add key",
     isRepeatable: false, // the hash exists the second time, and hashes are unique
     build: (schema) => sql`
-      select ${listColumns(columns)}
+      select ${listColumns(apiKey)}
       from ${schema}.add_key(
         ${actor}::text,
         ${key.name}::text,
         ${key.role}::text,
         decode(${key.keyHash}::text, 'hex'),
-        ${key.jobTypes === null ? null : sql.param(key.jobTypes)}::text[],
+        ${key.jobTypes === null ? null : key.jobTypes}::text[],
         ${key.rateLimitPerSecond}::int
       )`,
     decode: one(decodeKey),
@@ -33,7 +32,7 @@ export function revokeKey(actor: string, id: string): Statement<ApiKey | undefin
     name: "revoke key",
     isRepeatable: true,
     build: (schema) =>
-      sql`select ${listColumns(columns)} from ${schema}.revoke_key(${actor}::text, ${id}::uuid)`,
+      sql`select ${listColumns(apiKey)} from ${schema}.revoke_key(${actor}::text, ${id}::uuid)`,
     decode: optional(decodeKey),
   };
 }
@@ -44,7 +43,7 @@ export function findKey(keyHash: string): Statement<ApiKey | undefined> {
     name: "find key",
     isRepeatable: true,
     build: (schema) =>
-      sql`select ${listColumns(columns)} from ${schema}.find_key(decode(${keyHash}::text, 'hex'))`,
+      sql`select ${listColumns(apiKey)} from ${schema}.find_key(decode(${keyHash}::text, 'hex'))`,
     decode: optional(decodeKey),
   };
 }
@@ -55,9 +54,9 @@ export function listKeys({ limit }: { limit: number }): Statement<ApiKey[]> {
     name: "list keys",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${listColumns(columns)}
+      select ${listColumns(apiKey)}
       from ${schema}.api_key
-      order by ${isNotNull(apiKey.revokedAt)}, ${desc(apiKey.id)}
+      order by revoked_at is not null, id desc
       limit ${limit}::int`,
     decode: many(decodeKey),
   };

@@ -1,9 +1,9 @@
 // list dead letters, list shown dead letters. See migrations/functions/list.sql.
-import { type SQL, sql } from "drizzle-orm";
 import type { DeadLetterFilter } from "../dead-letters.ts";
 import type { Job } from "../job.ts";
 import { decodeJob, decodeListed, jobColumns, listedColumns } from "../job-row.ts";
 import { listColumns } from "./columns.ts";
+import { type SQL, sql } from "./sql.ts";
 import { many, type Row, type Statement, time, timeOf } from "./statement.ts";
 
 /** Where a page ends. The time is in microseconds, because that is how exactly the database orders by it. */

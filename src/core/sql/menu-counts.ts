@@ -1,6 +1,6 @@
 // menu counts: the numbers beside the menu of the dashboard. They ride along with a statement of the page, so a page needs no
 // statement more. See migrations/functions/menu-counts.sql.
-import { sql } from "drizzle-orm";
+import { sql } from "./sql.ts";
 import type { Row, Statement } from "./statement.ts";
 
 export interface MenuCounts {

@@ -1,6 +1,6 @@
 // next due, look. See migrations/functions/next-due.sql.
-import { sql } from "drizzle-orm";
 import { type LimitedType, packLimits } from "../type-limits.ts";
+import { sql } from "./sql.ts";
 import { one, type Row, type Statement } from "./statement.ts";
 
 export interface NextDue {
@@ -42,7 +42,7 @@ export function look(options: {
     isRepeatable: true,
     build: (schema) => sql`
       select (select json_agg(json_build_object('queue', queue, 'due', due))
-              from ${schema}.backlog(${sql.param(types.map(({ type }) => type))}::text[], ${cap}::int)) as waiting,
+              from ${schema}.backlog(${types.map(({ type }) => type)}::text[], ${cap}::int)) as waiting,
              ${schema}.has_due_runs(${seconds}::float8) as has_due_runs, due_ms, upkeep_ms
       from ${schema}.next_due(${upkeep}::boolean, ${packLimits(types)}::jsonb)`,
     decode: one((row) => ({

@@ -1,9 +1,9 @@
 // overview: what the first page needs beside the snapshot. See migrations/functions/overview.sql.
-import { sql } from "drizzle-orm";
 import type { AlarmKey, Severity } from "../alarms/alarm.ts";
 import { type BucketCounts, type Percentiles, percentilesOf } from "../durations.ts";
 import { type History, type HistoryRange, historyRanges } from "../history.ts";
 import { decodeHistory, toDate, toRows } from "../history-row.ts";
+import { sql } from "./sql.ts";
 import { one, type Row, type Statement, time } from "./statement.ts";
 
 export interface Overview {

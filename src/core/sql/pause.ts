@@ -1,21 +1,20 @@
 // pause and resume a queue or a type. The answer says whether that changed anything. See migrations/functions/pause.sql.
-import { getTableColumns, sql } from "drizzle-orm";
+import type { RowOf } from "./column.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { pause as pauseTable } from "./schema.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 export type Pausable = { queue: string } | { type: string };
 
-export type Paused = typeof pauseTable.$inferSelect;
-
-const columns = getTableColumns(pauseTable);
+export type Paused = RowOf<typeof pauseTable>;
 
 export function listPauses(): Statement<Paused[]> {
   return {
     name: "list pauses",
     isRepeatable: true,
-    build: (schema) => sql`select ${listColumns(columns)} from ${schema}.pause`,
-    decode: many(decodeColumns(columns)),
+    build: (schema) => sql`select ${listColumns(pauseTable)} from ${schema}.pause`,
+    decode: many(decodeColumns(pauseTable)),
   };
 }
 

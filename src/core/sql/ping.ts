@@ -1,6 +1,6 @@
 // ping: checks that the database is reachable, writable and has the schema, and when each kind of round last ended.
-import { sql } from "drizzle-orm";
 import type { Heartbeats } from "../policy/health.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface Ping extends Heartbeats {

@@ -1,6 +1,6 @@
 // schedules to plan, plan slots. See migrations/functions/plan-slots.sql.
-import { sql } from "drizzle-orm";
 import type { PlanFrom, SlotPlan } from "../policy/slots.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export interface ScheduleToPlan extends PlanFrom {

@@ -1,5 +1,5 @@
 // queue numbers: one queue by priority, and its keys with the most waiting jobs. See migrations/functions/queue-numbers.sql.
-import { sql } from "drizzle-orm";
+import { sql } from "./sql.ts";
 import { one, type Row, type Statement, time, timeOrNull } from "./statement.ts";
 
 export interface QueueNumbers {

@@ -1,7 +1,7 @@
 // The statements of the reap round, one for each step. Each has a limit. See migrations/functions/reap.sql, books.sql,
 // partitions.sql, advance-cursors.sql, sweep-blocked.sql, flows.sql and inspect.sql.
-import { sql } from "drizzle-orm";
 import { type Backoff, backoffWaits, defaultBackoff } from "../policy/backoff.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export interface ReapLeases {

@@ -1,7 +1,7 @@
 // replay, replay many: dead jobs become pending again. See migrations/functions/replay.sql.
-import { sql } from "drizzle-orm";
 import type { DeadReason, Payload } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 export function replay(

@@ -1,7 +1,7 @@
 // resolve: completes a pending or blocked job from outside. See migrations/functions/resolve.sql.
-import { sql } from "drizzle-orm";
 import type { Json } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 /** `types`: a job of another type counts as not found. Null if all may be resolved. */
@@ -16,7 +16,7 @@ export function resolve(
       select ${schema}.resolve(
         ${id}::uuid,
         ${JSON.stringify(output)}::text::jsonb,
-        ${types ? sql.param(types) : null}::text[]
+        ${types ? types : null}::text[]
       ) as changed`,
     decode: one((row) => decodeChangedJob(row.changed)),
   };

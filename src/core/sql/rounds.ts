@@ -1,9 +1,10 @@
 // record round, list rounds, backlog. See migrations/functions/rounds.sql.
-import { getTableColumns, type SQL, sql } from "drizzle-orm";
 import type { RoundKind } from "../snapshot.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
+import type { RowOf } from "./column.ts";
 import { decodeColumns, listColumns } from "./columns.ts";
 import { round } from "./schema.ts";
+import { type SQL, sql } from "./sql.ts";
 import { many, one, type Statement } from "./statement.ts";
 
 export interface RoundRecord {
@@ -48,7 +49,7 @@ function callOf(schema: SQL, { kind, queue, ms, report }: RoundRecord): SQL {
   )`;
 }
 
-export type ListedRound = typeof round.$inferSelect;
+export type ListedRound = RowOf<typeof round>;
 
 /** Newest first. `before` is the last id of the previous page. */
 export function listRounds(page: {
@@ -56,14 +57,13 @@ export function listRounds(page: {
   before?: string | undefined;
   limit: number;
 }): Statement<ListedRound[]> {
-  const columns = getTableColumns(round);
   return {
     name: "list rounds",
     isRepeatable: true,
     build: (schema) => sql`
-      select ${listColumns(columns)}
+      select ${listColumns(round)}
       from ${schema}.list_rounds(${page.kind ?? null}::text, ${page.before ?? null}::bigint, ${page.limit}::int)`,
-    decode: many(decodeColumns(columns)),
+    decode: many(decodeColumns(round)),
   };
 }
 
@@ -77,8 +77,7 @@ export function backlog({ types, cap }: { types: readonly string[]; cap: number 
   return {
     name: "backlog",
     isRepeatable: true,
-    build: (schema) =>
-      sql`select queue, due from ${schema}.backlog(${sql.param(types)}::text[], ${cap}::int)`,
+    build: (schema) => sql`select queue, due from ${schema}.backlog(${types}::text[], ${cap}::int)`,
     decode: many((row) => ({ queue: String(row.queue), due: Number(row.due) })),
   };
 }

@@ -1,7 +1,7 @@
 // put, find, list, delete, pause, resume and run a schedule. See migrations/functions/schedules.sql.
-import { sql } from "drizzle-orm";
 import type { JobStatus } from "../job.ts";
 import { type NewSchedule, type Schedule, toScheduleFields } from "../schedule.ts";
+import { sql } from "./sql.ts";
 import { many, one, optional, type Statement } from "./statement.ts";
 
 interface ScheduleRow

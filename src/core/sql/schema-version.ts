@@ -1,6 +1,6 @@
 // require schema version: fails if the schema is older than the Worker needs.
-import { sql } from "drizzle-orm";
 import { schemaVersion } from "../schema-version.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 /** Answers with the schema's version. */

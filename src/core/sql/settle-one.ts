@@ -1,8 +1,8 @@
 // settle one: settles one claimed job, and answers with the job. See migrations/functions/settle-one.sql.
-import { sql } from "drizzle-orm";
 import type { Settlement } from "../job.ts";
 import { type ChangedJob, decodeChangedJob } from "../job-row.ts";
 import { packSettlements } from "../settlements.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export function settleOne(settlement: Settlement): Statement<ChangedJob | null> {

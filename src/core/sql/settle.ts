@@ -1,7 +1,7 @@
 // settle: records the outcomes of a batch of jobs, each fenced by the key of its lease. See migrations/functions/settle.sql.
-import { sql } from "drizzle-orm";
 import type { Json, LeaseRef, Settlement } from "../job.ts";
 import { packSettlements, type Settled } from "../settlements.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export function settle(settlements: readonly Settlement[]): Statement<Settled[]> {
@@ -11,7 +11,7 @@ export function settle(settlements: readonly Settlement[]): Statement<Settled[]>
     isRepeatable: true, // the first run took the jobs out of their lease, so a second one changes nothing
     build: (schema) => sql`
       select ${schema}.settle(
-        ${sql.param(ids)}::uuid[], ${sql.param(keys)}::uuid[], ${outcomes}::jsonb
+        ${ids}::uuid[], ${keys}::uuid[], ${outcomes}::jsonb
       ) as statuses`,
     decode: one((row) => read(row.statuses as Settled["status"][])),
   };

@@ -1,11 +1,11 @@
 // find shown job, list shown jobs: jobs for the eyes of people. Payload and output are text, as Postgres writes them, because
 // JavaScript would round large numbers. See jobs.ts for the same jobs as values.
-import { type SQL, sql } from "drizzle-orm";
 import type { Job } from "../job.ts";
 import { decodeListed, decodeReason, type FoundJob, listedColumns } from "../job-row.ts";
 import { type JobFilter, type JobPage, searchOf, toPage } from "../job-search.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
 import { listColumns } from "./columns.ts";
+import { type SQL, sql } from "./sql.ts";
 import { optional, type Statement, time, timeOrNull } from "./statement.ts";
 
 const { errors: _, ...shownColumns } = listedColumns;
@@ -50,7 +50,7 @@ export function findShownJob(
 
 /** A payload that is not shown is not even read. */
 function isShown(hiddenTypes: readonly string[]): SQL {
-  return sql`type <> all(${sql.param(hiddenTypes)}::text[])`;
+  return sql`type <> all(${hiddenTypes}::text[])`;
 }
 
 export interface ListedJob extends Omit<Job, "payload" | "output"> {

@@ -1,7 +1,7 @@
 // recent minutes, durations: for the pairs of queue and type with the most jobs. All others are added up as "other". See
 // migrations/functions/shown-pairs.sql.
-import { sql } from "drizzle-orm";
 import type { Durations, Minute } from "../snapshot.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Statement, time, timeOf } from "./statement.ts";
 
 export function recentMinutes({ pairs }: { pairs: number }): Statement<Minute[]> {

@@ -1,6 +1,6 @@
 // send signal, find signal: the first one of a name and key counts. See migrations/functions/signal.sql.
-import { sql } from "drizzle-orm";
 import type { Json } from "../job.ts";
+import { sql } from "./sql.ts";
 import { one, type Statement } from "./statement.ts";
 
 export interface NewSignal {

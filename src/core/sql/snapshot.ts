@@ -1,5 +1,4 @@
 // snapshot: the state of all queues. See migrations/functions/snapshot.sql.
-import { sql } from "drizzle-orm";
 import type {
   BlockedQueue,
   Group,
@@ -13,6 +12,7 @@ import type {
   Snapshot,
   TableHealth,
 } from "../snapshot.ts";
+import { sql } from "./sql.ts";
 import { one, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 /** `windows` are the lengths in minutes of the windows that need sums. */
@@ -24,7 +24,7 @@ export function snapshot({ windows = [] }: { windows?: readonly number[] } = {})
       select ${time("at")}, groups, minutes, rounds, ${time("running_since")}, open_breakers, live_workers, expired_lease_seconds,
              oldest_transaction, tables, claim_ms, enqueue_errors, impossible_states, blocked_keys,
              idle_flows
-      from ${schema}.snapshot(${sql.param(windows)}::int[])`,
+      from ${schema}.snapshot(${windows}::int[])`,
     decode: one(decodeSnapshot),
   };
 }

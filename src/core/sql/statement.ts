@@ -1,8 +1,7 @@
 // A statement is a value: what to run, and how to read its answer. Nothing is executed here.
 // The schema's name comes from the deployment's settings, so the database adapter compiles the statement.
-import { fillPlaceholders, type SQL, sql } from "drizzle-orm";
-import { PgDialect } from "drizzle-orm/pg-core";
 import { defaultSchema } from "../schema-name.ts";
+import { fillPlaceholders, type SQL, sql, textOf } from "./sql.ts";
 
 export type Row = Record<string, unknown>;
 
@@ -42,18 +41,11 @@ export function many<T>(decode: (row: Row) => T): Statement<T[]>["decode"] {
   return (rows) => rows.map(decode);
 }
 
-const dialect = new PgDialect();
-
 /**
  * Hyperdrive answers a select from its cache unless its text calls a built-in that Postgres calls stable or volatile. It
  * does not know that `select sluice.claim(…)` writes. Postgres drops a CTE that nobody reads, so this costs nothing.
  */
 const uncached = "with uncached as (select now())";
-
-export function toSql(statement: Statement<unknown>, schema = defaultSchema): SQL {
-  const select = statement.build(sql`${sql.identifier(schema)}`);
-  return statement.mayBeCached ? select : sql`${sql.raw(uncached)} ${select}`;
-}
 
 export function compile(statement: Statement<unknown>, schema = defaultSchema): CompiledStatement {
   if (!statement.values) return compileText(statement, schema);
@@ -68,8 +60,8 @@ export function compile(statement: Statement<unknown>, schema = defaultSchema): 
 const compiledTexts = new WeakMap<Statement<unknown>["build"], Map<string, CompiledStatement>>();
 
 function compileText(statement: Statement<unknown>, schema: string): CompiledStatement {
-  const query = dialect.sqlToQuery(toSql(statement, schema));
-  return { text: query.sql, values: query.params };
+  const select = statement.build(sql.identifier(schema));
+  return textOf(statement.mayBeCached ? select : sql`${sql.raw(uncached)} ${select}`);
 }
 
 /**

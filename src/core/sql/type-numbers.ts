@@ -1,7 +1,7 @@
 // type numbers: what each type did in the last hour, and what holds it back. See migrations/functions/type-numbers.sql.
-import { sql } from "drizzle-orm";
 import { type BucketCounts, type Percentiles, percentilesOf } from "../durations.ts";
 import { type LimitedType, packLimits } from "../type-limits.ts";
+import { sql } from "./sql.ts";
 import { many, type Row, type Statement, time, timeOf, timeOrNull } from "./statement.ts";
 
 export interface TypeNumbers {
@@ -35,7 +35,7 @@ export function typeNumbers(types: readonly LimitedType[]): Statement<TypeNumber
       select type, ${time("since")}, enqueued, completed, failed, retried, died, durations, bounds, running, started,
              ${time("paused_since")}, ${time("breaker_opened_at")}, ${time("breaker_closed_at")}, breaker_step
       from ${schema}.type_numbers(
-        ${sql.param(types.map(({ type }) => type))}::text[], ${packLimits(types)}::jsonb)`,
+        ${types.map(({ type }) => type)}::text[], ${packLimits(types)}::jsonb)`,
     decode: many(decodeNumbers),
   };
 }

@@ -1,6 +1,6 @@
 // register puller, remove worker, live workers. See migrations/functions/workers.sql.
-import { sql } from "drizzle-orm";
 import type { WorkerKind } from "../worker-kinds.ts";
+import { sql } from "./sql.ts";
 import { many, one, type Row, type Statement, time, timeOf } from "./statement.ts";
 
 export interface LiveWorker {
@@ -24,8 +24,7 @@ export function registerPuller(
   return {
     name: "register puller",
     isRepeatable: true,
-    build: (schema) =>
-      sql`select ${columns} from ${schema}.register_puller(${id}::text, ${sql.param(queues)}::text[])`,
+    build: (schema) => sql`select ${columns} from ${schema}.register_puller(${id}::text, ${queues}::text[])`,
     decode(rows) {
       const workers = rows.map(decodeWorker);
       const puller = workers.find((worker) => worker.id === id);
