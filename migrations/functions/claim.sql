@@ -22,7 +22,7 @@
 --     workers: [worker, …] | null,
 --     stored: { now_ms, steps: { id: { name: value, … } | null, … } | null } | null, -- of types with steps (checkpoint.sql)
 --     leases: [{ type, kind, priority, expires_ms, attempts: […] | null, abandonments: […] | null, seqs: […],
---                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null,
+--                keys: [text, …] | null, blockers: { id: { slot: [{ job_id, status, output }, …] } } | null, -- null: none is linked
 --                schedules: { id: { name, slot, missed } } | null,
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
@@ -91,7 +91,7 @@ begin
   if v_batch.taken is not null then
     v_key := new_lease_key(); -- after all rows were locked: see lease-key.sql
     v_claims := nextval('claim_count'); -- counts this claim; `perform` would cost a statement
-    v_leases := write_leases(v_batch, v_key, p_lease_seconds, p_leases, p_worker, p_registers);
+    v_leases := write_leases(v_batch, p_queue, v_key, p_lease_seconds, p_leases, p_worker, p_registers);
     if p_limits is not null or v_batch.trial_type is not null then
       perform note_limited(v_batch, p_limits, v_key);
     end if;
@@ -214,9 +214,10 @@ begin
   return p_batch;
 end $$;
 
--- Returns the leases as the answer has them.
+-- Returns the leases as the answer has them. `linked` is true if a job is linked, and false if some job may be waited for: its queue has
+-- a lane of ends. This is read after the jobs' rows were locked (judge-edges.sql says why).
 create or replace function write_leases(
-  p_batch claim_batch, p_key uuid, p_seconds float8, p_seconds_of_types jsonb, p_worker text, p_is_drain boolean
+  p_batch claim_batch, p_queue text, p_key uuid, p_seconds float8, p_seconds_of_types jsonb, p_worker text, p_is_drain boolean
 ) returns json[]
 language plpgsql as $$
 declare
@@ -234,7 +235,8 @@ begin
     v_deadline := p_batch.at + make_interval(secs => v_seconds);
     insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, linked)
     values (p_key, v_deadline, now(), v_taken.lane, p_worker, v_taken.ids, v_taken.attempts, v_taken.abandonments,
-            v_taken.keys, v_taken.places, v_taken.linked);
+            v_taken.keys, v_taken.places,
+            coalesce(v_taken.linked, (select false from lane where queue = p_queue and kind = 'ends' limit 1)));
     v_leases := v_leases || json_build_object(
       'type', v_taken.type, 'kind', v_taken.kind, 'priority', v_taken.priority,
       'expires_ms', date_part('epoch', v_deadline) * 1000, 'attempts', v_taken.attempts,

@@ -73,7 +73,7 @@ create or replace function note_failed(
 ) returns void
 language plpgsql as $$
 begin
-  if exists (select from unnest(p_jobs) where linked) then
+  if exists (select from unnest(p_jobs) where linked is not null) then
     perform note_moves(p_dead, 'processing', 'dead');
     perform note_moves(p_cancelled, 'processing', 'cancelled');
     perform note_moves(array(select id from unnest(p_moves) where reason is null and not (outcome = 'suspend' and seq is null)),

@@ -1,5 +1,5 @@
--- links: what a move of linked jobs means for others. A job is linked if others wait for it, if it continues a chain, or if it
--- belongs to a flow (job.chain is not null). Every way of a job from one state to another calls note_moves, after the statement
+-- links: what a move of jobs means for others. A job is linked if it was enqueued with jobs that wait for it, if it continues a
+-- chain, or if it belongs to a flow (job.chain is not null). Others may wait for any other job too: its chain has its id. Every way of a job from one state to another calls note_moves, after the statement
 -- that locked or removed the row in which the job was. That row is the lock between who ends a job and who judges a new edge to
 -- it (judge-edges.sql): a new statement sees the edges that were judged before.
 
@@ -27,9 +27,9 @@ begin
   if v_ids = '{}' then
     return;
   end if;
-  with linked as materialized (
-    select chain, flow from job
-    where id = any(v_ids) and id >= v_ids[1] and id <= v_ids[cardinality(v_ids)] and chain is not null
+  with moved as materialized (
+    select coalesce(chain, id) as chain, flow from job
+    where id = any(v_ids) and id >= v_ids[1] and id <= v_ids[cardinality(v_ids)]
   ),
   noted as (
     insert into flow_ledger (flow, blocked, pending, processing, completed, dead, discarded, cancelled)
@@ -41,9 +41,9 @@ begin
            nullif(((p_to = 'dead')::int - coalesce((p_from = 'dead')::int, 0)) * jobs, 0),
            nullif(((p_to = 'discarded')::int - coalesce((p_from = 'discarded')::int, 0)) * jobs, 0),
            nullif(((p_to = 'cancelled')::int - coalesce((p_from = 'cancelled')::int, 0)) * jobs, 0)
-    from (select flow, count(*) as jobs from linked where flow is not null group by flow) as counted
+    from (select flow, count(*) as jobs from moved where flow is not null group by flow) as counted
   )
-  select array_agg(chain) into v_chains from linked;
+  select array_agg(chain) into v_chains from moved;
   if v_chains is not null and p_to not in ('blocked', 'pending', 'processing') and not p_goes_on then
     perform end_chains(v_chains, p_to = 'completed');
   end if;

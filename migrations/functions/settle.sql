@@ -107,6 +107,8 @@ begin
   select lane, -cardinality(ids), cardinality(ids), date_part('epoch', now() - started_at) from removed;
   if v_linked then
     perform note_moves(v_ids, 'processing', 'completed');
+  elsif not v_linked then -- each is the only job of its chain
+    perform end_chains(v_ids, true);
   end if;
   return true;
 end $$;
@@ -271,10 +273,10 @@ begin
   )
   insert into ledger (lane, leased, completed, processing_seconds)
   select lane, -count(*), count(*), date_part('epoch', now() - started_at) from unnest(p_jobs) group by lane, started_at;
-  if exists (select from unnest(p_jobs) where linked or more is not null) then
+  if exists (select from unnest(p_jobs) where linked is not null or more is not null) then
     perform continue_jobs(array(select job from unnest(p_jobs) as job where jsonb_typeof(job.more -> 'next') = 'object'));
     perform note_moves(array(select id from unnest(p_jobs)
-                             where linked and jsonb_typeof(more -> 'next') is distinct from 'object'),
+                             where linked is not null and jsonb_typeof(more -> 'next') is distinct from 'object'),
                        'processing', 'completed');
   end if;
 end $$;

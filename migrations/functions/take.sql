@@ -238,6 +238,7 @@ begin
   if p_linked is not null then
     select bytes_left, blockers, schedules into p_batch.bytes_left, v_blockers, v_schedules
     from note_linked_taken(p_linked, p_batch.bytes_left);
+    v_blockers := coalesce(v_blockers, '{}'); -- not null: some of the jobs are linked
   end if;
   p_batch.taken := p_batch.taken
     || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,

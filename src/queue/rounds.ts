@@ -98,8 +98,7 @@ export async function drainAndRecord(
   const round = { kind, queue: options.queue, isRecorded, asksDue: mayHavePutOff };
   const startedMs = ports.clock.nowMs();
   const report = await runAndRecord(ports, round, () => drainQueue(ports, { ...options, worker }));
-  // Jobs that its jobs have made or released may be of other queues. What a quick drain has released is seen by the look that
-  // follows each time of work.
+  // Jobs that its jobs have made or released may be of other queues.
   const isLong = ports.clock.nowMs() - startedMs > longDrainMs;
   if (report.end === "error") ports.wakeIn(afterErrorMs);
   else if (report.end !== "empty" || report.madeJobs || isLong) ports.wakeIn(0);

@@ -312,6 +312,7 @@ export const answers = {
   claim: z.strictObject({
     jobs: z.array(claimedJob),
     hasMore: flag,
+    hasLinks: flag,
     settled: z.array(settled),
     workers: z.array(text).nullable(),
   }),

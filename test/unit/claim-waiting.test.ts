@@ -4,7 +4,7 @@ import type { Claimed } from "../../src/core/sql/claim.ts";
 import { claimWithin } from "../../src/edge/http/claim-waiting.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 
-const none: Claimed = { jobs: [], hasMore: false, settled: [], workers: null };
+const none: Claimed = { jobs: [], hasMore: false, hasLinks: false, settled: [], workers: null };
 const some = { ...none, jobs: [{ id: "j1" }] } as unknown as Claimed;
 
 const inTenths = (ms: number) => Math.round(ms / 100);

@@ -63,7 +63,13 @@ describe("a claimed job", () => {
 });
 
 test("an answer without workers has null, and one with workers has their ids", () => {
-  expect(decode({ leases: null })).toEqual({ jobs: [], hasMore: false, settled: [], workers: null });
+  expect(decode({ leases: null })).toEqual({
+    jobs: [],
+    hasMore: false,
+    hasLinks: false,
+    settled: [],
+    workers: null,
+  });
   expect(decode({ leases: null, workers: ["w1", "w2"] }).workers).toEqual(["w1", "w2"]);
 });
 

@@ -13,6 +13,7 @@ import { env, exports } from "cloudflare:workers";
 import { neon, neonConfig } from "@neondatabase/serverless";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { deadRunResponse } from "../../src/contract/dead-letters.ts";
+import { flowMadeResponse } from "../../src/contract/flows.ts";
 import { enqueueResponse, jobResponse } from "../../src/contract/jobs.ts";
 import { claimResponse } from "../../src/contract/work.ts";
 import { type ClockState, nextLookMs } from "../../src/core/policy/clock.ts";
@@ -66,6 +67,19 @@ describe("without any cron", () => {
     const lateMs = msBetween(job.created_at, job.started_at) - 2000;
     expect(lateMs).toBeGreaterThanOrEqual(0);
     expect(lateMs).toBeLessThan(await mayBeLateMs());
+  });
+
+  test("a job of another queue starts within a second of the end of the job that it waits for", async () => {
+    const flow = await post("/v1/flows", {
+      jobs: [
+        { ref: "first", type: "sleep", payload: { ms: 700 } },
+        { ref: "second", type: "echo", queue: "elsewhere", after: ["first"] },
+      ],
+    });
+    const { jobs } = flowMadeResponse.parse(await flow.json());
+    const second = await completed(jobs[1]?.job_id ?? "");
+    const first = await look(jobs[0]?.job_id ?? "");
+    expect(msBetween(first.completed_at, second.started_at)).toBeLessThan(1000);
   });
 
   test("a debounced job starts within a second of the end of its quiet time", async () => {

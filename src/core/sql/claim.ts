@@ -51,6 +51,8 @@ export interface Claimed {
   /** Highest priority first, then oldest first. */
   jobs: ClaimedJob[];
   hasMore: boolean;
+  /** Jobs of this queue or of others may wait for these jobs. */
+  hasLinks: boolean;
   /** The results of the settlements that were sent with the claim. */
   settled: Settled[];
   /** The live workers of the queue, if it has partition keys and the claim registers. */
@@ -95,6 +97,7 @@ export function claim(
           ? toClaimedJobs(answer).map((job) => withSteps(job, answer, rest.stepTypes ?? []))
           : toClaimedJobs(answer),
         hasMore: answer.has_more,
+        hasLinks: answer.has_waits === true || (answer.leases ?? []).some(({ blockers }) => blockers != null),
         settled: packed?.read(answer.settled ?? []) ?? [],
         workers: answer.workers ?? null,
       };
@@ -133,7 +136,7 @@ interface Lease {
   /** The keys of the turns that the jobs hold. Null if they hold none. */
   keys: string[] | null;
   jobs: JobRow[];
-  /** By the jobs' ids, and then by slot. Null if none of them waited for others. */
+  /** By the jobs' ids, and then by slot. Null if none of them is linked. */
   blockers?: Record<string, BlockerRows | { too_large: true }> | null;
   /** By the jobs' ids. Null if schedules have made none of them. */
   schedules?: Record<string, JobSchedule> | null;

@@ -99,13 +99,14 @@ function stepFields({ registry }: Drain["ports"], types: readonly JobType[]): { 
 
 function startBatch(
   drain: Drain,
-  { jobs, hasMore }: Claimed,
+  { jobs, hasMore, hasLinks }: Claimed,
   { sentMs, releasesKept }: { sentMs: number; releasesKept: number },
 ): void {
   const { ports, claims, running } = drain;
   claims.count++;
   claims.ms += ports.clock.nowMs() - sentMs;
   claims.jobs += jobs.length;
+  drain.madeJobs ||= hasLinks && jobs.length > 0;
   for (const [type, ofType] of Map.groupBy(jobs, (job) => job.type)) startType(drain, type, ofType);
   drain.isWaitingForTrial = !hasMore && listJobs(running).some(isOnTrial);
   drain.releasesAhead = hasMore || drain.isWaitingForTrial ? null : releasesKept + countReleases(jobs);

@@ -21,7 +21,7 @@ export interface DrainReport extends SettledCounts {
   /** How long a claim took on average, including what it settled. Null if there was no claim. */
   claimMs: number | null;
   end: DrainEnd;
-  /** True if the end of a job has made another one. */
+  /** True if the end of a job has made another one, or may have released one. It may be of another queue. */
   madeJobs: boolean;
 }
 

@@ -15,6 +15,10 @@ import { count, type FlowsGate } from "./flows-gate.ts";
 export type Actor = (gate: FlowsGate, random: SeededRandom) => Promise<number>;
 
 export const queues = ["a", "b"] as const;
+
+/** A queue that is new to the engine, and soon replaced by the next one: nobody has waited for its jobs before. */
+export const newQueue = ({ known }: FlowsGate, random: SeededRandom) =>
+  `new${Math.floor(known.length / 25) - random.int(0, 1)}`;
 const rollbackShare = 0.1;
 
 /** Jobs that wait for any of those before them, for recent jobs outside, or for nothing. */
@@ -85,7 +89,8 @@ const plainProducer: Actor = (gate, random) =>
       const after = random.isLikely(0.4) ? [...recent(gate.known, random, 3), ...ids.slice(0, 1)] : [];
       const name = after.length === 0 ? "plain" : random.isLikely(0.5) ? "die" : "run";
       const options = after.length > 0 ? { after, on_blocker_dead: name } : {};
-      ids.push(await jobs.add(name, { queue: random.pick(queues), max_attempts: 2, ...options }));
+      const queue = after.length === 0 && random.isLikely(0.4) ? newQueue(gate, random) : random.pick(queues);
+      ids.push(await jobs.add(name, { queue, max_attempts: 2, ...options }));
     }
     return { ids };
   });

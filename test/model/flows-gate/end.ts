@@ -1,7 +1,7 @@
 // The end of the flows' gate: no new jobs, every signal is sent, time passes, and workers complete all they get.
 import { flowJobsOf } from "../../support/flow-jobs.ts";
 import { bringForward, expireLeases } from "../gate/gate-time.ts";
-import { check, queues } from "./actors.ts";
+import { check } from "./actors.ts";
 import type { FlowsGate } from "./flows-gate.ts";
 import { completeAll, noteEarly } from "./worker.ts";
 
@@ -18,7 +18,9 @@ export async function endAll(gate: FlowsGate): Promise<void> {
     // A dead job blocks its partition key until somebody gives it up.
     await gate.pool.query("select sluice.discard('gate', id) from sluice.closed where key is not null");
     let claimed = 0;
-    for (const queue of queues) {
+    for (const { queue } of (
+      await gate.pool.query<{ queue: string }>("select distinct queue from sluice.lane")
+    ).rows) {
       const held = await jobs.claim({ queue, limit: 200, run: 10 });
       noteEarly(gate, held);
       claimed += held.length;

@@ -53,7 +53,7 @@ const actorCounts: Record<keyof typeof actors, number> = {
   plainProducer: 2,
   canceller: 2,
   resolver: 1,
-  sender: 1,
+  sender: 2,
   operator: 1,
   reaper: 1,
   retention: 1,

@@ -44,12 +44,12 @@ export const flowScenarios: Scenario[] = [
     mutations: [
       {
         name: "lock_leases_of",
-        from: "from unnest(ids) as id)\n    for update skip locked",
-        to: "from unnest(ids) as id)",
+        from: "from unnest(lease.ids) as id)\n    for update skip locked",
+        to: "from unnest(lease.ids) as id)",
       },
       {
         name: "lock_leases_of",
-        from: "update lease set linked = true where ctid = any(v_leases);",
+        from: "update lease set linked = coalesce(linked, false) where ctid = any(v_leases);",
         to: "",
       },
     ],
@@ -61,7 +61,7 @@ export const flowScenarios: Scenario[] = [
     mutations: [
       {
         name: "lock_leases_of",
-        from: "update lease set linked = true where ctid = any(v_leases);",
+        from: "update lease set linked = coalesce(linked, false) where ctid = any(v_leases);",
         to: "",
       },
     ],
@@ -76,12 +76,12 @@ export const flowScenarios: Scenario[] = [
     },
   },
   {
-    title: "an adopted job is not marked",
+    title: "a claim does not say that its jobs may be waited for",
     mutations: [
       {
-        name: "states_of_blockers",
-        from: "update job set chain = id where id = any(v_open) and chain is null;",
-        to: "",
+        name: "write_leases",
+        from: "coalesce(v_taken.linked, (select false from lane where queue = p_queue and kind = 'ends' limit 1))",
+        to: "v_taken.linked",
       },
     ],
     right: "a, b",
@@ -90,6 +90,61 @@ export const flowScenarios: Scenario[] = [
       await jobs.add("b", { after: [blocker] });
       await jobs.claim({ types: ["none"] });
       return jobs.drain();
+    },
+  },
+  {
+    title: "a row that another claim has locked counts as one that nobody has",
+    mutations: [{ name: "waiting_blockers", from: "xmax = 0 as is_unmarked", to: "true as is_unmarked" }],
+    right: "b",
+    run: async (jobs, db) => {
+      const blocker = await jobs.add("a");
+      const held = await inSession(db.pool, async (client) => {
+        await client.query("begin");
+        const claimed = await flowJobsOf(client).claim();
+        await jobs.add("b", { after: [blocker] });
+        await jobs.claim({ types: ["none"] });
+        await client.query("commit");
+        return claimed;
+      });
+      await jobs.complete(held);
+      return jobs.drain();
+    },
+  },
+  {
+    title: "a lane of ends counts before others can see it",
+    mutations: [{ name: "states_of_blockers", from: "and xmin <> pg_current_xact_id()::xid", to: "" }],
+    right: "b",
+    run: async (jobs, db) => {
+      const blocker = await jobs.add("a", { queue: "other" });
+      await jobs.add("b", { after: [blocker] });
+      const held = await inSession(db.pool, async (client) => {
+        await client.query("begin");
+        await flowJobsOf(client).claim();
+        const claimed = await jobs.claim({ queue: "other" });
+        await client.query("commit");
+        return claimed;
+      });
+      await jobs.complete(held);
+      return jobs.drain();
+    },
+  },
+  {
+    title: "an edge is judged before others can see it",
+    mutations: [{ name: "judge_edges", from: "xmin = v_own as is_new", to: "false as is_new" }],
+    right: "a; b",
+    run: async (jobs, db) => {
+      const { ids } = await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] });
+      await jobs.settle(await jobs.claim(), bury);
+      await jobs.claim(); // b dies
+      await jobs.replay(ids.a);
+      const before = await inSession(db.pool, async (client) => {
+        await client.query("begin");
+        await flowJobsOf(client).claim({ types: ["none"] }); // b waits again
+        const drained = await jobs.drain();
+        await client.query("commit");
+        return drained;
+      });
+      return `${before}; ${await jobs.drain()}`;
     },
   },
   {

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { type FlowJobs, flowJobsOf, type Held, type Outcome } from "../../support/flow-jobs.ts";
 import type { SeededRandom } from "../../support/seeded-random.ts";
-import { type Actor, queues, recent } from "./actors.ts";
+import { type Actor, newQueue, queues, recent } from "./actors.ts";
 import { count, type FlowsGate } from "./flows-gate.ts";
 
 let signals = 0;
@@ -61,17 +61,18 @@ function noteCompleted(gate: FlowsGate, held: readonly Held[], statuses: readonl
 export function createWorker(): Actor {
   return async (gate, random) => {
     const jobs = flowJobsOf(gate.pool);
-    const queue = random.pick(queues);
+    const queue = random.isLikely(0.3) ? newQueue(gate, random) : random.pick(queues);
     const held = await jobs.claim({ queue, limit: random.int(1, 12), run: random.int(1, 3) });
     noteEarly(gate, held);
     if (held.length === 0) return random.int(1, 15);
     count(gate, "claims");
+    // The outcomes are known before the work: a signal may be sent before the job that waits for it is settled, or at that moment.
+    const outcomes = random.isLikely(0.4) ? null : held.map(() => randomOutcome(gate, random));
     await wait(random.next() ** 2 * 15);
-    if (random.isLikely(0.4)) {
+    if (!outcomes) {
       await completeAll(gate, jobs, held);
       return random.int(0, 3);
     }
-    const outcomes = held.map(() => randomOutcome(gate, random));
     const settled = held.filter((_, index) => outcomes[index] !== null);
     await settleAll(
       gate,
