@@ -104,6 +104,18 @@ describe.skipIf(!browser)("in Chromium", () => {
     expect(await page.getByLabel("Reason").isVisible()).toBe(true);
   });
 
+  test("the menu counts a new dead letter while a page is open", async () => {
+    const page = await open();
+    await signIn(page);
+    await page.goto(`${site.url()}/audit`);
+    const counted = page.locator(".nav li", { hasText: "Dead letters" }).locator(".nav-n");
+    const before = (await counted.count()) === 0 ? 0 : Number(await counted.innerText());
+    await page.evaluate("document.isMarked = true");
+    await makeDeadJob();
+    await expect.poll(() => counted.innerText(), { timeout: 20_000 }).toBe(String(before + 1));
+    expect(await page.evaluate("document.isMarked")).toBe(true); // the page was not opened again
+  });
+
   test("nothing breaks the content security policy", async () => {
     const page = await open();
     const faults: string[] = [];

@@ -48,6 +48,24 @@ describe.each<Way>(["worker", "database"])("over the %s", (way) => {
     expect(listResponse.safeParse({ jobs, next_cursor: null }).success).toBe(true);
   });
 
+  test("tail says how many jobs it has missed: old ones that ended between two looks", async () => {
+    const old = [await cli.enqueue("approval"), await cli.enqueue("approval")];
+    await cli.db.pool.query("select sluice.enqueue_many('approval', array_fill('{}'::jsonb, array[100]))");
+    await cli.db.pool.query("select sluice.resolve(id) from sluice.ready where id <> all($1)", [old]);
+    const tailing = cli.start(["tail", "--interval", "0.2"], { way });
+    await until("it has looked for the first time", () => tailing.stderr().includes("waiting for jobs"));
+    for (const id of old) await cli.post(`/v1/jobs/${id}/resolve`, { output: 1 });
+    const missed = () =>
+      [...tailing.stderr().matchAll(/(\d+) more jobs? ha/g)].map(([, count]) => Number(count));
+    await until("it says so", () => missed().reduce((sum, count) => sum + count, 0) >= 2);
+    const shown = await cli.enqueue("echo");
+    await until("it goes on", () => tailing.stdout().includes(shown));
+    tailing.kill("SIGINT");
+    const { stdout } = await tailing.ended;
+    expect(missed().reduce((sum, count) => sum + count, 0)).toBe(2);
+    expect(stdout.trim().split("\n")).toHaveLength(1);
+  });
+
   test("a long list can be piped to head", async () => {
     await cli.db.pool.query(
       "select count(*) from sluice.enqueue_many('approval', array(select jsonb_build_object('n', n) from generate_series(1, 3000) as n))",

@@ -24,7 +24,8 @@ export const commands: Commands = {
     details: `With --json one line for each job, as GET /v1/jobs answers.
 
 It looks at the newest ends of each kind and at what is being processed. It can miss a job that was enqueued long before
-others which have ended, and that itself ran for less than the interval. It never shows a job twice.`,
+others which have ended, and that itself ran for less than the interval. With a key of the role viewer or admin it compares what
+it shows with the books, and says how many completed jobs it has missed. It never shows a job twice.`,
     examples: [
       "tail",
       "tail --type send_email",
@@ -48,7 +49,9 @@ async function tail(context: CommandContext): Promise<void> {
     await sleep(seconds * 1000, undefined, { signal: stopped }).catch(() => {});
     if (stopped.aborted) return;
     try {
-      for (const job of await next()) show(job, context);
+      const { ended, missed } = await next();
+      for (const job of ended) show(job, context);
+      if (missed > 0) out.note(missedText(missed));
       isLost = false;
     } catch (error) {
       if (!(error instanceof CommandError)) throw error;
@@ -57,6 +60,11 @@ async function tail(context: CommandContext): Promise<void> {
     }
     await out.flushed();
   }
+}
+
+function missedText(missed: number): string {
+  const jobs = missed === 1 ? "1 more job has" : `${missed} more jobs have`;
+  return `${jobs} completed and cannot be shown: enqueued long before others, and quick; a shorter --interval shows more`;
 }
 
 function show(job: JobResponse, { out }: CommandContext): void {

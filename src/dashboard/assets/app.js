@@ -20,15 +20,21 @@ function isBusy() {
 function showLive() {
   if (!live) return;
   live.hidden = false;
-  live.lastElementChild.textContent = isPaused ? "Paused" : "Live, every 5 s";
-  live.firstElementChild.hidden = isPaused;
+  const isHeld = isPaused || isBusy();
+  live.lastElementChild.textContent = isPaused ? "Paused" : isHeld ? "On hold" : "Live, every 5 s";
+  live.firstElementChild.hidden = isHeld;
 }
 
 if (main) {
+  const refresh = () => {
+    showLive();
+    if (!isBusy()) htmx.trigger(main, "refresh");
+  };
   showLive();
-  const refresh = () => isBusy() || htmx.trigger(main, "refresh");
   setInterval(refresh, refreshMs);
   document.addEventListener("visibilitychange", refresh);
+  for (const event of ["change", "focusin", "focusout", "toggle"])
+    document.addEventListener(event, () => setTimeout(showLive), true);
 }
 
 function rows() {

@@ -84,7 +84,7 @@ interface NarrowProps {
 function Narrow({ request, search: { parts }, types }: NarrowProps) {
   const offered: [name: "status" | "type" | "since", values: readonly string[]][] = [
     ["status", jobStatuses],
-    ["type", parts.type ? [parts.type] : [...new Set(types)].toSorted().slice(0, maxTypes)],
+    ["type", parts.type ? [parts.type] : mostOf(types).slice(0, maxTypes)],
     ["since", ages],
   ];
   const urlOf = (name: string, value: string | undefined) =>
@@ -110,6 +110,12 @@ function Narrow({ request, search: { parts }, types }: NarrowProps) {
       </a>
     </div>
   );
+}
+
+/** Each once, the most frequent first. */
+function mostOf(types: readonly string[]): string[] {
+  const byType = [...Map.groupBy(types, (type) => type).values()];
+  return byType.toSorted((a, b) => b.length - a.length).flatMap(([type]) => type ?? []);
 }
 
 function NoJobs({ search }: { search: JobSearch }) {
