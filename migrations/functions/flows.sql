@@ -235,10 +235,11 @@ begin
   delete from closed where id = any(v_ids);
   perform remove_from_done(v_ids);
   perform forget_jobs(v_ids);
-  delete from edge where blocker = any(v_ids);
+  -- Somebody may have begun to wait since the look above. That edge stays: a blocker that is gone counts as completed.
+  delete from edge where blocker = any(v_ids) and not exists (select from blocked where blocked.wait = edge.wait);
+  perform write_audit(p_actor, 'delete flow', 'flow ' || p_id, find_flow(p_id), null);
   delete from flow_ledger where flow = p_id;
   delete from flow where id = p_id;
-  perform write_audit(p_actor, 'delete flow', 'flow ' || p_id, find_flow(p_id), null);
   return 'deleted';
 end $$;
 

@@ -24,7 +24,7 @@ export function usage({ workloads, systems }: Choices): string {
   return `usage: npm run bench -- [flags]
 
 Measures Sluice beside its peers on one PostgreSQL that waits for its disk, all in one run. Read the ratios: times are
-this machine's. A full run takes about 30 minutes; leave the machine alone meanwhile.
+this machine's. A full run takes about 35 minutes; leave the machine alone meanwhile.
 
   --quick           small sizes, one round: about 4 minutes, and rough
   --only A,B        these workloads (see below)

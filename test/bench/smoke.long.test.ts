@@ -35,7 +35,7 @@ describe("Sluice alone", () => {
       ["sluice"],
       workloads.map(({ name }) => name),
     );
-  }, 120_000);
+  }, 240_000);
 
   test("runs every workload, and every result is a number", () => {
     expect(results.failures).toEqual([]);

@@ -23,6 +23,7 @@ test(`${jobs} jobs that wait for each other: nobody is stuck, none starts early 
     "cancels",
     "cancels rolled back",
     "prunes",
+    "deletes",
   ])
     expect(report.counts[what], what).toBeGreaterThan(0);
 });

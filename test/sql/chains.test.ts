@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { differences } from "../support/balance.ts";
 import { bury, complete, flowJobsOf, type Held, named, names } from "../support/flow-jobs.ts";
-import { inSession } from "../support/sessions.ts";
+import { inSession, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { wrongKeys } from "../support/turns.ts";
 import { verbsOf } from "../support/verbs.ts";
@@ -172,6 +172,26 @@ describe("a suspended job", () => {
     expect(await jobs.drain()).toBe("a");
   });
 
+  test.each(["commit", "rollback"])(
+    "gets the first of two signals that are sent at once: %s",
+    async (end) => {
+      await jobs.add("a");
+      await suspend(await first(), { signal: { name: "go", key: "1" } });
+      await inSession(db.pool, async (client) => {
+        await client.query("begin");
+        expect(await flowJobsOf(client).signal("go", "1", { by: "first" })).toBe(true);
+        const second = jobs.signal("go", "1", { by: "second" });
+        await untilWaiting(db.pool);
+        await client.query(end);
+        expect(await second).toBe(end === "rollback");
+      });
+      expect(await jobs.value("select sluice.signal_of('go', '1') -> 'payload' ->> 'by'")).toBe(
+        end === "commit" ? "first" : "second",
+      );
+      expect(await jobs.drain()).toBe("a");
+    },
+  );
+
   test("goes on after its time-out, and a later signal finds nobody", async () => {
     const id = await jobs.add("a");
     await suspend(await first(), { signal: { name: "go", key: "1" }, seconds: 60 });
@@ -309,6 +329,24 @@ describe("a cancelled flow", () => {
 
 describe("a deleted flow", () => {
   const deleteFlow = (id: string) => jobs.value<string>("select sluice.delete_flow('ann', $1)", [id]);
+
+  test("does not take away the edge of a job that has just begun to wait for one of its jobs", async () => {
+    const { flowId, ids } = await jobs.flow({ ref: "a" });
+    await jobs.settle(await jobs.claim(), bury);
+    await inSession(db.pool, async (client) => {
+      await client.query("begin");
+      await client.query("select from sluice.closed where id = $1 for update", [ids.a]);
+      const deleted = deleteFlow(flowId);
+      await untilWaiting(db.pool);
+      await jobs.add("late", { after: [ids.a], on_blocker_dead: "run" });
+      await client.query("commit");
+      expect(await deleted).toBe("deleted");
+    });
+    expect(await jobs.drain()).toBe("late");
+    expect(
+      await jobs.value("select before ->> 'status' from sluice.audit where action = 'delete flow'"),
+    ).toBe("dead");
+  });
 
   test("leaves nothing behind but what others have", async () => {
     const { flowId, ids } = await jobs.flow({ ref: "a" }, { ref: "b" }, { ref: "c", after: ["b"] });

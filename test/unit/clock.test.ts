@@ -7,7 +7,10 @@ import {
   isOverdue,
   newClock,
   nextLookMs,
+  noteLook,
+  startLook,
   tellClock,
+  tickClock,
 } from "../../src/core/policy/clock.ts";
 import { type Enqueue, type LookFault, simulate } from "./clock-world.ts";
 
@@ -141,6 +144,22 @@ describe("the crons go on", () => {
 
   test("a time is never before what was told, as an alarm has whole milliseconds", () => {
     expect(nextLookMs(tellClock(newClock, { nowMs: 1000, dueMs: 500.2, isWork: false }))).toBe(1501);
+  });
+
+  test("on a new clock, until rounds of all kinds have run", () => {
+    const { state } = tickClock(newClock, { nowMs: minute, ...later });
+    const looked = noteLook(state, {
+      ...{ startedMs: minute, nowMs: minute, hasWork: false, dueMs: null, upkeepMs: null },
+    });
+    expect(isAsleep(looked, { nowMs: 2 * minute, ...later })).toBe(false);
+    expect(isAsleep(looked, { nowMs: 4 * minute, ...later })).toBe(true);
+  });
+
+  test("a visit that was asked for comes at its time, and leaves the time of the next job alone", () => {
+    const told = tellClock(newClock, { nowMs: 0, dueMs: 5000, isWork: false });
+    const asked = tellClock(told, { nowMs: 0, dueMs: null, visitMs: 1000, isWork: false });
+    expect(nextLookMs(asked)).toBe(1000);
+    expect(startLook(asked, 1000)).toMatchObject({ isVisiting: true, dueAtMs: 5000, visitAtMs: null });
   });
 
   test("a later time never replaces an earlier one", () => {

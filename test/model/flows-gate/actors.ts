@@ -153,8 +153,14 @@ const reaper: Actor = async (gate, random) => {
   return random.int(20, 100);
 };
 
-/** Removes what ended longer ago than any transaction has been open. */
+/** Removes what ended longer ago than any transaction has been open, and deletes flows that nobody names any more. */
 const retention: Actor = async (gate, random) => {
+  const flow = gate.flows.at(-random.int(30, 120));
+  if (
+    flow &&
+    (await flowJobsOf(gate.pool).value("select sluice.delete_flow('gate', $1)", [flow])) === "deleted"
+  )
+    count(gate, "deletes");
   const seconds = (4 * gate.load.openMs) / 1000;
   const keep = `make_interval(secs => ${seconds})`;
   const { rows } = await gate.pool.query(`select sluice.prune(100, ${keep}, 2 * ${keep}) as pruned`);

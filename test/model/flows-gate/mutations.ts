@@ -8,6 +8,8 @@ export interface Scenario {
   title: string;
   mutations: Mutation[];
   right: string;
+  /** Its moment is too short for the gate, which did not notice it in six runs: only the scenario does. */
+  isRare?: true;
   run(jobs: FlowJobs, db: TestDatabase): Promise<string>;
 }
 
@@ -112,6 +114,7 @@ export const flowScenarios: Scenario[] = [
   },
   {
     title: "a lane of ends counts before others can see it",
+    isRare: true,
     mutations: [{ name: "states_of_blockers", from: "and xmin <> pg_current_xact_id()::xid", to: "" }],
     right: "b",
     run: async (jobs, db) => {
