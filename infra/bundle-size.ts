@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
 /** 75 of them are the dashboard, and 30 are pg. */
-const maxKib = 305;
+const maxKib = 290;
 
 const kib = Math.ceil(gzipSync(readFileSync("dist/worker.js")).length / 1024);
 process.stdout.write(`The Worker's bundle is ${kib} KiB gzipped. The limit is ${maxKib} KiB.\n`);
