@@ -1,6 +1,6 @@
--- Attributes that a release adds to types of the numbered files, or removes. They change here and not by a numbered file: the functions that
--- build these types change in the same transaction, so no caller meets a type that its function does not fit. The name of
--- this file puts it before all others.
+-- Attributes that a release adds to types of the numbered files, or removes. They change here and not by a numbered file: the
+-- functions that build these types change in the same transaction, so no caller meets a type that its function does not fit. The
+-- name of this file puts it before all others.
 create or replace function add_attribute(p_type text, p_name text, p_definition text) returns void
 language plpgsql as $$
 begin

@@ -1,5 +1,6 @@
 -- key policy: what a deployment says about a queue's keys. Claims bring it along, and the dispatcher stores what is new, so a
--- new deployment counts from its first claim on, and an older one that still runs changes nothing. Settles and the reaper read what is stored.
+-- new deployment counts from its first claim on, and an older one that still runs changes nothing. Settles and the reaper read
+-- what is stored.
 
 -- The policy of a queue, with the defaults where no deployment said anything.
 create or replace function key_policy_of(p_queue text) returns key_policy
