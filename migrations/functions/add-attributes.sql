@@ -45,5 +45,17 @@ begin
   perform add_attribute('claim_batch', 'policy', 'key_policy');
   perform add_attribute('granted_jobs', 'seqs', 'bigint[]');
   perform add_attribute('granted_jobs', 'turns', 'int[]'); -- of each key, those that were out before
+  perform add_attribute('claim_batch', 'straight', 'int[]'); -- lanes of jobs with keys that the claim may take straight
+  perform add_attribute('claim_batch', 'granting', 'int[]'); -- lanes whose new turns are part of grants
+  perform add_attribute('claim_batch', 'grant_base', 'bigint'); -- the grant of a lane is this and the lane's number
+  perform add_attribute('claim_batch', 'waited', 'bigint[]'); -- keys that have got their turns, and of which more jobs may wait
+  perform add_attribute('claim_batch', 'ended_grants', 'bigint[]'); -- by the outcomes that came along
+  perform add_attribute('locked_jobs', 'grant_id', 'bigint');
+  perform add_attribute('taken_jobs', 'grant_id', 'bigint');
+  perform add_attribute('granted_jobs', 'locked', 'locked_jobs'); -- their rows as they were locked, if all were
+  perform add_attribute('claim_batch', 'held', 'bigint[]'); -- keys whose turns are part of open grants
+  perform add_attribute('key_proposal', 'is_held', 'boolean'); -- its turn is part of an open grant
+  perform add_attribute('settled_job', 'ended_grant', 'bigint'); -- its lease ended, and this grant with it
+  perform add_attribute('settled_job', 'apart', 'bigint[]'); -- keys that had left that lease before
   alter type key_proposal drop attribute if exists next_at, drop attribute if exists has_more; -- nobody reads them any more
 end $$;

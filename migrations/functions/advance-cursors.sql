@@ -262,5 +262,7 @@ as $$
 begin
   perform pg_advisory_xact_lock(hashtextextended('sluice.advance.' || current_schema(), 0));
   delete from cursors;
-  delete from key_cursor;
+  -- The open grants are no positions: they say which keys have turns.
+  update key_cursor
+  set seq = 0, lanes = '{}', seqs = '{}', writers = '{}', from_seqs = '{}', mark_seq = 0, next_seq = 0, next_at = '-infinity';
 end $$;

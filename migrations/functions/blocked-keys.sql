@@ -45,7 +45,7 @@ as $$
     select count(*)::int as jobs
     from (
       select from ready
-      where ready.key = page.key and ready.seq > waits_after(page.key, page.place) and ready.lane < 0
+      where ready.key = page.key and ready.seq > waits_after(p_queue, page.key, page.place) and ready.lane < 0
       order by ready.seq
       limit p_counted + 1
     ) as counted

@@ -27,10 +27,10 @@
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
 -- A batch to fill. The only place that knows the order of claim_batch's fields. Inlined.
-create or replace function new_batch(p_limit int, p_max_bytes bigint) returns claim_batch
+create or replace function new_batch(p_limit int, p_max_bytes bigint, p_ended_grants bigint[]) returns claim_batch
 language sql volatile
 return row(clock_timestamp(), p_limit, p_max_bytes, false, null, false, false, null, null, null, false, null, null, false,
-           null)::claim_batch;
+           null, null, null, null, null, p_ended_grants, null)::claim_batch;
 
 create or replace function claim(
   p_queue           text,
@@ -62,6 +62,7 @@ as $$
 declare
   v_cursors cursors%rowtype;
   v_settled text[];
+  v_ended   bigint[]; -- grants of the queue's turns
   v_batch   claim_batch;
   v_key     uuid;
   v_claims  bigint;
@@ -74,9 +75,9 @@ begin
   end if;
   v_cursors := current_cursors(p_limit); -- first of all: an advance does nothing in a transaction that has written
   if p_settle_ids is not null then
-    v_settled := settle(p_settle_ids, p_settle_keys, p_settle_outcomes);
+    select * into v_settled, v_ended from settle_jobs(p_settle_ids, p_settle_keys, p_settle_outcomes, p_queue);
   end if;
-  v_batch := new_batch(p_limit, p_max_bytes);
+  v_batch := new_batch(p_limit, p_max_bytes, v_ended);
   if exists (select from scheduled where run_at >= v_cursors.scheduled_cursor and run_at <= v_batch.at) then
     perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
@@ -87,7 +88,6 @@ begin
   else
     v_batch := fill_batch(v_batch, p_queue, p_types, p_limits, v_cursors.cursor_seqs, p_isolated);
   end if;
-
   if v_batch.taken is not null then
     v_key := new_lease_key(); -- after all rows were locked: see lease-key.sql
     v_claims := nextval('claim_count'); -- counts this claim; `perform` would cost a statement
@@ -146,6 +146,9 @@ begin
     end if;
   end loop;
   p_batch.has_more := p_batch.has_more or v_left <> 'none';
+  if p_batch.ended_grants is not null then -- no dispatch has read them
+    perform return_grant(p_queue, grant_id, null) from unnest(p_batch.ended_grants) as grant_id;
+  end if;
   return p_batch;
 end $$;
 
@@ -159,15 +162,17 @@ declare
   c_fold_every constant int := 12; -- advances: the books are folded once in about 5,000 jobs
   c_fold_rows  constant int := 20000;
   v_cursors    cursors%rowtype;
+  v_id         bigint;
 begin
   select * into v_cursors from cursors order by id desc limit 1;
   if p_limit * (pg_sequence_last_value('claim_count') - coalesce(v_cursors.claims, 0)) >= c_lag
      or (clock_timestamp() < v_cursors.at) then
     perform advance_cursors();
-    if v_cursors.id % c_fold_every = 0 then
+    v_id := v_cursors.id;
+    select * into v_cursors from cursors order by id desc limit 1; -- after a step of the clock they may have gone back
+    if v_id % c_fold_every = 0 and v_cursors.id > v_id then -- several claims may try to advance, and one does
       perform fold_ledger(c_fold_rows);
     end if;
-    select * into v_cursors from cursors order by id desc limit 1; -- after a step of the clock they may have gone back
   end if;
   v_cursors.scheduled_cursor := coalesce(v_cursors.scheduled_cursor, '-infinity');
   return v_cursors;
@@ -233,9 +238,9 @@ begin
       v_seconds := least(v_seconds, c_ordered_seconds);
     end if;
     v_deadline := p_batch.at + make_interval(secs => v_seconds);
-    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, linked)
+    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, grant_id, linked)
     values (p_key, v_deadline, now(), v_taken.lane, p_worker, v_taken.ids, v_taken.attempts, v_taken.abandonments,
-            v_taken.keys, v_taken.places,
+            v_taken.keys, v_taken.places, v_taken.grant_id,
             coalesce(v_taken.linked, (select false from lane where queue = p_queue and kind = 'ends' limit 1)));
     v_leases := v_leases || json_build_object(
       'type', v_taken.type, 'kind', v_taken.kind, 'priority', v_taken.priority,

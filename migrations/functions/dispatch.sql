@@ -4,11 +4,12 @@
 --
 -- A turn is held by exactly one of: a row of `ready` or `scheduled` with a place, under a positive lane; a key's jobs in
 -- one lease; a dead job that blocks its key. Or it has come back: then key and place stand in the queue's lane of
--- kind `returns`. key_state.turns counts all of these. A fair key has only one turn at a time that is not in a lease, so
--- that keys take turns with each other: the next is given out when that one was claimed.
+-- kind `returns`. key_state.turns counts all of these, but turns of ordered keys that one claim gave out together are counted
+-- by their grant (turn-grants.sql). A fair key has only one turn at a time that is not in a lease, so that keys take turns with
+-- each other: the next is given out when that one was claimed.
 --
 -- Whoever claims from a queue with keys holds the queue's advisory lock until its transaction ends. It is the dispatcher:
--- nobody else writes key_state, key_cursor and key_policy, or gives out turns. All others only append: a new job, a job
+-- nobody else writes key_state, turn_grant, key_cursor and key_policy, or gives out turns. All others only append: a new job, a job
 -- that was put back, a turn that came back. So there is no lost wake-up and no lock for each key. The dispatcher waits
 -- for nobody: it skips what is locked.
 --
@@ -53,61 +54,70 @@ exception
 end $$;
 
 -- Finds up to p_batch.jobs_left jobs whose turn it is, and locks their rows. Their turns count as out from then on, so the
--- caller takes each job or puts it into its lane (list_granted).
+-- caller takes each job or puts it into its lane (list_granted), and stores the grants (store_grants).
 create or replace function dispatch(
-  p_batch claim_batch, p_types text[], p_run int, p_policy jsonb, p_cursor_seqs bigint[],
+  p_batch claim_batch, p_lanes key_lanes, p_types text[], p_run int, p_policy jsonb, p_cursor_seqs bigint[],
   out batch claim_batch, out granted granted_jobs, out has_more boolean
 )
 language plpgsql as $$
 declare
   v_before    key_cursor%rowtype := newest_key_cursor(p_batch.queue);
-  v_highest   bigint := coalesce((select max(seq) from unnest(v_before.seqs) as seq), 0); -- no turn's place is higher
+  v_highest   bigint := v_before.highest; -- no turn's place is higher
   v_after     key_cursor%rowtype := v_before;
   v_policy    record := apply_key_policy(p_batch.queue, p_policy);
   v_returned  record;
+  v_open      record; -- grants
+  v_read      record;
+  v_look      key_look;
   v_watched   text[] := v_before.writers;
   v_ended     text[];
-  v_read      record;
-  v_granted   granted_jobs;
   v_late      record;
   v_keys      bigint[]; -- whose next job has to be looked up
   v_seqs      bigint[];
   v_proposals key_proposal[];
   v_followers key_proposal[];
-  v_is_changed boolean;
 begin
   batch := p_batch;
   batch.policy := v_policy.policy;
-  v_returned := take_returned(p_batch.queue, p_cursor_seqs);
+  v_returned := take_returned(v_before, p_cursor_seqs, batch.ended_grants);
+  batch.ended_grants := null;
+  v_open := open_grants(v_before.grants);
+  batch.held := v_open.keys;
+  batch.granting := case when v_open.may_grow then p_lanes.granting else '{}' end;
+  batch.grant_base := nextval('turn_grant_base');
   if v_policy.is_wider then
     v_after.lanes := '{}'; -- all waiting rows are read again
     v_after.seqs := '{}';
   end if;
-  v_read := read_waiting(batch, v_after, p_types, v_highest, v_returned.keys);
+  v_read := read_waiting(batch, v_after, p_lanes, v_highest, v_returned.keys);
   v_after := v_read.cursor;
-  v_granted := v_read.granted;
-  v_keys := v_read.other_keys;
-  v_seqs := v_read.other_seqs;
+  v_look := v_read.look;
+  v_keys := v_returned.waited || v_look.other_keys;
+  v_seqs := v_returned.seqs || v_look.other_seqs;
   has_more := v_read.has_more;
   loop
-    v_proposals := propose(v_returned.keys, v_returned.places, v_keys, v_seqs, v_after, batch.policy, p_types);
-    v_followers := find_followers(v_granted, v_proposals, batch, p_types, p_run);
+    if v_returned.keys is not null or v_keys is not null then
+      v_proposals := propose(v_returned.keys, v_returned.places, v_keys, v_seqs, v_after, batch.policy, p_types,
+                             batch.held || v_look.together);
+    end if;
+    v_followers := find_followers(v_look.granted, v_proposals, batch, p_types, p_run);
     exit when v_watched = '{}';
     v_ended := array(select unnest(v_watched) except select unnest(open_writers())); -- see 4
     exit when v_ended = '{}';
     v_late := late_rows(v_before, v_ended, v_highest);
     exit when v_late.keys is null;
-    v_granted := take_back(v_granted, v_late.keys, v_late.seqs);
+    v_look := take_back(v_look, v_late.keys, v_late.seqs);
     v_keys := v_keys || v_late.keys;
     v_seqs := v_seqs || v_late.seqs;
     v_watched := array(select unnest(v_watched) except select unnest(v_ended));
   end loop;
-  v_is_changed := v_read.has_written or v_policy.is_wider;
-  if v_granted.heads > 0 or v_proposals is not null then
-    granted := grant_turns(batch, v_granted, v_proposals, v_followers);
-    v_is_changed := true;
-  end if;
-  batch.mark_seq := write_key_cursor(v_before, v_after, v_read.open, v_is_changed);
+  granted := grant_turns(batch, v_look.granted, v_proposals, v_followers);
+  batch.waited := note_waited(v_open.ids, v_look, v_proposals, v_followers);
+  v_after.grants := v_open.ids || new_grants(batch, granted);
+  batch.mark_seq := write_key_cursor(
+    v_before, v_after, v_read.open,
+    v_policy.is_wider or v_look.changed is not null or coalesce((v_look.granted).heads, 0) > 0 or v_proposals is not null
+      or v_look.behind_keys is not null or v_after.grants <> v_before.grants);
 end $$;
 
 create or replace function newest_key_cursor(p_queue text) returns key_cursor
@@ -117,14 +127,12 @@ declare
 begin
   select * into v_cursor from key_cursor where queue = p_queue order by version desc limit 1;
   if not found then
-    v_cursor := row(p_queue, null, 0, '{}', '{}', '{}', '{}', 0, 0, '-infinity')::key_cursor;
+    v_cursor := row(p_queue, null, 0, '{}', '{}', '{}', '{}', 0, 0, '-infinity', '{}', 0)::key_cursor;
   end if;
   return v_cursor;
 end $$;
 
--- Stores how far the dispatcher has read, and the writers whose rows it may have missed. A transaction that was prepared has
--- lost the name under which it was seen, so it counts from where the first of all began. Answers the seq up to which turns
--- are anybody's: each mark is kept for c_steal_after.
+-- Stores how far the dispatcher has read. Answers the seq up to which turns are anybody's: each mark is kept for c_steal_after.
 create or replace function write_key_cursor(
   p_before key_cursor, p_after key_cursor, p_open text[], p_is_changed boolean
 ) returns bigint
@@ -137,15 +145,30 @@ begin
   if not (p_is_changed or v_is_marked or p_after.seq - p_before.seq > c_lag) then
     return p_before.mark_seq;
   end if;
-  if p_before.version is not null then
-    delete from key_cursor where queue = p_before.queue and version = p_before.version;
+  if p_open = '{}' then
+    p_after.writers := '{}';
+    p_after.from_seqs := '{}';
+  else
+    p_after := with_writers(p_before, p_after, p_open);
   end if;
-  insert into key_cursor (queue, seq, lanes, seqs, writers, from_seqs, mark_seq, next_seq, next_at)
-  select p_after.queue, p_after.seq, p_after.lanes, p_after.seqs, coalesce(array_agg(writer), '{}'),
-         coalesce(array_agg(from_seq), '{}'),
-         case when v_is_marked then p_before.next_seq else p_before.mark_seq end,
-         case when v_is_marked then pg_sequence_last_value('ready_seq') else p_before.next_seq end,
-         case when v_is_marked then clock_timestamp() else p_before.next_at end
+  with gone as (
+    delete from key_cursor where queue = p_before.queue and version = p_before.version
+  )
+  insert into key_cursor (queue, seq, lanes, seqs, writers, from_seqs, mark_seq, next_seq, next_at, grants, highest)
+  values (p_after.queue, p_after.seq, p_after.lanes, p_after.seqs, p_after.writers, p_after.from_seqs,
+          case when v_is_marked then p_before.next_seq else p_before.mark_seq end,
+          case when v_is_marked then coalesce(pg_sequence_last_value('ready_seq'), 0) else p_before.next_seq end,
+          case when v_is_marked then clock_timestamp() else p_before.next_at end, p_after.grants,
+          p_after.highest);
+  return case when v_is_marked then p_before.next_seq else p_before.mark_seq end;
+end $$;
+
+-- Adds the writers whose rows the dispatcher may have missed. A transaction that was prepared has lost the name under which it
+-- was seen, so it counts from where the first of all began.
+create or replace function with_writers(p_before key_cursor, p_after key_cursor, p_open text[]) returns key_cursor
+language plpgsql as $$
+begin
+  select array_agg(writer), array_agg(from_seq) into p_after.writers, p_after.from_seqs
   from (
     select writer, coalesce(
              (select from_seq from unnest(p_before.writers, p_before.from_seqs) as known(name, from_seq) where name = writer),
@@ -153,5 +176,5 @@ begin
              p_before.seq) as from_seq
     from unnest(p_open) as writer
   ) as open;
-  return case when v_is_marked then p_before.next_seq else p_before.mark_seq end;
+  return p_after;
 end $$;

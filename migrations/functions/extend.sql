@@ -2,7 +2,7 @@
 -- lease of the given key still holds the job, as in settle. Returns the jobs that it applied to, and whether each of them was
 -- asked to stop (cancel.sql). When it extends only some
 -- jobs of a lease, they get a lease row of their own with the same key. A run of jobs of one partition key is extended as a
--- whole, so that it always lies in one row.
+-- whole, so that it always lies in one row. The grant of their turns (dispatch.sql) stays with the other jobs.
 --
 -- Locks: the lease rows, in the order that lock_leases gives. The statement after it has a fresh snapshot, so it sees what
 -- those that it waited for have left.
@@ -25,7 +25,8 @@ begin
 
   return query
     with leased as materialized (
-      select lease.ctid as tid, lease.key, lease.deadline, lease.started_at, lease.lane, lease.worker, lease.linked, entry.*,
+      select lease.ctid as tid, lease.key, lease.deadline, lease.started_at, lease.lane, lease.worker, lease.linked,
+             lease.grant_id, lease.apart, entry.*,
              exists (select from unnest(p_ids, p_keys) as wanted(id, key)
                      where wanted.id = entry.id and wanted.key = lease.key) as is_wanted
       from lease
@@ -34,7 +35,7 @@ begin
       where lease.key = any(p_keys)
     ),
     packed as materialized (
-      select tid, is_wanted, key, deadline, started_at, lane, worker, linked,
+      select tid, is_wanted, key, deadline, started_at, lane, worker, linked, grant_id, apart,
              array_agg(id order by place) as ids,
              case when count(attempt) > 0 then array_agg(attempt order by place) end as attempts,
              case when count(abandonments) > 0 then array_agg(abandonments order by place) end as abandonments,
@@ -42,7 +43,7 @@ begin
              case when count(turn_key) > 0 then array_agg(turn_place order by place) end as places,
              bool_and(is_wanted) over (partition by tid) as is_whole
       from leased
-      group by tid, is_wanted, key, deadline, started_at, lane, worker, linked
+      group by tid, is_wanted, key, deadline, started_at, lane, worker, linked, grant_id, apart
     ),
     prolonged as (
       update lease
@@ -54,9 +55,11 @@ begin
       delete from lease where ctid = any(array(select tid from packed where is_wanted and not is_whole)) returning ctid
     ),
     parts as (
-      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, linked)
+      insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, linked, grant_id, apart)
       select key, case when is_wanted then greatest(deadline, v_deadline) else deadline end, started_at, lane,
-             worker, ids, attempts, abandonments, keys, places, linked
+             worker, ids, attempts, abandonments, keys, places, linked, case when not is_wanted then grant_id end,
+             case when not is_wanted and grant_id is not null
+                  then apart || (select keys from packed as other where other.tid = packed.tid and other.is_wanted) end
       from packed
       where tid = any(array(select ctid from split))
     )

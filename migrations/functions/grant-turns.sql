@@ -11,22 +11,27 @@ declare
   v_heads     granted_jobs := first_of_keys(p_granted, p_proposals);
   v_others    granted_jobs;
   v_followers int := coalesce(cardinality(p_followers), 0);
-  v_locked    tid[];
+  v_locked    locked_jobs;
   v_stuck     bigint[] := '{}';
 begin
+  if v_heads.heads is null or (v_heads.heads = 0 and p_proposals is null) then
+    return v_heads;
+  end if;
   if v_followers > 0 then
     select array_agg(tid), array_agg(key), array_agg(lane) into v_others.tids, v_others.keys, v_others.lanes
     from unnest(p_followers);
   end if;
-  v_locked := array(select ctid from ready where ctid = any(v_heads.tids || v_others.tids) for update skip locked);
-  if cardinality(v_locked) < v_heads.heads + v_followers then
-    v_stuck := return_stuck(p_batch.queue, p_granted, p_proposals, v_locked);
+  v_locked := lock_granted(v_heads.tids || v_others.tids);
+  if coalesce(cardinality(v_locked.tids), 0) < v_heads.heads + v_followers then
+    v_stuck := return_stuck(p_batch.queue, p_granted, p_proposals, coalesce(v_locked.tids, '{}'));
     v_heads := without_keys(v_heads, v_stuck);
-    v_others := locked_followers(p_followers, v_locked, v_stuck);
+    v_others := locked_followers(p_followers, coalesce(v_locked.tids, '{}'), v_stuck);
+  else
+    v_heads.locked := v_locked;
   end if;
   if p_proposals is not null then
     perform return_turns(p_batch.queue, array_agg(key), array_agg(-1)) from unnest(p_proposals) where is_passed;
-    perform write_key_states(p_proposals, v_stuck);
+    perform write_key_states(p_batch, p_proposals, v_stuck);
   end if;
   if v_others.keys is not null then
     perform note_followed(v_others.keys);
@@ -38,6 +43,23 @@ begin
   v_heads.keys := v_heads.keys || v_others.keys;
   v_heads.lanes := v_heads.lanes || v_others.lanes;
   return v_heads;
+end $$;
+
+-- Locks rows of jobs that wait, and answers them as locked_rows does.
+create or replace function lock_granted(p_tids tid[]) returns locked_jobs
+language plpgsql as $$
+declare
+  v_jobs locked_jobs;
+begin
+  select array_agg(tid), array_agg(id order by id), array_agg(seq order by id), max(seq),
+         case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end,
+         case when max(abandonments) > 0 then array_agg(abandonments order by id) end,
+         coalesce(array_agg(id) filter (where attempt > 0), '{}'), array_agg(key order by id), array_agg(seq order by id)
+  into v_jobs
+  from (
+    select ctid as tid, id, seq, attempt, abandonments, key from ready where ctid = any(p_tids) for update skip locked
+  ) as locked;
+  return v_jobs;
 end $$;
 
 -- The jobs that get a turn, in the order in which they are to be taken.
@@ -71,7 +93,7 @@ begin
   from unnest(p_granted.tids, p_granted.keys, p_granted.seqs) as first(tid, key, seq) where tid <> all(p_locked);
   select array_agg(key), array_agg(start) into v_proposed, v_starts
   from unnest(p_proposals) where tid is not null and tid <> all(p_locked);
-  perform reset_states(v_granted, v_seqs, 0);
+  perform count_apart(v_granted, array(select seq - 1 from unnest(v_seqs) as seq));
   perform return_turns(p_queue, v_granted || v_proposed, array(select seq - 1 from unnest(v_seqs) as seq) || v_starts);
   return coalesce(v_granted || v_proposed, '{}');
 end $$;
@@ -111,20 +133,26 @@ end $$;
 --   late     stays while the turn is out, because the row waits behind it. Whoever gets the turn next starts from there.
 --   waits    rows were read that got no turn; or the key has followers, which may be put back.
 --   listed   a fair key's job has a turn, until the job is claimed or is gone (a place of 1).
-create or replace function write_key_states(p_proposals key_proposal[], p_stuck bigint[]) returns void
+--
+-- Where the turn is part of a grant, it is not counted here. If such a turn is out already, the grant says that rows wait.
+create or replace function write_key_states(p_batch claim_batch, p_proposals key_proposal[], p_stuck bigint[]) returns void
 language plpgsql as $$
 begin
   with judged as (
-    select key, state, turns, low, late, waits, listed, turns_out + granted + stuck as new_turns,
-           turns_out + granted + stuck > 0 or coalesce(is_passed, false) as new_waits,
+    select key, state, turns, low, late, waits, listed, turns_out + counted + stuck as new_turns,
+           turns_out + counted + stuck > 0 or coalesce(is_passed, false) as new_waits,
            case when kind = 'fair' then coalesce(head_seq - 1, low)
                 when granted > 0 then seq when turns_out = 0 then greatest(low, place) else low end as new_low,
            case when granted > 0 or (turns_out = 0 and stuck = 0) then null else least(late, first_seq) end as new_late,
            case when granted > 0 then kind = 'fair' else listed and place <> 1 end as new_listed
     from (
       select *, greatest(turns - returned, 0) as turns_out, (key = any(p_stuck))::int as stuck,
-             (tid is not null and key <> all(p_stuck))::int as granted
+             (tid is not null and key <> all(p_stuck))::int as granted,
+             (tid is not null and key <> all(p_stuck)
+               and not (lane = any(p_batch.granting)
+                        and (p_batch.buckets is null or abs(key % 360) = any(p_batch.buckets))))::int as counted
       from unnest(p_proposals)
+      where not is_held
     ) as proposal
   ),
   changed as materialized (

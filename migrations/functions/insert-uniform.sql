@@ -3,8 +3,10 @@
 -- every call is one of these. A statement's start-up time grows with its parts, and for a few jobs it is longer than the
 -- writing: insert_jobs has all the parts, this function has the fewest.
 
--- Returns the ids in the order of the payloads.
-create or replace function insert_uniform(p_job new_job, p_payloads jsonb) returns uuid[]
+-- Returns the ids in the order of the payloads. The last three are of a single job that continues a chain (continue.sql).
+create or replace function insert_uniform(
+  p_job new_job, p_payloads jsonb, p_chain uuid default null, p_index int default null, p_flow uuid default null
+) returns uuid[]
 language plpgsql
 set enable_seqscan = off
 set jit = off
@@ -40,9 +42,9 @@ begin
     -- The same as below: rows of values start in half the time.
     v_ids := array[numbered_id(v_stem, 1)];
     with written as (
-      insert into job (id, lane, max_attempts, partition_key, fair_key, traceparent, payload)
+      insert into job (id, lane, max_attempts, partition_key, fair_key, traceparent, payload, chain, chain_index, flow)
       values (v_ids[1], v_lane, coalesce(p_job.max_attempts, 5::smallint), p_job.partition_key, p_job.fair_key, v_trace,
-              p_payloads->0)
+              p_payloads->0, p_chain, p_index, p_flow)
     ),
     readied as (
       insert into ready (seq, id, lane, key) values (nextval('ready_seq'), v_ids[1], v_line, v_key)
@@ -68,8 +70,7 @@ begin
   select array_agg(id) into v_ids from written;
   if cardinality(v_ids) is distinct from v_jobs then
     perform refuse(payload_fault_of(payload))
-    from jsonb_array_elements(p_payloads) as payload
-    where payload_fault_of(payload) is not null;
+    from jsonb_array_elements(p_payloads) as payload where payload_fault_of(payload) is not null;
   end if;
   return v_ids;
 end $$;

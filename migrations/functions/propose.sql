@@ -1,31 +1,72 @@
 -- propose: the part of the dispatcher (dispatch.sql) that finds out which job of each key is next.
 
--- Takes the queue's turns that have come back out of `ready`. Those that nobody waits for rest: they are free. Answers the
--- others, in the order in which they came back.
-create or replace function take_returned(p_queue text, p_cursor_seqs bigint[], out keys bigint[], out places bigint[])
+-- Takes the queue's turns that have come back out of `ready`, and those of grants that have ended. Turns that nobody waits for
+-- rest: they are free. Answers the others, in the order in which they came back. Of those that were part of a grant, `seqs` says
+-- from where on jobs wait; their place is -1.
+create or replace function take_returned(
+  p_cursor key_cursor, p_cursor_seqs bigint[], p_ended bigint[],
+  out keys bigint[], out places bigint[], out waited bigint[], out seqs bigint[]
+)
 language plpgsql as $$
 declare
-  c_rows constant int := 100; -- of up to 100 turns each
+  c_rows  constant int := 100; -- of up to 100 turns each
+  v_tids  tid[] := array(
+    select event.tid
+    from (select lane, coalesce(p_cursor_seqs[lane], 0) as low
+          from lane where queue = p_cursor.queue and kind = 'returns' offset 0) as line
+    cross join lateral (
+      select ctid as tid from ready
+      where ready.lane = line.lane and seq >= line.low
+      order by seq limit c_rows for update skip locked
+    ) as event);
+  v_ended bigint[];
+  v_apart apart_key[];
+  v_more  record;
 begin
-  with removed as (
-    delete from ready
-    where ctid = any(array(
-      select event.tid
-      from (select lane, coalesce(p_cursor_seqs[lane], 0) as low
-            from lane where queue = p_queue and kind = 'returns' offset 0) as line
-      cross join lateral (
-        select ctid as tid from ready
-        where ready.lane = line.lane and seq >= line.low
-        order by seq limit c_rows for update skip locked
-      ) as event))
-    returning seq, returned, cardinality(returned) / 2 as turns
-  ),
-  known as materialized (
+  if v_tids <> '{}' then
+    with removed as (
+      delete from ready where ctid = any(v_tids)
+      returning seq, place as grant_id, returned, cardinality(returned) / 2 as turns
+    )
+    select array_agg(entry.key order by seq, number), array_agg(entry.place order by seq, number),
+           (select array_agg(grant_id) from removed where grant_id is not null),
+           (select array_agg(row(grant_id, apart)::apart_key) from removed cross join lateral unnest(returned) as apart
+            where grant_id is not null)
+    into keys, places, v_ended, v_apart
+    from removed
+    cross join lateral unnest(returned[1 : turns], returned[turns + 1 : 2 * turns]) with ordinality as entry(key, place, number)
+    where grant_id is null;
+  end if;
+  if keys is not null then
+    v_more := leave_grants(p_cursor.grants, keys, places);
+    waited := v_more.waited;
+    seqs := v_more.seqs;
+    select * into keys, places from rest_turns(keys, places, v_more.left_keys);
+  end if;
+  v_ended := p_ended || v_ended;
+  if v_ended is not null then
+    v_more := end_grants(v_ended, v_apart);
+    waited := waited || v_more.waited;
+    seqs := seqs || v_more.seqs;
+  end if;
+  if waited is not null then
+    keys := keys || waited;
+    places := places || array_fill(-1::bigint, array[cardinality(waited)]);
+  end if;
+end $$;
+
+-- Turns that came back and that nobody waits for are free. Answers the others. p_except: they were part of grants.
+create or replace function rest_turns(
+  p_keys bigint[], p_places bigint[], p_except bigint[], out keys bigint[], out places bigint[]
+)
+language plpgsql as $$
+begin
+  with known as materialized (
     select entry.*, state.tid, state.waits or state.listed as waits
     from (
       select key, count(*) filter (where place >= 0) as turns, max(greatest(place, 0)) as place
-      from removed
-      cross join lateral unnest(returned[1 : turns], returned[turns + 1 : 2 * turns]) as entry(key, place)
+      from unnest(p_keys, p_places) as entry(key, place)
+      where key <> all(p_except)
       group by key
     ) as entry
     cross join lateral (
@@ -39,32 +80,27 @@ begin
     from known
     where key_state.ctid = known.tid and not known.waits
   )
-  select array_agg(key order by seq, number), array_agg(place order by seq, number) into keys, places
-  from removed
-  cross join lateral unnest(returned[1 : turns], returned[turns + 1 : 2 * turns]) with ordinality
-    as entry(key, place, number)
+  select array_agg(key order by number), array_agg(place order by number) into keys, places
+  from unnest(p_keys, p_places) with ordinality as entry(key, place, number)
   where key in (select known.key from known where waits);
 end $$;
 
 -- Keys that have a returned turn, or rows that were read or are late, each with the job that is next if it can have a turn.
--- Null: there is no such key.
 create or replace function propose(
   p_returned bigint[], p_places bigint[], p_keys bigint[], p_first_seqs bigint[], p_cursor key_cursor, p_policy key_policy,
-  p_types text[]
+  p_types text[], p_held bigint[]
 ) returns key_proposal[]
 language plpgsql as $$
 begin
-  if p_returned is null and p_keys is null then
-    return null;
-  end if;
-  return look_up_next(look_up_keys(p_returned, p_places, p_keys, p_first_seqs), p_cursor, p_policy, p_types);
+  return look_up_next(look_up_keys(p_returned, p_places, p_keys, p_first_seqs, p_held), p_cursor, p_policy, p_types);
 end $$;
 
 -- What is known of each key, and where to look for its next job:
 --   after the last place that was worked: key_state.low, or the place that came back with a turn;
 --   but not after a row that was committed late, or that was read late because nobody had asked for its type (first_seq).
-create or replace function look_up_keys(p_returned bigint[], p_places bigint[], p_keys bigint[], p_first_seqs bigint[])
-returns key_proposal[]
+create or replace function look_up_keys(
+  p_returned bigint[], p_places bigint[], p_keys bigint[], p_first_seqs bigint[], p_held bigint[]
+) returns key_proposal[]
 language plpgsql as $$
 declare
   c_after constant bigint := 4611686018427387904; -- fair keys that had a turn come after those that had none
@@ -83,7 +119,8 @@ begin
   select array_agg(row(candidate.key, state.tid, coalesce(turns, 0), coalesce(low, 0), late, coalesce(waits, false),
                        coalesce(listed, false), returned, place, first_seq,
                        least(late - 1, first_seq - 1, greatest(coalesce(low, 0), case when listed then 0 else place end)),
-                       null, null, null, null, null, c_after + n, false)::key_proposal)
+                       null, null, null, null, null, c_after + n, false,
+                       candidate.key in (select unnest(p_held)))::key_proposal)
   into v_known
   from candidate
   left join lateral (
@@ -110,13 +147,13 @@ begin
     where queue = p_cursor.queue and kind in ('ordered', 'fair')
   )
   select array_agg(row(known.key, state, turns, low, late, waits, listed, returned, place, first_seq, start, head.seq,
-                       case when greatest(turns - returned, 0) < max_turns(head.kind, p_policy)
+                       case when not is_held and greatest(turns - returned, 0) < max_turns(head.kind, p_policy)
                              and (next.seq <= greatest(next.read_seq, first_seq) or has_read_row(known.key, next.seq, p_cursor))
                              and (head.kind = 'ordered' or next.is_asked and (not listed or known.place = 1))
                             then next.tid end,
                        next.seq, next.lane, head.kind,
                        case when head.kind = 'fair' then coalesce(known.rank, next.seq) else next.seq end,
-                       head.kind = 'fair' and not next.is_asked)::key_proposal)
+                       head.kind = 'fair' and not next.is_asked, is_held)::key_proposal)
   into v_proposals
   from unnest(p_known) as known
   left join lateral (
@@ -204,7 +241,7 @@ begin
       where head.run > 1
     )
     select array_agg(row(key, null, null, null, null, null, null, null, null, null, null, null, tid, seq, lane, null, number,
-                         null)::key_proposal
+                         null, null)::key_proposal
                      order by number, rank)
     from (select * from next where fits order by number, rank limit v_room) as chosen
   );

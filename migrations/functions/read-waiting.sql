@@ -2,12 +2,11 @@
 
 -- Reads waiting rows after the positions of p_cursor, and moves the positions. It goes from the best priority down and stops
 -- when it has found as many keys with a free turn as the claim wants. Keys whose next job was read get their turns at once
--- (`granted`). The next jobs of the others have to be looked up (propose.sql); each comes with the first of its rows that was
--- read. `open`: writers that may still commit rows up to cursor.seq. `has_written`: states have changed.
+-- (look.granted). The next jobs of the others have to be looked up (propose.sql); each comes with the first of its rows that was
+-- read. `open`: writers that may still commit rows up to cursor.seq.
 create or replace function read_waiting(
-  p_batch claim_batch, p_cursor key_cursor, p_types text[], p_highest bigint, p_returned bigint[],
-  out cursor key_cursor, out open text[], out granted granted_jobs, out other_keys bigint[], out other_seqs bigint[],
-  out has_written boolean, out has_more boolean
+  p_batch claim_batch, p_cursor key_cursor, p_lanes key_lanes, p_highest bigint, p_returned bigint[],
+  out cursor key_cursor, out open text[], out look key_look, out has_more boolean
 )
 language plpgsql as $$
 declare
@@ -17,11 +16,13 @@ declare
   c_far      constant int := 2000; -- seqs; see 3 of dispatch.sql
   v_until    timestamptz := clock_timestamp() + make_interval(secs => c_most_ms / 1000.0);
   v_wanted   int;
-  v_free     int := 0;
   v_rows     int;
-  v_level    record;
-  v_look     record;
-  v_is_whole boolean; -- the level has all lanes of the queue's keys
+  v_first    int; -- the lanes of one priority: from here on
+  v_next     int := 1; -- and before this
+  v_lanes    int[];
+  v_fair     boolean[];
+  v_look     key_look;
+  v_is_whole boolean; -- these are all lanes of the queue's keys
   v_is_far   boolean := p_cursor.writers = '{}' and p_cursor.seq - p_highest >= c_far;
 begin
   cursor := p_cursor;
@@ -30,43 +31,34 @@ begin
     cursor.seq := coalesce(pg_sequence_last_value('ready_seq'), 0);
     open := open_writers(); -- after cursor.seq was read
   end if;
-  has_written := false;
+  look.free := 0;
   has_more := false;
-  for v_level in
-    select array_agg(lane) filter (where is_asked) as lanes, array_agg(kind) filter (where is_asked) as kinds,
-           sum(count(*)) over () as lanes_of_queue
-    from (
-      select lane, kind, priority,
-             type = any(p_types) and type <> all(array(select name from pause where pause.kind = 'type')) as is_asked
-      from lane where queue = p_batch.queue and kind in ('ordered', 'fair')
-    ) as line
-    group by priority
-    order by priority desc
-  loop
-    continue when v_level.lanes is null;
-    v_is_whole := v_is_whole is null and cardinality(v_level.lanes) = v_level.lanes_of_queue;
-    v_wanted := case when 'fair' = any(v_level.kinds) then greatest(p_batch.jobs_left, c_shares) else p_batch.jobs_left end;
-    if v_free >= v_wanted then
+  while v_next <= cardinality(p_lanes.lanes) loop
+    v_first := v_next;
+    while p_lanes.priorities[v_next] = p_lanes.priorities[v_first] loop
+      v_next := v_next + 1;
+    end loop;
+    v_lanes := p_lanes.lanes[v_first : v_next - 1];
+    v_fair := p_lanes.are_fair[v_first : v_next - 1];
+    v_is_whole := p_lanes.are_all and cardinality(v_lanes) = cardinality(p_lanes.lanes);
+    v_wanted := case when true = any(v_fair) then greatest(p_batch.jobs_left, c_shares) else p_batch.jobs_left end;
+    if look.free >= v_wanted then
       has_more := true;
       return;
     end if;
     v_rows := greatest(p_batch.jobs_left, 5);
     loop
-      v_look := grant_waiting(p_batch, cursor, v_level.lanes, v_level.kinds, v_rows, p_highest, v_wanted - v_free, v_is_whole,
-                              p_returned);
-      cursor := move_positions(cursor, v_level.lanes, case when v_look.is_all then cursor.seq else v_look.last_seq end);
-      granted := add_granted(granted, v_look.granted);
-      other_keys := other_keys || v_look.other_keys;
-      other_seqs := other_seqs || v_look.other_seqs;
-      has_written := has_written or v_look.has_written;
-      v_free := v_free + v_look.free;
+      v_look := grant_waiting(p_batch, cursor, v_lanes, v_fair, v_rows, p_highest, v_wanted - look.free, v_is_whole, p_returned);
+      cursor := move_positions(cursor, v_lanes, case when v_look.is_all then cursor.seq else v_look.last_seq end);
+      look := case when look.last_seq is null then v_look else add_look(look, v_look) end;
+      p_batch.held := p_batch.held || v_look.together;
       exit when v_look.is_all and not v_is_far;
       if v_look.is_all then
         v_is_far := false;
         cursor.seq := coalesce(pg_sequence_last_value('ready_seq'), 0);
         open := open_writers();
       end if;
-      if v_free >= v_wanted or clock_timestamp() > v_until then
+      if look.free >= v_wanted or clock_timestamp() > v_until then
         has_more := true;
         return;
       end if;
@@ -77,111 +69,156 @@ end $$;
 
 -- Looks at the next p_rows waiting rows of some lanes, but no further than to the p_wanted-th key whose turn is free. With
 -- buckets, only keys of these count as wanted, and up to four times as many in all.
---
--- The first row of a key that is read here is its next job if all lanes of the queue's keys are read (p_is_whole), because
--- whatever was read before has had its turn. Not so if the key also has a returned turn. A fair key has no order, so any row
--- will do. Such a key gets its turn, or its state says that a row waits. All others are answered.
 create or replace function grant_waiting(
-  p_batch claim_batch, p_cursor key_cursor, p_lanes int[], p_kinds text[], p_rows int, p_highest bigint, p_wanted int,
-  p_is_whole boolean, p_returned bigint[], out granted granted_jobs, out other_keys bigint[], out other_seqs bigint[],
-  out has_written boolean, out last_seq bigint, out free int, out is_all boolean
-)
+  p_batch claim_batch, p_cursor key_cursor, p_lanes int[], p_fair boolean[], p_rows int, p_highest bigint, p_wanted int,
+  p_is_whole boolean, p_returned bigint[]
+) returns key_look
 language plpgsql as $$
+declare
+  v_look key_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
+  v_last bigint := case when p_batch.buckets is null then v_look.own_seqs[p_wanted]
+                        else least(v_look.own_seqs[p_wanted], v_look.free_seqs[4 * p_wanted]) end;
 begin
-  with waiting as materialized (
-    select next.key, next.seq, next.tid, line.lane, line.kind
-    from unnest(p_lanes, p_kinds) as line(lane, kind)
-    cross join lateral (
-      select ready.key, ready.seq, ready.ctid as tid from ready
-      where ready.lane = -line.lane and ready.seq <= p_cursor.seq
-        and ready.seq > coalesce(p_cursor.seqs[array_position(p_cursor.lanes, line.lane)], 0)
-      order by ready.seq limit p_rows
-    ) as next order by next.seq limit p_rows
-  ),
-  of_key as materialized (
-    select first.*, state.tid as state, coalesce(state.turns, 0) as turns, state.late, state.waits,
-           coalesce(state.turns, 0) < max_turns(kind, p_batch.policy) and listed is not true as is_free,
-           p_batch.buckets is null or kind = 'fair' or abs(first.key % 360) = any(p_batch.buckets) as is_own,
-           (p_is_whole or kind = 'fair') and (p_returned is null or first.key <> all(p_returned)) as is_next
-    from (
-      select distinct on (key) *, coalesce(lead(key) over (order by key, seq) = key, false) as has_more
-      from waiting order by key, seq
-    ) as first
-    left join lateral (
-      select ctid as tid, key_state.turns, key_state.late, key_state.waits, listed
-      from key_state where key_state.key = first.key order by version desc limit 1
-    ) as state on true
-  ),
-  cut as materialized (
-    select least(
-      (select seq from of_key where is_free and is_own order by seq offset p_wanted - 1 limit 1),
-      case when p_batch.buckets is not null then
-        (select seq from of_key where is_free order by seq offset 4 * p_wanted - 1 limit 1)
-      end) as seq
-  ),
-  read as materialized (
-    select of_key.*, is_free and is_next as is_granted,
-           not is_next and (is_free or not waits or seq <= p_highest) as is_other
-    from of_key where seq <= coalesce((select seq from cut), seq) order by seq
-  ),
-  inserted as (
-    insert into key_state (key, turns, low, waits, listed)
-    select key, 1, case when kind = 'fair' then 0 else seq end, has_more, kind = 'fair'
-    from read where state is null and is_granted
-  ),
-  updated as (
-    update key_state
-    set turns = read.turns + is_granted::int, low = case when is_granted and kind = 'ordered' then read.seq else low end,
-        late = case when not is_granted then least(read.late, read.seq) end,
-        waits = not is_granted or read.turns > 0 or has_more, listed = case when is_granted then kind = 'fair' else listed end
-    from read
-    where key_state.ctid = read.state and is_next
-      and (is_granted or not read.waits or (read.seq <= p_highest and read.seq < coalesce(read.late, p_highest + 1)))
-    returning 1
-  )
-  select array_agg(tid) filter (where is_granted), array_agg(key) filter (where is_granted),
-         array_agg(lane) filter (where is_granted), count(*) filter (where is_granted),
-         array_agg(read.seq) filter (where is_granted), array_agg(turns) filter (where is_granted),
-         array_agg(key) filter (where is_other), array_agg(read.seq) filter (where is_other), exists (select from updated),
-         coalesce((select seq from cut), (select max(seq) from waiting)),
-         case when count(*) filter (where is_free) >= 4 * p_wanted then p_wanted
-              else count(*) filter (where is_free and is_own) end,
-         (select seq from cut) is null and (select count(*) from waiting) < p_rows
-  into granted.tids, granted.keys, granted.lanes, granted.heads, granted.seqs, granted.turns,
-       other_keys, other_seqs, has_written, last_seq, free, is_all
-  from read;
+  if v_look.last_seq > v_last then
+    p_cursor.seq := v_last;
+    v_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
+  end if;
+  v_look.is_all := v_last is null and v_look.rows < p_rows;
+  v_look.free := case when cardinality(v_look.free_seqs) >= 4 * p_wanted then p_wanted
+                      else coalesce(cardinality(v_look.own_seqs), 0) end;
+  if v_look.changed is not null then
+    perform write_read_keys(v_look);
+  end if;
+  return v_look;
 end $$;
 
-create or replace function add_granted(p_granted granted_jobs, p_more granted_jobs) returns granted_jobs
+-- The first row of a key that is read here is its next job if all lanes of the queue's keys are read (p_is_whole), because
+-- whatever was read before has had its turn. Not so if the key also has a returned turn. A fair key has no order, so any row
+-- will do. Such a key gets its turn, or it is noted that a row waits. All others are answered.
+create or replace function look_at_waiting(
+  p_batch claim_batch, p_cursor key_cursor, p_lanes int[], p_fair boolean[], p_rows int, p_highest bigint, p_is_whole boolean,
+  p_returned bigint[]
+) returns key_look
 language plpgsql as $$
+declare
+  v_most     int := max_turns('fair', p_batch.policy);
+  v_buckets  int[] := p_batch.buckets;
+  v_granting int[] := p_batch.granting;
+  v_held     bigint[] := p_batch.held;
+  v_granted  granted_jobs;
+  v_look     key_look;
 begin
-  if p_granted.heads > 0 then
-    p_more := row(p_granted.tids || p_more.tids, p_granted.keys || p_more.keys, p_granted.lanes || p_more.lanes,
-                  p_granted.heads + p_more.heads, p_granted.seqs || p_more.seqs, p_granted.turns || p_more.turns)::granted_jobs;
+  select array_agg(tid) filter (where is_granted), array_agg(key) filter (where is_granted),
+         array_agg(lane) filter (where is_granted), count(*) filter (where is_granted),
+         array_agg(seq) filter (where is_granted), array_agg(turns) filter (where is_granted),
+         array_agg(key) filter (where is_granted and is_together), array_agg(key) filter (where number = 2),
+         array_agg(key) filter (where is_next and is_held), array_agg(seq) filter (where is_next and is_held),
+         array_agg(key) filter (where is_other), array_agg(seq) filter (where is_other),
+         array_agg(row(key, state, seq, is_fair, is_granted, not is_together)::read_key)
+           filter (where is_next and not is_held and
+                     case when is_granted then not is_together or waits or low > seq or late is not null
+                          else not waits or (seq <= p_highest and seq < coalesce(late, p_highest + 1)) end),
+         array_agg(seq) filter (where is_free and is_own), array_agg(seq) filter (where is_free and v_buckets is not null),
+         count(*), max(seq)
+  into v_granted.tids, v_granted.keys, v_granted.lanes, v_granted.heads, v_granted.seqs, v_granted.turns, v_look.together,
+       v_look.waited, v_look.behind_keys, v_look.behind_seqs, v_look.other_keys,
+       v_look.other_seqs, v_look.changed, v_look.own_seqs, v_look.free_seqs, v_look.rows, v_look.last_seq
+  from (
+    select *, is_free and is_next as is_granted, is_own and lane = any(v_granting) as is_together,
+           number = 1 and not is_next and (is_free or is_held or waits is not true or seq <= p_highest) as is_other
+    from (
+      select waiting.key, seq, tid, lane, is_fair, number, is_held, state, coalesce(turns, 0) as turns, low, late, waits,
+             number = 1 and coalesce(turns, 0) + is_held::int < case when is_fair then v_most else 1 end and listed is not true
+               as is_free,
+             v_buckets is null or is_fair or abs(waiting.key % 360) = any(v_buckets) as is_own,
+             number = 1 and (p_is_whole or is_fair) and (p_returned is null or waiting.key <> all(p_returned)) as is_next
+      from (
+        select *, key in (select unnest(v_held)) as is_held, row_number() over (partition by key order by seq) as number
+        from (
+          select next.key, next.seq, next.tid, line.lane, line.is_fair
+          from unnest(p_lanes, p_fair) as line(lane, is_fair)
+          cross join lateral (
+            select ready.key, ready.seq, ready.ctid as tid from ready
+            where ready.lane = -line.lane and ready.seq <= p_cursor.seq
+              and ready.seq > coalesce(p_cursor.seqs[array_position(p_cursor.lanes, line.lane)], 0)
+            order by ready.seq limit p_rows
+          ) as next order by next.seq limit p_rows
+        ) as next
+      ) as waiting
+      left join lateral (
+        select ctid as state, turns, low, late, waits, listed
+        from key_state where key_state.key = waiting.key and number = 1 order by version desc limit 1
+      ) as state on true
+    ) as judged
+    order by seq
+  ) as read;
+  v_look.granted := v_granted;
+  return v_look;
+end $$;
+
+-- Keys that have got a turn, or of which a row waits behind a turn that is out.
+create or replace function write_read_keys(p_look key_look) returns void
+language plpgsql as $$
+declare
+  v_waited bigint[] := coalesce(p_look.waited, '{}');
+begin
+  insert into key_state (key, turns, low, waits, listed)
+  select key, 1, case when is_fair then 0 else seq end, key = any(v_waited), is_fair
+  from unnest(p_look.changed) where state is null;
+  update key_state
+  set turns = turns + (is_granted and is_counted)::int,
+      low = case when is_granted and not is_fair then seq else low end,
+      late = case when not is_granted then least(late, seq) end,
+      waits = not is_granted or turns > 0 or is_counted and read.key = any(v_waited),
+      listed = case when is_granted then is_fair else listed end
+  from unnest(p_look.changed) as read
+  where key_state.ctid = read.state;
+end $$;
+
+-- What two looks have seen, one after the other.
+create or replace function add_look(p_look key_look, p_next key_look) returns key_look
+language plpgsql as $$
+declare
+  v_more granted_jobs := p_next.granted;
+begin
+  if (p_look.granted).heads > 0 then
+    v_more := row((p_look.granted).tids || v_more.tids, (p_look.granted).keys || v_more.keys,
+                  (p_look.granted).lanes || v_more.lanes, (p_look.granted).heads + v_more.heads,
+                  (p_look.granted).seqs || v_more.seqs, (p_look.granted).turns || v_more.turns, null)::granted_jobs;
   end if;
-  return p_more;
+  p_look.granted := v_more;
+  p_look.together := p_look.together || p_next.together;
+  p_look.waited := p_look.waited || p_next.waited;
+  p_look.behind_keys := p_look.behind_keys || p_next.behind_keys;
+  p_look.behind_seqs := p_look.behind_seqs || p_next.behind_seqs;
+  p_look.other_keys := p_look.other_keys || p_next.other_keys;
+  p_look.other_seqs := p_look.other_seqs || p_next.other_seqs;
+  p_look.changed := p_look.changed || p_next.changed;
+  p_look.free := p_look.free + p_next.free;
+  p_look.last_seq := coalesce(p_next.last_seq, p_look.last_seq);
+  return p_look;
 end $$;
 
 -- Takes back the turns that some keys have just got, because an older job of the key was committed late, from p_seqs on.
 -- Answers what is left.
-create or replace function take_back(p_granted granted_jobs, p_keys bigint[], p_seqs bigint[]) returns granted_jobs
+create or replace function take_back(p_look key_look, p_keys bigint[], p_seqs bigint[]) returns key_look
 language plpgsql as $$
 begin
-  if not p_granted.keys && p_keys then
-    return p_granted;
+  if (p_look.granted).keys && p_keys then
+    perform reset_states(array_agg(key), array_agg(seq))
+    from unnest(p_keys, p_seqs) as late(key, seq) where key = any((p_look.granted).keys);
+    p_look.granted := without_keys(p_look.granted, p_keys);
+    p_look.together := array(select unnest(p_look.together) except select unnest(p_keys));
   end if;
-  perform reset_states(array_agg(key), array_agg(seq), 1)
-  from unnest(p_keys, p_seqs) as late(key, seq) where key = any(p_granted.keys);
-  return without_keys(p_granted, p_keys);
+  return p_look;
 end $$;
 
--- These keys did not take the turns that they were given: jobs of theirs wait from p_seqs on. p_turns: so many turns of each
--- are free again.
-create or replace function reset_states(p_keys bigint[], p_seqs bigint[], p_turns int) returns void
+-- These keys did not take the turns that they were given: jobs of theirs wait from p_seqs on.
+create or replace function reset_states(p_keys bigint[], p_seqs bigint[]) returns void
 language plpgsql as $$
 begin
   update key_state
-  set turns = turns - p_turns, low = least(low, reset.seq - 1), waits = true, listed = false
+  set turns = greatest(turns - 1, 0), low = least(low, reset.seq - 1), waits = true, listed = false
   from (
     select seq, (select ctid from key_state where key_state.key = entry.key order by version desc limit 1) as state
     from unnest(p_keys, p_seqs) as entry(key, seq)
@@ -209,6 +246,7 @@ return case when kind = 'ordered' then 1 else coalesce((policy).concurrency, 214
 create or replace function move_positions(p_cursor key_cursor, p_lanes int[], p_seq bigint) returns key_cursor
 language plpgsql as $$
 begin
+  p_cursor.highest := greatest(p_cursor.highest, p_seq);
   if cardinality(p_lanes) = 1 and p_cursor.lanes = p_lanes then -- most queues have one lane of jobs with keys
     p_cursor.seqs := array[greatest(p_cursor.seqs[1], p_seq)];
     return p_cursor;

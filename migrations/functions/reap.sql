@@ -58,13 +58,16 @@ begin
     v_closed := fail_jobs(array(
       select row(id, v_lane, attempt, abandonments, started_at, case when v_group.is_first then 'retry' else 'withdraw' end,
                  null, 'the lease ran out', null, backoff_seconds(attempt, v_backoff), null, key, place, true,
-                 v_group.linked, null, worker)::settled_job
+                 v_group.linked, null, worker, null, null)::settled_job
       from unnest(v_group.ids, v_group.attempts, v_group.abandonments, v_group.started_at, v_group.keys, v_group.places,
                   v_group.workers)
         as job(id, attempt, abandonments, started_at, key, place, worker)), 'abandoned');
     buried := buried + cardinality(v_closed.dead);
     returned := returned + v_group.jobs - cardinality(v_closed.dead) - cardinality(v_closed.cancelled);
   end loop;
+  perform return_grant(queue, grant_id, apart || keys)
+  from lease join lane using (lane)
+  where lease.ctid = any(v_leases) and grant_id is not null;
   delete from lease where ctid = any(v_leases);
 end $$;
 

@@ -30,13 +30,47 @@ begin
   group by queue;
 end $$;
 
--- The turns of whole leases, before they are deleted.
-create or replace function return_turns_of_leases(p_leases tid[]) returns void
+-- The end of a grant: all turns that are part of it come back, but not those of p_apart, whose jobs have left the lease before
+-- or do not complete. These have events of their own, or their jobs keep them.
+create or replace function return_grant(p_queue text, p_grant_id bigint, p_apart bigint[]) returns void
 language plpgsql as $$
 begin
-  perform return_turns(queue, keys, case when kind = 'fair' then array_fill(0::bigint, array[cardinality(keys)]) else places end)
-  from lease join lane using (lane)
-  where lease.ctid = any(p_leases) and keys is not null;
+  insert into ready (seq, id, lane, place, returned)
+  values (nextval('ready_seq'), new_id(), returns_lane_of(p_queue), p_grant_id, coalesce(p_apart, '{}'));
+end $$;
+
+-- The turns of whole leases, before they are deleted. Answers the grants of p_queue that have ended, if nothing more is to be
+-- said about them: the caller is going to dispatch, and no row has to be written for them.
+create or replace function return_turns_of_leases(p_leases tid[], p_queue text) returns bigint[]
+language plpgsql as $$
+declare
+  v_lease record;
+  v_ended bigint[];
+begin
+  for v_lease in
+    select queue, kind, keys, places, grant_id, apart
+    from lease join lane using (lane)
+    where lease.ctid = any(p_leases) and keys is not null
+  loop
+    if v_lease.grant_id is null then
+      perform return_turns(v_lease.queue, v_lease.keys, case when v_lease.kind = 'fair'
+                           then array_fill(0::bigint, array[cardinality(v_lease.keys)]) else v_lease.places end);
+    elsif v_lease.queue = p_queue and v_lease.apart is null then
+      v_ended := v_ended || v_lease.grant_id;
+    else
+      perform return_grant(v_lease.queue, v_lease.grant_id, v_lease.apart);
+    end if;
+  end loop;
+  return v_ended;
+end $$;
+
+-- The grants of leases that jobs have left one by one, until none was left.
+create or replace function return_emptied_grants(p_jobs settled_job[]) returns void
+language plpgsql as $$
+begin
+  perform return_grant(queue, ended_grant, apart || array(select distinct key from unnest(p_jobs)))
+  from (select distinct on (ended_grant) ended_grant, apart, lane from unnest(p_jobs) where ended_grant is not null) as ended
+  join lane using (lane);
 end $$;
 
 -- Turns of jobs that were cancelled or have expired before they were claimed, or that were dead and blocked their keys.

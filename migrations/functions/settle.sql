@@ -14,14 +14,20 @@
 -- that uses 1, and the look after it uses 0, since the two are one attempt.
 -- A job that somebody asked to stop is cancelled by every outcome but a completion (cancel.sql).
 --
--- Jobs leave their leases in one of two ways, which agree. Most settles complete all that one claim still holds:
--- complete_whole_leases moves whole rows from `lease` to `done`. Everything else goes job by job (remove_from_leases),
--- which for whole leases would do the same: delete each lease, and write the same ids to `done` and the same numbers
--- to the books.
+-- Jobs leave their leases in one of two ways, which agree. Most settles complete all that one claim still holds, with or
+-- without outputs and successors: complete_whole_leases moves whole rows from `lease` to `done`. Everything else goes job by
+-- job (remove_from_leases), which for whole leases would do the same: delete each lease, and write the same ids to `done` and
+-- the same numbers to the books.
 --
 -- Jobs with keys hold turns (dispatch.sql). The turn of an ordered key stays with the first job of the key that runs again,
 -- or with a dead one that blocks the key; otherwise it goes back. If a job of a run did not complete, the rest of its run
 -- goes back to waiting with it ("withdraw"), at the places that it had.
+
+-- Whether all of these jobs complete, in attempts that count as usual. Inlined.
+create or replace function only_complete(outcomes jsonb, jobs int) returns boolean
+language sql immutable
+return jsonb_array_length(outcomes) = jobs
+  and not jsonb_path_exists(outcomes, '$[*] ? (!(@.outcome == "complete") || exists(@.uses))');
 
 create or replace function settle(p_ids uuid[], p_keys uuid[], p_outcomes jsonb default null)
 returns text[]
@@ -32,15 +38,31 @@ set enable_seqscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
+begin
+  return (select settled from settle_jobs(p_ids, p_keys, p_outcomes, null));
+end $$;
+
+-- The same for a claim, which has these settings already. The claim is going to dispatch p_queue: grants of that queue may be
+-- answered in place of being written down (return_turns_of_leases).
+create or replace function settle_jobs(
+  p_ids uuid[], p_keys uuid[], p_outcomes jsonb, p_queue text, out settled text[], out ended_grants bigint[]
+)
+language plpgsql as $$
 declare
+  v_is_done boolean;
   v_request record;
   v_jobs    settled_job[];
   v_failed  settled_job[];
   v_dead      uuid[] := '{}';
   v_cancelled uuid[] := '{}';
 begin
-  if p_outcomes is null and complete_whole_leases(p_ids, p_keys) then
-    return array_fill('completed'::text, array[cardinality(p_ids)]);
+  if p_outcomes is null or only_complete(p_outcomes, cardinality(p_ids)) then
+    select are_whole, complete_whole_leases.ended_grants into v_is_done, ended_grants
+    from complete_whole_leases(p_ids, p_keys, p_outcomes, p_queue);
+  end if;
+  if v_is_done then
+    settled := array_fill('completed'::text, array[cardinality(p_ids)]);
+    return;
   end if;
 
   perform lock_leases(p_keys);
@@ -54,8 +76,11 @@ begin
     perform complete_jobs(array(select job from unnest(v_jobs) as job where job.outcome = 'complete'), v_failed);
     select dead, cancelled into v_dead, v_cancelled from fail_jobs(v_failed);
   end if;
+  if exists (select from unnest(v_jobs) where ended_grant is not null) then
+    perform return_emptied_grants(v_jobs);
+  end if;
 
-  return array(
+  settled := array(
     select case when job.id is null then null
                 when job.outcome = 'complete' then 'completed'
                 when job.id = any(v_dead) then 'dead'
@@ -67,12 +92,15 @@ begin
     order by request.request_index);
 end $$;
 
--- True: these jobs are all that the leases of one key hold, and they are completed now.
+-- are_whole: these jobs are all that the leases of one key hold, and they are completed now. p_outcomes: null, or only
+-- completions.
 --
 -- It waits for nobody twice: where another transaction split the lease while this one waited for its lock, the rows that
 -- are locked here do not hold all of the jobs, and the other way is taken. What is locked cannot change any more, and
 -- the next statement has a fresh snapshot that sees it.
-create or replace function complete_whole_leases(p_ids uuid[], p_keys uuid[]) returns boolean
+create or replace function complete_whole_leases(
+  p_ids uuid[], p_keys uuid[], p_outcomes jsonb, p_queue text, out are_whole boolean, out ended_grants bigint[]
+)
 language plpgsql as $$
 declare
   v_tids   tid[];
@@ -89,28 +117,60 @@ begin
       from lease where key = p_keys[1] order by lock_order for update
     ) as locked cross join lateral unnest(ids) with ordinality as entry(id, place);
   end if;
-  if v_ids is distinct from p_ids then
-    return false;
+  are_whole := v_ids is not distinct from p_ids;
+  if not are_whole then
+    return;
   end if;
   if v_turns then
-    perform return_turns_of_leases(v_tids);
+    ended_grants := return_turns_of_leases(v_tids, p_queue);
   end if;
 
   with removed as (
-    delete from lease where ctid = any(v_tids) returning lane, started_at, ids, attempts
+    delete from lease where ctid = any(v_tids) returning lane, started_at, ids, attempts, worker
   ),
   written as (
-    insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
-    select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from removed
+    insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts, worker)
+    select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts, worker from removed
   )
   insert into ledger (lane, leased, completed, processing_seconds)
   select lane, -cardinality(ids), cardinality(ids), date_part('epoch', now() - started_at) from removed;
+  if p_outcomes is not null then
+    v_ids := keep_results(p_ids, p_outcomes);
+  end if;
   if v_linked then
     perform note_moves(v_ids, 'processing', 'completed');
   elsif not v_linked then -- each is the only job of its chain
     perform end_chains(v_ids, true);
   end if;
-  return true;
+end $$;
+
+-- What completed jobs leave: their outputs, and their successors. Answers with the jobs that have no successor: their chains end.
+-- Called when the jobs have left their leases, so no other settle can do the same. The types of the values tell: a path
+-- that compares a value looks into lists.
+create or replace function keep_results(p_ids uuid[], p_outcomes jsonb) returns uuid[]
+language plpgsql as $$
+declare
+  v_going uuid[];
+  v_next  jsonb[];
+begin
+  if jsonb_path_exists(p_outcomes, '$[*] ? (@.output.type() != "null")') then
+    insert into output (id, output)
+    select p_ids[number], outcome -> 'output'
+    from jsonb_array_elements(p_outcomes) with ordinality as listed(outcome, number)
+    where jsonb_typeof(outcome -> 'output') <> 'null';
+  end if;
+  if not jsonb_path_exists(p_outcomes, '$[*] ? (@.next.type() == "object")') then
+    return p_ids;
+  elsif cardinality(p_ids) = 1 then -- a step of a chain
+    perform continue_job(p_ids[1], p_outcomes -> 0 -> 'next');
+    return '{}';
+  end if;
+  select array_agg(p_ids[number] order by number), array_agg(outcome -> 'next' order by number)
+  into v_going, v_next
+  from jsonb_array_elements(p_outcomes) with ordinality as listed(outcome, number)
+  where jsonb_typeof(outcome -> 'next') = 'object';
+  perform continue_jobs(v_going, v_next);
+  return array(select unnest(p_ids) except select unnest(v_going));
 end $$;
 
 -- Takes the jobs out of their leases and returns those that were still in them, each with its outcome. Leases that become
@@ -134,7 +194,8 @@ begin
       as request(id, key, outcome, output, message, detail, seconds, uses, next, signal, jobs, request_index)
   ),
   leased as materialized (
-    select lease.ctid as tid, lease.key, lease.lane, lease.started_at, lease.linked, lease.worker, entry.*
+    select lease.ctid as tid, lease.key, lease.lane, lease.started_at, lease.linked, lease.worker, lease.grant_id,
+           lease.apart, entry.*
     from lease
     cross join lateral unnest(ids, attempts, abandonments, keys, places) with ordinality
       as entry(id, attempt, abandonments, turn_key, turn_place, place)
@@ -148,8 +209,7 @@ begin
                 else request.outcome end as outcome,
            case when coalesce(next, signal, jobs) is not null
                 then jsonb_build_object('next', next, 'signal', signal, 'jobs', jobs) end as more,
-           request.output,
-           request.message, request.detail, request.seconds, request.uses, request.request_index
+           request.output, request.message, request.detail, request.seconds, request.uses, request.request_index
     from leased join request on request.id = leased.id and request.key = leased.key
     order by leased.id, leased.key, request.request_index
   ),
@@ -172,7 +232,10 @@ begin
   shrunk as (
     update lease
     set ids = remaining.ids, attempts = remaining.attempts, abandonments = remaining.abandonments,
-        keys = remaining.keys, places = remaining.places
+        keys = remaining.keys, places = remaining.places,
+        apart = case when grant_id is not null
+                     then apart || array(select distinct turn_key from matched
+                                         where matched.tid = remaining.tid and turn_key <> all(remaining.keys)) end
     from remaining
     where lease.ctid = remaining.tid
   )
@@ -180,7 +243,8 @@ begin
                        started_at, outcome, nullif(output, 'null'), left(message, 4000), detail,
                        case when outcome = 'release' then 0 else coalesce(seconds, 0) end, request_index, turn_key, turn_place,
                        not exists (select from remaining where remaining.tid = matched.tid and turn_key = any(remaining.keys)),
-                       linked, more, worker)::settled_job order by id)
+                       linked, more, worker, case when tid <> all(array(select tid from remaining)) then grant_id end,
+                       apart)::settled_job order by id)
   into v_jobs
   from matched;
   return v_jobs;
@@ -250,22 +314,26 @@ begin
 end $$;
 
 -- Writes jobs to `done`: one packed row for each lane and 65-second bucket of ids, so that one job can be found by its id.
+-- A settle comes from one worker, so its name splits no row.
 -- p_failed: what did not complete in the same settle.
 create or replace function complete_jobs(p_jobs settled_job[], p_failed settled_job[] default '{}') returns void
 language plpgsql as $$
+declare
+  v_going uuid[];
+  v_next  jsonb[];
 begin
   if exists (select from unnest(p_jobs) where key is not null) then
     perform return_completed(p_jobs, array(select key from unnest(p_failed) where key is not null));
   end if;
   with packed as (
-    select lane, min(started_at) as started_at, array_agg(id order by id) as ids,
+    select lane, worker, min(started_at) as started_at, array_agg(id order by id) as ids,
            case when max(attempt) > 1 then array_agg(attempt order by id) end as attempts
     from unnest(p_jobs)
-    group by lane, substring(uuid_send(id) for 4)
+    group by lane, worker, substring(uuid_send(id) for 4)
   ),
   written as (
-    insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
-    select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts from packed
+    insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts, worker)
+    select ids[cardinality(ids)], ids[1], started_at, now(), lane, ids, attempts, worker from packed
   ),
   kept as (
     insert into output (id, output)
@@ -274,7 +342,9 @@ begin
   insert into ledger (lane, leased, completed, processing_seconds)
   select lane, -count(*), count(*), date_part('epoch', now() - started_at) from unnest(p_jobs) group by lane, started_at;
   if exists (select from unnest(p_jobs) where linked is not null or more is not null) then
-    perform continue_jobs(array(select job from unnest(p_jobs) as job where jsonb_typeof(job.more -> 'next') = 'object'));
+    select array_agg(id order by id), array_agg(more -> 'next' order by id) into v_going, v_next
+    from unnest(p_jobs) where jsonb_typeof(more -> 'next') = 'object';
+    perform continue_jobs(v_going, v_next);
     perform note_moves(array(select id from unnest(p_jobs)
                              where linked is not null and jsonb_typeof(more -> 'next') is distinct from 'object'),
                        'processing', 'completed');

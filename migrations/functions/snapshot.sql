@@ -102,7 +102,7 @@ as $$
     select came_back.key, came_back.place
     from lane as line
     cross join lateral (
-      select returned from ready
+      select returned, place as grant_id from ready
       where ready.lane = line.lane
         and seq >= coalesce((select cursor_seqs[line.lane] from cursors order by cursors.id desc limit 1), 0)
       order by seq limit 1
@@ -110,6 +110,11 @@ as $$
     cross join lateral (
       select returned[n] as key, max(abs(returned[cardinality(returned) / 2 + n])) as place -- keys, and then their places
       from generate_series(1, cardinality(returned) / 2) as n
+      where grant_id is null
+      group by 1
+      union all
+      select behind.key, min(start)
+      from turn_grant cross join lateral unnest(waited, starts) as behind(key, start) where id = grant_id
       group by 1
       order by 2
       limit 10

@@ -35,14 +35,18 @@ create or replace function dispatch_and_fill(
 ) returns claim_batch
 language plpgsql as $$
 declare
+  v_lanes      key_lanes := lanes_with_keys(p_batch.queue, p_types, p_limits);
   v_wanted     int := p_batch.jobs_left;
-  v_dispatched record := dispatch(p_batch, p_types, p_run, p_policy, p_cursor_seqs);
+  v_dispatched record;
   v_granted    granted_jobs;
   v_best       smallint; -- priority in the lanes
   v_in_lanes   int := 0; -- how many jobs were taken from there
+  v_are_left   boolean;
 begin
+  p_batch.straight := v_lanes.straight;
+  v_dispatched := dispatch(p_batch, v_lanes, p_types, p_run, p_policy, p_cursor_seqs);
   p_batch := v_dispatched.batch;
-  v_granted := list_others(v_dispatched.granted, p_batch, p_types, p_limits);
+  v_granted := list_others(v_dispatched.granted, p_batch);
   v_best := (next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true)).priority;
   p_batch := take_granted(p_batch, v_granted, coalesce(v_best, -1::smallint), 9::smallint);
   if p_batch.jobs_left > 0 and v_best is not null then
@@ -52,29 +56,50 @@ begin
     p_batch := take_granted(p_batch, v_granted, -1::smallint, v_best);
   end if;
   -- has_more: payloads were too large for one answer, so jobs_left says nothing
-  if p_batch.has_more or v_wanted - p_batch.jobs_left - v_in_lanes < cardinality(v_granted.tids) then
+  v_are_left := p_batch.has_more or v_wanted - p_batch.jobs_left - v_in_lanes < cardinality(v_granted.tids);
+  if v_are_left then
     perform list_granted(v_granted.tids[1 : v_granted.heads]);
     p_batch.has_more := true;
+  end if;
+  if p_batch.granting && v_granted.lanes then
+    perform store_grants(p_batch, v_granted, v_are_left);
   end if;
   p_batch.has_more := p_batch.has_more or v_dispatched.has_more;
   return p_batch;
 end $$;
 
--- Puts into their lanes the jobs that this claim may not take straight: those of types that it did not ask for, of paused and
--- of limited types, isolated jobs, and keys in the buckets of other workers. Returns the others.
-create or replace function list_others(p_granted granted_jobs, p_batch claim_batch, p_types text[], p_limits jsonb)
-returns granted_jobs
+-- Not those of types that are paused. The jobs of limited types and isolated jobs are not taken straight.
+create or replace function lanes_with_keys(p_queue text, p_types text[], p_limits jsonb) returns key_lanes
 language plpgsql as $$
 declare
-  v_straight int[] := array(
-    select lane from lane
-    where lane = any(array(select distinct unnest(p_granted.lanes)))
-      and type = any(p_types) and group_size = 0 and (p_limits ? type) is not true
-      and not exists (select from breaker where breaker.type = lane.type and step is not null)
-      and not exists (select from pause where pause.kind = 'type' and name = lane.type));
-  v_others   tid[];
+  v_lanes key_lanes;
 begin
-  if p_granted.lanes <@ v_straight and p_batch.buckets is null then
+  select array_agg(lane) filter (where is_asked), array_agg(priority) filter (where is_asked),
+         array_agg(kind = 'fair') filter (where is_asked),
+         coalesce(array_agg(lane) filter (where is_straight), '{}'),
+         coalesce(array_agg(lane) filter (where is_straight and kind = 'ordered'), '{}'), bool_and(is_asked)
+  into v_lanes
+  from (
+    select *, is_asked and group_size = 0 and (p_limits ? type) is not true
+                and type <> all(array(select breaker.type from breaker where step is not null)) as is_straight
+    from (
+      select lane, type, kind, priority, group_size,
+             type = any(p_types) and type <> all(array(select name from pause where pause.kind = 'type')) as is_asked
+      from lane where queue = p_queue and kind in ('ordered', 'fair')
+    ) as asked
+    order by priority desc
+  ) as line;
+  return v_lanes;
+end $$;
+
+-- Puts into their lanes the jobs that this claim may not take straight, because of their lanes or because their keys are in the
+-- buckets of other workers. Returns the others.
+create or replace function list_others(p_granted granted_jobs, p_batch claim_batch) returns granted_jobs
+language plpgsql as $$
+declare
+  v_others tid[];
+begin
+  if p_granted.lanes <@ p_batch.straight and p_batch.buckets is null then
     return p_granted;
   end if;
   v_others := array(
@@ -82,7 +107,7 @@ begin
     from unnest(p_granted.tids, p_granted.keys, p_granted.lanes) with ordinality as granted(tid, key, lane, number)
     join lane using (lane)
     where number <= p_granted.heads
-      and not (lane = any(v_straight)
+      and not (lane = any(p_batch.straight)
                and (kind = 'fair' or p_batch.buckets is null or abs(key % 360) = any(p_batch.buckets)))
     order by number);
   perform list_granted(v_others);
@@ -108,7 +133,7 @@ declare
 begin
   for v_lane in
     select * from lane
-    where lane = any(array(select distinct unnest(p_granted.lanes))) and priority > p_above and priority <= p_upto
+    where lane = any(p_batch.straight) and lane = any(p_granted.lanes) and priority > p_above and priority <= p_upto
     order by priority desc, array_position(p_granted.lanes, lane)
   loop
     v_tids := p_granted.tids;
@@ -117,9 +142,16 @@ begin
         select tid from unnest(p_granted.tids, p_granted.lanes) with ordinality as granted(tid, lane, number)
         where lane = v_lane.lane order by number);
     end if;
+    v_jobs := null;
+    if v_lane.lane = all(p_granted.lanes) and cardinality((p_granted.locked).tids) <= p_batch.jobs_left then
+      v_jobs := p_granted.locked;
+    end if;
     loop
       exit when p_batch.jobs_left = 0;
-      v_jobs := locked_rows(v_tids, p_batch.jobs_left);
+      if v_jobs.tids is null then
+        v_jobs := locked_rows(v_tids, p_batch.jobs_left);
+      end if;
+      v_jobs.grant_id := case when v_lane.lane = any(p_batch.granting) then p_batch.grant_base + v_lane.lane end;
       exit when v_jobs.ids is null;
       p_batch := take_lane(
         p_batch,
@@ -127,6 +159,7 @@ begin
         1, null, v_jobs);
       exit when not p_batch.some_expired;
       p_batch.some_expired := false;
+      v_jobs := null;
       v_tids := array(select unnest(v_tids) intersect select unnest(p_granted.tids[1 : p_granted.heads])); -- no followers
     end loop;
   end loop;
@@ -158,11 +191,14 @@ end $$;
 -- The jobs with the lowest places. A run's jobs come in order, so none of them is taken without those before it.
 create or replace function first_places(p_jobs locked_jobs, p_count int) returns locked_jobs
 language plpgsql as $$
+declare
+  v_first locked_jobs;
 begin
-  if p_jobs.tids is null then
-    return null;
+  if p_jobs.tids is not null then
+    v_first := locked_rows(array(select ctid from ready where ctid = any(p_jobs.tids) order by coalesce(place, seq)), p_count);
+    v_first.grant_id := p_jobs.grant_id;
   end if;
-  return locked_rows(array(select ctid from ready where ctid = any(p_jobs.tids) order by coalesce(place, seq)), p_count);
+  return v_first;
 end $$;
 
 -- Locks the oldest turns of the level's nth lane. On the ring only those of the worker's own buckets, by an index that has

@@ -105,6 +105,7 @@ declare
   v_some_expired     boolean;
   v_waited           real[]; -- seconds, of the jobs that were not attempted before
   v_linked           linked_job[];
+  v_needs_note       boolean; -- there is more to do for these than to mark the lease
 begin
   loop
     if p_given.tids is not null then
@@ -131,7 +132,7 @@ begin
     from job
     where id = any(v_locked.ids)
       and id >= v_locked.ids[1] and id <= v_locked.ids[cardinality(v_locked.ids)]; -- names the partitions
-
+    v_needs_note := v_linked is not null and needs_note(v_linked);
     if v_some_expired then
       if p_level.kinds[n] = 'plain' then
         perform bury_expired(v_lane, v_locked.ids, p_batch.at);
@@ -141,7 +142,7 @@ begin
       end if;
       p_batch.some_expired := true;
       return p_batch;
-    elsif v_linked is not null and cancel_strays(v_linked) then
+    elsif v_needs_note and cancel_strays(v_linked) then
       p_batch.turns_returned := p_batch.turns_returned or (p_level.kinds[n] <> 'plain');
       p_batch.some_expired := true; -- as with those: the choice was made by jobs that are gone now
       return p_batch;
@@ -157,7 +158,7 @@ begin
     v_skip_marked := false; -- it would pass over what this claim has locked
     p_given := first_places(p_given, p_batch.jobs_left);
   end loop;
-  return add_to_batch(p_batch, p_level, n, v_locked, v_jobs, v_bytes, v_waited, v_linked);
+  return add_to_batch(p_batch, p_level, n, v_locked, v_jobs, v_bytes, v_waited, v_linked, v_needs_note);
 end $$;
 
 -- Locks the oldest jobs of a lane that no other claim has locked. It locks no job beyond p_limit, not even to see that
@@ -221,7 +222,7 @@ end $$;
 
 create or replace function add_to_batch(
   p_batch claim_batch, p_level lane_level, n int, p_locked locked_jobs, p_jobs json, p_bytes bigint, p_waited real[],
-  p_linked linked_job[]
+  p_linked linked_job[], p_needs_note boolean
 ) returns claim_batch
 language plpgsql as $$
 declare
@@ -235,15 +236,17 @@ begin
   p_batch.jobs_left := p_batch.jobs_left - v_count;
   p_batch.bytes_left := p_batch.bytes_left - p_bytes;
   p_batch.last_seq := p_locked.last_seq;
-  if p_linked is not null then
+  if p_needs_note then
     select bytes_left, blockers, schedules into p_batch.bytes_left, v_blockers, v_schedules
     from note_linked_taken(p_linked, p_batch.bytes_left);
+  end if;
+  if p_linked is not null then
     v_blockers := coalesce(v_blockers, '{}'); -- not null: some of the jobs are linked
   end if;
   p_batch.taken := p_batch.taken
     || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,
            p_locked.abandonments, p_jobs, p_locked.keys, p_locked.places, p_level.kinds[n],
-           case when p_linked is not null then true end, v_blockers, v_schedules)::taken_jobs;
+           case when p_linked is not null then true end, v_blockers, v_schedules, p_locked.grant_id)::taken_jobs;
   if p_level.kinds[n] = 'fair' then
     p_batch.turns_returned := note_shares_taken(p_batch.policy, p_locked.keys) or p_batch.turns_returned;
   end if;

@@ -93,7 +93,7 @@ language sql stable as $$
     (select jsonb_build_object('holder', 'waiting', 'job_ids', jsonb_build_array(id))
      from ready
      where key = p_key and lane < 0 and seq < coalesce(p_seq, 9223372036854775807)
-       and seq > (select waits_after(p_key, returned_place(p_queue, p_key)))
+       and seq > (select waits_after(p_queue, p_key, returned_place(p_queue, p_key)))
      order by seq limit 1))
 $$;
 
@@ -110,10 +110,16 @@ $$;
 
 -- No job of the key waits up to here. Who reads from here on passes no dead rows of jobs that were taken before. p_place is
 -- that of the turn: key_state is not written while a turn goes from one job of the key to the next.
-create or replace function waits_after(p_key bigint, p_place bigint) returns bigint
+create or replace function waits_after(p_queue text, p_key bigint, p_place bigint) returns bigint
 language sql stable as $$
-  select coalesce((select coalesce(late - 1, greatest(low, p_place)) from key_state
-                   where key = p_key order by version desc limit 1), 0)
+  select coalesce(
+    (select min(start)
+     from (select grants from key_cursor where queue = p_queue order by version desc limit 1) as newest
+     join turn_grant on id = any(grants) and p_key = any(keys)
+     cross join lateral unnest(keys || waited, places || starts) as held(key, start)
+     where key = p_key),
+    (select coalesce(late - 1, greatest(low, p_place)) from key_state where key = p_key order by version desc limit 1),
+    p_place, 0)
 $$;
 
 -- The place up to which the key was worked, if its turn has come back and no dispatcher has read that.
@@ -125,10 +131,10 @@ language sql stable as $$
     from lane where queue = p_queue and kind = 'returns' offset 0
   ) as line
   cross join lateral (
-    select returned from ready where ready.lane = line.lane and seq >= line.low order by seq limit 100
+    select returned, place from ready where ready.lane = line.lane and seq >= line.low order by seq limit 100
   ) as unread
   cross join lateral generate_series(1, cardinality(returned) / 2) as n
-  where p_key = any(returned) and returned[n] = p_key
+  where place is null and p_key = any(returned) and returned[n] = p_key
 $$;
 
 create or replace function held_by_pause(p_lane lane) returns jsonb

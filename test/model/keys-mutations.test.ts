@@ -2,8 +2,16 @@
 // of keys does, in an order that makes them certain.
 import type pg from "pg";
 import { describe, expect, test } from "vitest";
-import { cancel, discard, enqueue, prune, reapExpired, reapLeases } from "../../src/core/sql/index.ts";
-import { type KeyedJobs, keyedJobsOf } from "../support/keyed-jobs.ts";
+import {
+  cancel,
+  discard,
+  enqueue,
+  extend,
+  prune,
+  reapExpired,
+  reapLeases,
+} from "../../src/core/sql/index.ts";
+import { type KeyedJobs, keyedJobsOf, numbered, ofKey } from "../support/keyed-jobs.ts";
 import { makeOlder } from "../support/old-jobs.ts";
 import { type Mutation, rewriteFunction } from "../support/rewrite-function.ts";
 import { inSession } from "../support/sessions.ts";
@@ -84,6 +92,16 @@ const takeOne = async (jobs: KeyedJobs) => {
   return taken.map(({ payload }) => payload.name).join(" ");
 };
 
+/** A job of a lease is put back, and then the lease ends. */
+const putBackBeforeEnd = async (jobs: KeyedJobs, db: TestDatabase) => {
+  await jobs.put("a1 a2 b1");
+  await jobs.take({ run: 1 });
+  await jobs.end("a1", { kind: "snooze", retryInSeconds: 60 });
+  await jobs.end("b1");
+  await jobs.take();
+  return `${(await wrongKeys(db.pool)).length} wrong`;
+};
+
 const scenarios: Scenario[] = [
   {
     title: "late rows are not looked for",
@@ -96,7 +114,7 @@ const scenarios: Scenario[] = [
     mutations: [
       {
         name: "dispatch",
-        from: "v_granted := take_back(v_granted, v_late.keys, v_late.seqs);",
+        from: "v_look := take_back(v_look, v_late.keys, v_late.seqs);",
         to: "",
       },
     ],
@@ -171,7 +189,7 @@ const scenarios: Scenario[] = [
     title: "the rest of a run stays in the lease when a job of it fails",
     mutations: [
       {
-        name: "settle",
+        name: "settle_jobs",
         from: "v_request := with_rest_of_runs(p_ids, p_keys, p_outcomes);",
         to: "select p_ids as ids, p_keys as keys, p_outcomes as outcomes into v_request;",
       },
@@ -188,7 +206,7 @@ const scenarios: Scenario[] = [
     title: "a locked head that was not read yet is passed over",
     mutations: [
       {
-        name: "grant_waiting",
+        name: "look_at_waiting",
         from: "order by ready.seq limit p_rows",
         to: "order by ready.seq limit p_rows for update skip locked",
       },
@@ -243,7 +261,7 @@ const scenarios: Scenario[] = [
       {
         name: "take_returned",
         from: "coalesce(p_cursor_seqs[lane], 0) as low",
-        to: "(select max(key_cursor.seq) from key_cursor where queue = p_queue) as low",
+        to: "(select max(key_cursor.seq) from key_cursor where queue = p_cursor.queue) as low",
       },
     ],
     right: "b1 b2 a2",
@@ -258,6 +276,178 @@ const scenarios: Scenario[] = [
         return jobs.drain();
       });
       return `${first.replace("a1 ", "")} ${before} ${await jobs.drain()}`;
+    },
+  },
+  {
+    title: "a key whose turn is part of a grant gets a second one",
+    mutations: [
+      { name: "look_at_waiting", from: "key in (select unnest(v_held)) as is_held", to: "false as is_held" },
+    ],
+    right: "b1",
+    run: async (jobs) => {
+      await jobs.put("a1");
+      await jobs.take();
+      await jobs.put("a2 b1");
+      return jobs.take();
+    },
+  },
+  {
+    title: "a key gets a second turn when one claim looks several times",
+    mutations: [{ name: "read_waiting", from: "p_batch.held := p_batch.held || v_look.together;", to: "" }],
+    right: numbered("a", 1, 40),
+    run: async (jobs) => {
+      await jobs.put(`${numbered("a", 1, 40)} b1`);
+      return ofKey("a", await jobs.drain({ limit: 30 }));
+    },
+  },
+  {
+    title: "a grant does not know which jobs wait behind its turns",
+    mutations: [{ name: "note_waited", from: "perform note_behind(", to: "-- " }],
+    right: "a2",
+    run: async (jobs) => {
+      await jobs.put("a1");
+      await jobs.take();
+      await jobs.put("a2 b1");
+      await jobs.take();
+      await jobs.end("a1");
+      return jobs.drain();
+    },
+  },
+  {
+    title: "a turn that comes back alone stays in its grant",
+    mutations: [
+      {
+        name: "take_returned",
+        from: "v_more := leave_grants(p_cursor.grants, keys, places);",
+        to: "select '{}'::bigint[] as left_keys, null::bigint[] as waited, null::bigint[] as seqs into v_more;",
+      },
+    ],
+    right: "a2",
+    run: async (jobs) => {
+      await jobs.put("a1 a2 b1");
+      await jobs.take({ run: 1 });
+      await jobs.end("a1");
+      return jobs.take();
+    },
+  },
+  {
+    title: "the end of a grant frees a key whose job runs again",
+    mutations: [{ name: "end_grants", from: "if v_grant.keys && v_apart then", to: "if false then" }],
+    right: "0 wrong",
+    run: putBackBeforeEnd,
+  },
+  {
+    title:
+      "a job that was committed late is forgotten when the job before it keeps the turn of a grant that ends",
+    mutations: [
+      {
+        name: "end_grants",
+        from: "where key = any(v_grant.keys);",
+        to: "where key = any(v_grant.keys) and key <> all(v_apart);",
+      },
+    ],
+    right: "a2 a1 a3",
+    run: async (jobs, db) => {
+      await jobs.put("z1");
+      await jobs.drain();
+      const begin = (client: pg.PoolClient) => runOn(client, enqueue(jobs.requests("a1")));
+      await whileOpen(db, { begin, end: "commit" }, async () => {
+        await jobs.put("a2");
+        return jobs.take();
+      });
+      await jobs.put("b1 a3");
+      await jobs.take(); // finds a1 behind a2
+      await jobs.end("a2", { kind: "release" });
+      return jobs.drain();
+    },
+  },
+  {
+    title: "a key that is apart from one grant counts as apart from another",
+    mutations: [
+      {
+        name: "end_grants",
+        from: "where grant_id = v_grant.id) end",
+        to: ") end",
+      },
+    ],
+    right: "0 wrong",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2 b1");
+      await jobs.take({ run: 1 });
+      await jobs.end("a1");
+      await jobs.take({ run: 1 });
+      await jobs.end("a2");
+      await jobs.end("b1");
+      await jobs.take();
+      return `${(await wrongKeys(db.pool)).length} wrong`;
+    },
+  },
+  {
+    title: "a lease does not say at its end which keys have left it",
+    mutations: [
+      {
+        name: "remove_from_leases",
+        from: "case when grant_id is not null",
+        to: "case when false",
+      },
+    ],
+    right: "0 wrong",
+    run: putBackBeforeEnd,
+  },
+  {
+    title: "a lease that ran out frees the keys of jobs that run again",
+    mutations: [{ name: "reap_leases", from: "apart || keys)", to: "null)" }],
+    right: "0 wrong",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2");
+      await jobs.take({ run: 1 });
+      await jobs.verbs.query("update sluice.lease set deadline = now() - interval '1 s'");
+      await db.run(reapLeases({ limit: 10 }));
+      await jobs.put("c1");
+      await jobs.take();
+      return `${(await wrongKeys(db.pool)).length} wrong`;
+    },
+  },
+  {
+    title: "both parts of a lease that was split have its grant",
+    mutations: [{ name: "extend", from: "case when not is_wanted then grant_id end", to: "grant_id" }],
+    right: "0 wrong",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2 b1");
+      await jobs.take({ run: 1 });
+      await db.run(extend([jobs.held("a1")], { seconds: 600 }));
+      await jobs.end("a1");
+      await jobs.take({ run: 1 });
+      return `${(await wrongKeys(db.pool)).length} wrong`;
+    },
+  },
+  {
+    title: "a key counts as held by a grant although its job was not taken",
+    mutations: [{ name: "store_grants", from: "if v_left <> '{}' then", to: "if false then" }],
+    right: "0 wrong",
+    run: async (jobs, db) => {
+      await jobs.put("a1 b1 b2");
+      await jobs.verbs.query("update sluice.job set expires_at = now() where payload->>'name' = 'b1'");
+      await jobs.take({ run: 1 });
+      return `${(await wrongKeys(db.pool)).length} wrong`;
+    },
+  },
+  {
+    title: "open grants are forgotten when the cursors are reset",
+    mutations: [
+      {
+        name: "reset_cursors",
+        from: "update key_cursor\n  set seq = 0,",
+        to: "update key_cursor set grants = '{}', seq = 0,",
+      },
+    ],
+    right: "b1",
+    run: async (jobs) => {
+      await jobs.put("a1");
+      await jobs.take();
+      await jobs.verbs.query("select sluice.reset_cursors()");
+      await jobs.put("a2 b1");
+      return jobs.take();
     },
   },
   {

@@ -114,6 +114,7 @@ describe("a job", () => {
       createdAt: expect.any(Date),
       startedAt: null,
       completedAt: null,
+      worker: null,
       errors: [],
       deadReason: null,
       output: null,

@@ -138,6 +138,18 @@ describe.each([1, 5])("a job that was committed late, with runs of up to %i,", (
     expect(await orderOf("a", { run })).toBe("a0 a1 a2");
   });
 
+  test("is found behind a retry that holds the turn also when the policy has changed before", async () => {
+    const late = await openWith("a1");
+    await jobs.put("a2");
+    await jobs.take({ run });
+    await jobs.end("a2", { kind: "snooze", retryInSeconds: 60 });
+    await jobs.take({ types: ["other"], policy: { onDead: "block", concurrency: 2 } });
+    await end(late, "commit");
+    await jobs.take({ types: ["other"], policy: { onDead: "block", concurrency: 3 } });
+    await jobs.makeDue();
+    expect(await orderOf("a", { run })).toBe("a2 a1");
+  });
+
   test("is found behind a dead job that blocks", async () => {
     await jobs.put("a0");
     await jobs.take();

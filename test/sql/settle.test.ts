@@ -34,7 +34,7 @@ describe("each outcome", () => {
     expect(job.startedAt).not.toBeNull();
   });
 
-  test.each([[null], [0], [false], [""], [[]], ["text"]])(
+  test.each([[null], [0], [false], [""], [[]], [[null]], [{}], ["text"]])(
     "complete: an output of %j is kept",
     async (output) => {
       expect((await settledAs({ kind: "complete", output })).job.output).toEqual(output);
@@ -68,6 +68,27 @@ describe("each outcome", () => {
       [2, null],
       [3, "w-3"],
     ]);
+  });
+
+  test("a running and a completed job name their worker, whichever way they are settled", async () => {
+    const [one, ...others] = await queue.enqueue({}, {}, {});
+    const output: Outcome = { kind: "complete", output: { rows: 1 } };
+    const first = await queue.claimOne({ worker: "w-1" });
+    expect(await queue.find(first.id)).toMatchObject({ status: "processing", worker: "w-1" });
+    await queue.settle([first], complete); // the whole lease
+    const [second, third] = await queue.claim({ worker: "w-2" });
+    await queue.settle([second as LeaseRef], complete); // a part of it
+    await queue.settle([third as LeaseRef], output); // job by job
+    const workers = [one, ...others].map(async (job) => (await queue.find(job?.id ?? "")).worker);
+    expect(await Promise.all(workers)).toEqual(["w-1", "w-2", "w-2"]);
+  });
+
+  test("a settle of two workers' leases keeps both names", async () => {
+    await queue.enqueue({}, {});
+    const jobs = [await queue.claimOne({ worker: "w-1" }), await queue.claimOne({ worker: "w-2" })];
+    await queue.settle(jobs, complete);
+    const workers = jobs.map(async ({ id }) => (await queue.find(id)).worker);
+    expect(await Promise.all(workers)).toEqual(["w-1", "w-2"]);
   });
 
   test("retry: the job is dead when its attempts are used up", async () => {

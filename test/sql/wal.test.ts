@@ -28,6 +28,22 @@ test("in a batch of 100, a job writes at most 600 bytes of log for its enqueue a
   expect(bytes.finish / batches / batchSize).toBeLessThanOrEqual(250);
 });
 
+test("the worker's name costs a settled batch its bytes, once", async () => {
+  const claimAs = "select sluice.claim('default', array['mail'], $1::int, 600, $2)";
+  const settledAs = async (worker: string | null) => {
+    let bytes = Number.POSITIVE_INFINITY; // the fewest of some: a batch may begin a page
+    for (let n = 0; n < 10; n++) {
+      await client.query(enqueueText, [newJobs(batchSize)]);
+      await client.query(claimAs, [batchSize, worker]);
+      const { walBytes } = await measure(client, settleText, settleValues(await heldJobs(client)));
+      bytes = Math.min(bytes, walBytes);
+    }
+    return bytes;
+  };
+  const name = "drain-3f2c9a1b-27";
+  expect((await settledAs(name)) - (await settledAs(null))).toBeLessThanOrEqual(name.length + 8);
+});
+
 test("a durable step writes at most 300 bytes of log", async () => {
   const steps = 200;
   let bytes = 0;

@@ -63,13 +63,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, waiting_for jsonb, steps jsonb",
+    "idempotency_key text, traceparent text, output jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, worker text, errors jsonb, waiting_for jsonb, steps jsonb",
   findJobs:
     "id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, worker text",
   findKey:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
@@ -78,8 +78,8 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, errors jsonb, waiting_for jsonb, " +
-    "payload_text text, output_text text, worker text, closed_at double precision, lease_expires_at double precision",
+    "idempotency_key text, traceparent text, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, worker text, errors jsonb, waiting_for jsonb, " +
+    "payload_text text, output_text text, closed_at double precision, lease_expires_at double precision",
   findStates: "id uuid, status text, attempts integer, errors jsonb",
   foldFlows: "count integer",
   foldLedger: "count integer",
@@ -103,7 +103,7 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, died_micros bigint",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, worker text, died_micros bigint",
   scheduleOutcomes: "name text, outcomes jsonb",
   flowGraph:
     "id uuid, type text, status text, attempts integer, max_attempts smallint, created_at double precision, " +
@@ -114,14 +114,14 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
-  listFlows: "flow jsonb",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, worker text",
+  listFlows: "page jsonb",
   listJobs:
     "searched_to uuid, id uuid, type text, queue text, status text, priority smallint, payload jsonb, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb",
+    "idempotency_key text, traceparent text, output jsonb, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, worker text",
   listKeys:
     "id uuid, name text, role text, job_types text[], rate_limit_per_second integer, " +
     "created_at double precision, revoked_at double precision, last_used_at double precision",
@@ -132,13 +132,13 @@ export const columnTypes: Record<keyof typeof statements, string> = {
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, closed_at double precision, died_micros bigint",
+    "idempotency_key text, traceparent text, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, worker text, closed_at double precision, died_micros bigint",
   listShownJobs:
     "searched_to uuid, id uuid, type text, queue text, status text, priority smallint, " +
     "attempts integer, max_attempts smallint, created_at double precision, " +
     "scheduled_at double precision, started_at double precision, completed_at double precision, " +
     "expires_at double precision, dead_reason text, partition_key text, partition_bucket integer, fair_key text, tags text[], " +
-    "idempotency_key text, traceparent text, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, payload_text text",
+    "idempotency_key text, traceparent text, errors jsonb, chain_id uuid, chain_index integer, flow_id uuid, culprit uuid, superseded_by uuid, schedule jsonb, worker text, payload_text text",
   liveWorkers:
     "worker_id text, kind text, queues text[], started_at double precision, seen_at double precision, " +
     "expires_at double precision",

@@ -3,7 +3,7 @@ import type pg from "pg";
 
 /**
  * A turn is held by a row of a claimable lane, by a lease, by a dead job that blocks, or it is on its way back. A run is one
- * turn, however many jobs it has. A share's turns are as many as its jobs. In a row of turns that came back an ordered key
+ * turn, however many jobs it has. A share's turns are as many as its jobs. The dispatcher counts a turn in the key's state or in a grant. In a row of turns that came back an ordered key
  * counts once, however often it is named, and a negative place is no turn: it only has the dispatcher look at the key.
  */
 const wrongTurns = `
@@ -23,7 +23,10 @@ const wrongTurns = `
   returned as ( -- first the keys, then the places
     select returned[n] as key
     from sluice.ready join sluice.lane using (lane) cross join lateral generate_series(1, cardinality(returned) / 2) as n
-    where lane.kind = 'returns' and returned[cardinality(returned) / 2 + n] >= 0
+    where lane.kind = 'returns' and ready.place is null and returned[cardinality(returned) / 2 + n] >= 0
+    union all select ended.key -- the place names a grant that has ended, and keys that are apart
+    from sluice.ready join sluice.turn_grant on turn_grant.id = ready.place and ready.returned is not null
+    cross join lateral unnest(keys) as ended(key) where ended.key <> all(returned)
   ),
   ordered as (
     select distinct sluice.key_of_job(lane.queue, job.partition_key, null) as key
@@ -38,7 +41,14 @@ const wrongTurns = `
     ) as turns
     group by key
   ),
-  known as (select distinct on (key) key, turns from sluice.key_state order by key, version desc)
+  known as (
+    select key, sum(turns)::int as turns
+    from (
+      (select distinct on (key) key, turns from sluice.key_state order by key, version desc)
+      union all select unnest(keys), 1 from sluice.turn_grant
+    ) as counts
+    group by key
+  )
   select key::text, coalesce(turns, 0) as known, coalesce(held, 0) as held,
          key in (select key from ordered) as is_ordered
   from known full join counted using (key)

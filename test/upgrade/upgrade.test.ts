@@ -107,7 +107,12 @@ describe.each([thisCheckout, ...releases])("from %s", (release) => {
   });
 
   test("jobs are claimed and settled as before", async () => {
-    expect(await verbs.claim({ queue: "upgrade", types: ["pending"], run: 10 })).toHaveLength(3);
+    const claimed = await verbs.claim({ queue: "upgrade", types: ["pending"], run: 10, worker: "w" });
+    expect(claimed).toHaveLength(3);
+    const [, ...others] = claimed;
+    await verbs.settle(others, complete); // new columns of old tables and partitions are filled
+    const workers = await Promise.all(claimed.map(async ({ id }) => (await verbs.find(id)).worker));
+    expect(workers).toEqual(["w", "w", "w"]);
     const leasedJobs = await verbs.query<{ id: string; leaseKey: string }>(
       `select unnest(ids) as id, key as "leaseKey" from sluice.lease join sluice.lane using (lane) where type = 'processing'`,
     );

@@ -97,7 +97,7 @@ export function claim(
           ? toClaimedJobs(answer).map((job) => withSteps(job, answer, rest.stepTypes ?? []))
           : toClaimedJobs(answer),
         hasMore: answer.has_more,
-        hasLinks: answer.has_waits === true || (answer.leases ?? []).some(({ blockers }) => blockers != null),
+        hasLinks: answer.has_waits === true || (answer.leases ?? []).some(hasLinked),
         settled: packed?.read(answer.settled ?? []) ?? [],
         workers: answer.workers ?? null,
       };
@@ -185,6 +185,7 @@ function toClaimedJob(
     fairKey,
     runKey: lease.kind === "ordered" ? (lease.keys?.[index] ?? null) : null,
     mayRelease: lease.keys !== null || has_waits === true,
+    isLinked: has_waits === true || hasLinked(lease),
     traceparent,
     tags: tags ?? [],
     errors: errors ?? [],
@@ -195,6 +196,8 @@ function toClaimedJob(
     stored: null,
   };
 }
+
+const hasLinked = ({ blockers }: Lease) => blockers != null;
 
 function decodeBlockers(blockers: BlockerRows | { too_large: true } = {}): ClaimedJob["blockers"] {
   return blockers.too_large === true ? null : toBlockers(blockers as BlockerRows);
