@@ -67,6 +67,14 @@ begin
   return v_blockers;
 end $$;
 
+-- Whether note_linked_taken and cancel_strays have something to do: some of these jobs are of a flow, have waited, or come from a
+-- schedule. Not so a step of a chain. Plain jobs would pay for an aggregate in the statement that reads them.
+create or replace function needs_note(p_linked linked_job[]) returns boolean
+language plpgsql as $$
+begin
+  return exists (select from unnest(p_linked) where flow is not null or waits or schedule is not null);
+end $$;
+
 -- For a claim: counts linked jobs of flows as processing, and answers with the blockers of those that waited, { id: blockers }.
 -- A job with more than 1,000 blockers, or whose blockers' outputs do not fit into what is left of the answer, has
 -- { "too_large": true } instead: its handler asks by blockers_of.

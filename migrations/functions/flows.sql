@@ -39,6 +39,14 @@ begin
   return v_rows;
 end $$;
 
+create or replace function flow_status(p_open bigint, p_bad bigint, p_cancelled bigint, p_cancelled_at timestamptz) returns text
+language sql immutable
+return case when p_open > 0 then 'running'
+            when p_cancelled_at is not null then 'cancelled'
+            when p_bad > 0 then 'dead'
+            when p_cancelled > 0 then 'cancelled'
+            else 'completed' end;
+
 -- { flow_id, status, total, counts, created_at, cancelled_at }. Null: there is no such flow.
 create or replace function find_flow(p_id uuid) returns jsonb
 language sql stable
@@ -49,11 +57,7 @@ set jit = off
 as $$
   select jsonb_build_object(
     'flow_id', id,
-    'status', case when blocked + pending + processing > 0 then 'running'
-                   when cancelled_at is not null then 'cancelled'
-                   when dead + discarded > 0 then 'dead'
-                   when cancelled > 0 then 'cancelled'
-                   else 'completed' end,
+    'status', flow_status(blocked + pending + processing, dead + discarded, cancelled, cancelled_at),
     'total', total,
     'counts', jsonb_build_object('blocked', blocked, 'pending', pending, 'processing', processing, 'completed', completed,
                                  'dead', dead, 'cancelled', cancelled, 'discarded', discarded),
@@ -75,7 +79,7 @@ as $$
   ) as counted
 $$;
 
--- Newest first. p_before: the last id of the page before.
+-- The list of Workers of the release before. Remove it with the next release.
 create or replace function list_flows(p_before uuid, p_limit int) returns setof jsonb
 language sql stable
 security definer
@@ -256,15 +260,15 @@ begin
     returning done.*
   ),
   kept as (
-    select started_at, finished_at, lane, array_agg(entry.id order by entry.id) as ids,
+    select started_at, finished_at, lane, worker, array_agg(entry.id order by entry.id) as ids,
            case when count(entry.attempt) > 0 then array_agg(coalesce(entry.attempt, 1::smallint) order by entry.id) end as attempts
     from (select row_number() over () as number, * from removed) as packed
     cross join lateral unnest(packed.ids, packed.attempts) as entry(id, attempt)
     where entry.id <> all(p_ids)
-    group by number, started_at, finished_at, lane
+    group by number, started_at, finished_at, lane, worker
   )
-  insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts)
-  select ids[cardinality(ids)], ids[1], started_at, finished_at, lane, ids, attempts from kept;
+  insert into done (hi_id, lo_id, started_at, finished_at, lane, ids, attempts, worker)
+  select ids[cardinality(ids)], ids[1], started_at, finished_at, lane, ids, attempts, worker from kept;
 end $$;
 
 -- Flows whose jobs were pruned, and old signals. It walks over some of the old flows in each call, by their ids: those with jobs that

@@ -62,9 +62,13 @@ export function listCommand<Id extends OperationId, Row>(
       if (values.all) return showAll(context);
       const answer = await api.call(operation, toCall(operation, context));
       if (out.isJson) return out.json(answer);
-      out.table(rows(answer), columns, empty);
-      const { next_cursor: next } = answer as { next_cursor?: string | null };
-      if (next && out.isTerminal)
+      const { next_cursor: next, searched_back_to: searchedTo } = answer as Page;
+      const found = rows(answer);
+      if (found.length > 0 || !searchedTo) out.table(found, columns, empty);
+      // Not only on a terminal: a script must not take an unfinished search for an empty one.
+      if (next && searchedTo)
+        out.note(`searched back to ${searchedTo}: --cursor ${next} goes on, --all searches all`);
+      else if (next && out.isTerminal)
         out.note(`there are more: --cursor ${next} shows the next page, --all shows all`);
     },
   };
@@ -79,12 +83,18 @@ export function listCommand<Id extends OperationId, Row>(
       if (out.isJson) for (const row of found) out.jsonLine(row);
       else if (found.length > 0 || page === 0) out.table(found, columns, empty);
       await out.flushed();
-      cursor = (answer as { next_cursor?: string | null }).next_cursor ?? null;
+      cursor = (answer as Page).next_cursor ?? null;
     }
   }
 }
 
 const maxPage = 100;
+
+interface Page {
+  next_cursor?: string | null;
+  /** The search stopped there, before the page was full. */
+  searched_back_to?: string;
+}
 
 /** For commands that change something: a sentence on a terminal and in a pipe, the answer with --json. */
 export function actionCommand<Id extends OperationId>(

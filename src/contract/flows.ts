@@ -1,11 +1,12 @@
 // The shapes of the flows API: jobs that wait for others, chains, and signals.
+
 import * as z from "zod";
+import { flowStatuses } from "../core/flow.ts";
 import { jobStatuses } from "../core/job.ts";
 import { jobLimits } from "../core/job-options.ts";
 import { enqueueFields, jobResponse, refineEnqueue, slotName, time } from "./jobs.ts";
 import { json, jsonObject, limitedList } from "./json.ts";
 
-export const flowStatuses = ["running", "completed", "dead", "cancelled"] as const;
 const key = z.string().min(1).max(jobLimits.maxKeyLength);
 
 const ref = z.string().min(1).max(jobLimits.maxKeyLength);
@@ -66,10 +67,19 @@ export const flowResponse = z.object({
 export type FlowResponse = z.output<typeof flowResponse>;
 
 export const flowsQuery = z.strictObject({
+  status: z.enum(flowStatuses).optional(),
   limit: z.coerce.number().int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional(),
 });
-export const flowsResponse = z.object({ flows: z.array(z.object(flow)), next_cursor: z.string().nullable() });
+export const flowsResponse = z.object({
+  flows: z.array(z.object(flow)),
+  next_cursor: z.string().nullable(),
+  searched_back_to: time
+    .optional()
+    .describe(
+      "With a status: the search stopped here, before it came to the end. Older flows are found with the cursor.",
+    ),
+});
 export type FlowsResponse = z.output<typeof flowsResponse>;
 
 export const cancelFlowResponse = z.object({

@@ -2,6 +2,9 @@
 // has no cycles.
 import type { FlowIds, FlowRef, JobId, OptionsFor, PayloadOf, TypedJob } from "./typed-job.ts";
 
+export const flowStatuses = ["running", "completed", "dead", "cancelled"] as const;
+export type FlowStatus = (typeof flowStatuses)[number];
+
 export interface FlowBuilder<Options> {
   /** Adds a job. The answer can be given to jobs that wait for it. */
   add<Job extends TypedJob>(

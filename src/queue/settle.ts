@@ -10,7 +10,7 @@ import type { Statement } from "../core/sql/statement.ts";
 import type { Ports } from "./ports.ts";
 
 export interface EndedAttempt {
-  job: LeaseRef & Pick<ClaimedJob, "type" | "attempt" | "isProbe">;
+  job: LeaseRef & Pick<ClaimedJob, "type" | "attempt" | "isProbe" | "isLinked">;
   outcome: Outcome;
 }
 

@@ -28,6 +28,15 @@ test("without flows the page says how to start one", async () => {
   expect(await viewer.page("/flows")).toContain("/v1/flows -d");
 });
 
+test("the list is narrowed by state, and says so if none is left", async () => {
+  await start([job("a"), job("b", ["a"])]);
+  expect(await viewer.page("/flows?status=running")).toContain("0 of 2");
+  const none = await viewer.page("/flows?status=dead");
+  expect(none).toContain("No flow is dead");
+  expect(none).toContain('href="/flows"'); // the chip that is on takes the filter away
+  expect(await viewer.page("/flows?status=nonsense")).toContain("0 of 2");
+});
+
 describe("the graph", () => {
   test("has a box for each job and a line for each wait, dashed until the job before has completed", async () => {
     const flow = await start([job("a"), job("b", ["a"]), job("c", ["a", "b"])]);

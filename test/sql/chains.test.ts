@@ -5,7 +5,7 @@ import { bury, complete, flowJobsOf, type Held, named, names } from "../support/
 import { inSession, untilWaiting } from "../support/sessions.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
 import { wrongKeys } from "../support/turns.ts";
-import { verbsOf } from "../support/verbs.ts";
+import { times, verbsOf } from "../support/verbs.ts";
 
 const db = useTestDatabase();
 const jobs = flowJobsOf(db.pool);
@@ -20,6 +20,17 @@ const first = async (options = {}) => {
 };
 const goOn = (held: Held, name: string, options = {}) =>
   jobs.settle([held], { outcome: "complete", output: { of: held.name }, next: next(name, options) });
+/** Where a pending job is, without what differs between two of the same options. */
+const rowsOf = (id: string) =>
+  jobs.value<object>(
+    `select jsonb_build_object(
+       'job', (select to_jsonb(job) - '{id,chain,chain_index,scheduled_at,expires_at}'::text[]
+                 || jsonb_build_object('later', scheduled_at > now(), 'expires', expires_at > now()) from sluice.job where id = $1),
+       'ready', (select to_jsonb(ready) - '{id,seq}'::text[] from sluice.ready where id = $1),
+       'scheduled', (select to_jsonb(scheduled) - '{id,run_at}'::text[] from sluice.scheduled where id = $1),
+       'tags', (select array_agg(tag) from sluice.job_tag where id = $1))`,
+    [id],
+  );
 const suspend = (held: Held, until: object) => jobs.settle([held], { outcome: "suspend", ...until });
 
 describe("a chain", () => {
@@ -47,6 +58,54 @@ describe("a chain", () => {
     await goOn(held, "two");
     expect(await goOn(held, "two")).toEqual([null]);
     expect(await jobs.drain()).toBe("two");
+  });
+
+  test("of several that are settled at once goes on where it should, and the others end", async () => {
+    const ids = [await jobs.add("a"), await jobs.add("b"), await jobs.add("c")];
+    for (const [index, name] of ["after a", "after b", "after c"].entries())
+      await jobs.add(name, { after: [ids[index]], queue: "other" });
+    const held = (await jobs.claim()).toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    const goesOn = { outcome: "complete" as const, output: [null], next: next("b2") };
+    expect(await jobs.settle(held, [complete, goesOn, complete])).toEqual(times(3, () => "completed"));
+    expect(await jobs.drain({ queue: "other" })).toBe("after a after c");
+    expect(await jobs.drain()).toBe("b2");
+    expect(await jobs.drain({ queue: "other" })).toBe("after b");
+    expect(await jobs.value("select output from sluice.jobs where id = $1", [ids[1]])).toEqual([null]);
+    expect(await differences(verbs)).toEqual([]);
+  });
+
+  test.each([
+    {},
+    { queue: "other", priority: 7, max_attempts: 2 },
+    { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
+    { partition_key: "k" },
+    { fair_key: "f" },
+    { tags: ["t"] },
+    { delay_seconds: 3_600 },
+    { expires_at: "2900-01-01T00:00:00Z" },
+  ])("stores a successor with %o as an enqueue stores a job", async (options) => {
+    await jobs.add("one");
+    const held = await first();
+    const alike = await jobs.value<string>("select sluice.enqueue_jobs($1) -> 0 ->> 'id'", [
+      JSON.stringify([next("two", options)]),
+    ]);
+    await goOn(held, "two", options);
+    const [row] = await verbs.query("select id from sluice.chain_job where chain = $1 and index = 1", [
+      held.id,
+    ]);
+    expect(await rowsOf(String(row?.id))).toEqual(await rowsOf(alike));
+    expect(await differences(verbs)).toEqual([]);
+  });
+
+  test.each([
+    [{ payload: [] }, "payload: must be a JSON object"],
+    [{ priority: 10 }, "priority: must be between 0 and 9"],
+    [{ type: "No Type" }, "type: lower case"],
+    [{ partition_key: "k", fair_key: "f" }, "fair_key: must not be given together"],
+  ])("refuses a next with %o, and the job is not settled", async (options, message) => {
+    const id = await jobs.add("one");
+    await expect(goOn(await first(), "two", options)).rejects.toThrow(message);
+    expect(await jobs.status(id)).toBe("processing");
   });
 
   test("is waited for until its end, by whatever job of it the blocker is named", async () => {

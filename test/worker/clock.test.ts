@@ -170,6 +170,37 @@ describe("without any cron", () => {
     await completed(back.job_id);
   });
 
+  test.each([
+    ["by itself", (id: string, lease: string) => post(`/v1/jobs/${id}/complete`, { lease })],
+    [
+      "in a list",
+      (id: string, lease: string) =>
+        post("/v1/settlements", { settlements: [{ job_id: id, lease, outcome: "complete" }] }),
+    ],
+    [
+      "badly",
+      (id: string, lease: string) => post(`/v1/jobs/${id}/fail`, { lease, error: "no", fatal: true }),
+    ],
+  ])(
+    "a job of another queue starts soon after a puller has ended what it waits for: %s",
+    async (_, settle) => {
+      const flow = [
+        { ref: "first", type: "echo" },
+        { ref: "second", type: "echo", queue: "elsewhere", after: ["first"], on_blocker_dead: "run" },
+      ];
+      const [row] = await query("select sluice.enqueue_flow($1) -> 'jobs' as jobs", [JSON.stringify(flow)]);
+      const claimed = claimResponse.parse(
+        await (await post("/v1/claims", { worker_id: "w", types: ["echo"] })).json(),
+      );
+      const [first] = claimed.jobs;
+      if (!first) throw new Error("the claim has found no job");
+      const [{ now }] = (await query("select clock_timestamp() as now")) as [{ now: Date }];
+      expect((await settle(first.job_id, first.lease)).status).toBe(200);
+      const second = await completed(row?.jobs[1].id);
+      expect(msBetween(now.toISOString(), second.started_at)).toBeLessThan(await mayBeLateMs());
+    },
+  );
+
   test("a clock that was evicted keeps its time", async () => {
     const id = await enqueue({ type: "echo", delay_seconds: 2 });
     await expect.poll(async () => (await stored()).dueAtMs).not.toBeNull();

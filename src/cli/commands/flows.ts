@@ -12,7 +12,7 @@ function countsOf({ counts }: Pick<FlowResponse, "counts">): string {
 
 export const commands: Commands = {
   list: listCommand("listFlows", {
-    examples: ["flows list", "flows list --all | cut -f 1"],
+    examples: ["flows list", "flows list --status dead", "flows list --all | cut -f 1"],
     rows: ({ flows }) => flows,
     columns: [
       ["FLOW", (flow) => flow.flow_id],

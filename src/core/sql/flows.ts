@@ -1,4 +1,5 @@
 // find flow, list flows, list the jobs of a flow, cancel flow, delete flow. See migrations/functions/flows.sql.
+import type { FlowStatus } from "../flow.ts";
 import type { Job, JobStatus } from "../job.ts";
 import { decodeJob, jobColumns } from "../job-row.ts";
 import { listColumns } from "./columns.ts";
@@ -7,7 +8,7 @@ import { many, one, type Statement } from "./statement.ts";
 
 export interface Flow {
   flowId: string;
-  status: "running" | "completed" | "dead" | "cancelled";
+  status: FlowStatus;
   total: number;
   counts: Record<JobStatus, number>;
   createdAt: Date;
@@ -31,20 +32,30 @@ export function findFlow(id: string): Statement<Flow | null> {
   };
 }
 
-/** Newest first. */
-export function listFlows({
-  before,
-  limit,
-}: {
+export interface FlowFilter {
+  status?: FlowStatus | undefined;
+  /** The `next` of the previous page. */
   before?: string | undefined;
   limit: number;
-}): Statement<Flow[]> {
+}
+
+export interface FlowPage {
+  flows: Flow[];
+  /** The next page has the flows before this id. Null: the search came to the end. */
+  next: string | null;
+}
+
+/** Newest first. With a status, a page may be shorter than its limit, or empty, although there are more. See search-flows.sql. */
+export function listFlows({ status, before, limit }: FlowFilter): Statement<FlowPage> {
   return {
     name: "list flows",
     isRepeatable: true,
     build: (schema) => sql`
-      select flow from ${schema}.list_flows(${before ?? null}::uuid, ${limit}::int) as flow`,
-    decode: many((row) => decodeFlow(row.flow as FlowRow)),
+      select ${schema}.search_flows(${status ?? null}::text, ${before ?? null}::uuid, ${limit}::int) as page`,
+    decode: one((row) => {
+      const { flows, searched_to } = row.page as { flows: FlowRow[]; searched_to: string | null };
+      return { flows: flows.map(decodeFlow), next: searched_to };
+    }),
   };
 }
 

@@ -1,14 +1,12 @@
 // Jobs: the list, newest first, with its filter in the URL.
-import { jobStatuses, timeOfId } from "../../core/job.ts";
+import { jobStatuses } from "../../core/job.ts";
 import { listShownJobs } from "../../core/sql/index.ts";
 import type { Page, PageRequest } from "../page.ts";
 import { Empty } from "../parts/card.tsx";
 import { hiddenTypes, rowTextLength, SelectableJobs } from "../parts/job-table.tsx";
 import { Chip } from "../parts/links.tsx";
-import { absolute } from "../parts/numbers.ts";
-import { Pager, pageSize, takePage, urlWith } from "../parts/pager.tsx";
+import { goOn, Pager, pageSize, SearchedTo, takePage, urlWith } from "../parts/pager.tsx";
 import { SearchLine } from "../parts/search-line.tsx";
-import { Moment } from "../parts/time.tsx";
 import { formatSearch, type JobSearch, parseSearch, qualifiers } from "../search.ts";
 
 export const jobs: Page = {
@@ -53,17 +51,8 @@ export const jobs: Page = {
           </SearchLine>
           {shown.length > 0 && <SelectableJobs request={request} jobs={shown} />}
           {shown.length === 0 && searchedTo === null && <NoJobs search={search} />}
-          {searchedTo !== null && (
-            <p class="pad muted">
-              Searched back to <Moment at={timeOfId(searchedTo)} text={absolute(timeOfId(searchedTo))} />
-              {shown.length === 0 ? ", and found none yet." : "."} Older jobs were not looked at: go on.
-            </p>
-          )}
-          <Pager
-            request={request}
-            next={next ?? searchedTo}
-            {...(searchedTo !== null && { words: { first: "Newest", next: "Go on" } })}
-          />
+          <SearchedTo id={searchedTo} found={shown.length} what="jobs" />
+          <Pager request={request} next={next ?? searchedTo} {...(searchedTo !== null && { words: goOn })} />
         </div>
       ),
     };

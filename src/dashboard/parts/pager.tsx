@@ -1,6 +1,9 @@
 // Keyset pages: a cursor in the URL names the last row of the page before. There is no total, because it would have to be
 // counted.
+import { timeOfId } from "../../core/job.ts";
 import type { PageRequest } from "../page.ts";
+import { absolute } from "./numbers.ts";
+import { Moment } from "./time.tsx";
 
 export const pageSize = 50;
 
@@ -26,6 +29,7 @@ interface PagerProps {
 }
 
 const newestFirst = { first: "Newest", next: "Older" };
+export const goOn = { first: "Newest", next: "Go on" };
 export const byName = { first: "First page", next: "Next page" };
 
 export function Pager({ request, next, words = newestFirst }: PagerProps) {
@@ -46,6 +50,17 @@ export function Pager({ request, next, words = newestFirst }: PagerProps) {
         </a>
       )}
     </nav>
+  );
+}
+
+/** How far a search came that has stopped before the end. `id` has the time in it; null: it came to the end. */
+export function SearchedTo({ id, found, what }: { id: string | null; found: number; what: string }) {
+  if (id === null) return null;
+  return (
+    <p class="pad muted">
+      Searched back to <Moment at={timeOfId(id)} text={absolute(timeOfId(id))} />
+      {found === 0 ? ", and found none yet." : "."} Older {what} were not looked at: go on.
+    </p>
   );
 }
 

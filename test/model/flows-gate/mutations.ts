@@ -265,13 +265,7 @@ export const flowScenarios: Scenario[] = [
   },
   {
     title: "a completion that goes on ends its chain",
-    mutations: [
-      {
-        name: "continue_jobs",
-        from: "perform note_moves(v_ids, 'processing', 'completed', true);",
-        to: "perform note_moves(v_ids, 'processing', 'completed');",
-      },
-    ],
+    mutations: [{ name: "keep_results", from: "return '{}';", to: "return p_ids;" }],
     right: "a2, b",
     run: async (jobs) => {
       await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] });
@@ -279,6 +273,27 @@ export const flowScenarios: Scenario[] = [
         outcome: "complete",
         next: { type: "echo", payload: { name: "a2" } },
       });
+      return jobs.drain();
+    },
+  },
+  {
+    title: "of several completions, one that goes on ends its chain",
+    mutations: [
+      {
+        name: "continue_jobs",
+        from: "perform note_moves(p_ids, 'processing', 'completed', true);",
+        to: "perform note_moves(p_ids, 'processing', 'completed');",
+      },
+    ],
+    right: "a2 d, b",
+    run: async (jobs) => {
+      await jobs.flow({ ref: "a" }, { ref: "b", after: ["a"] }, { ref: "c" }, { ref: "d", after: ["c"] });
+      const held = await jobs.claim();
+      const next = { type: "echo", payload: { name: "a2" } };
+      await jobs.settle(
+        held,
+        held.map(({ name }) => (name === "a" ? { outcome: "complete", next } : { outcome: "complete" })),
+      );
       return jobs.drain();
     },
   },

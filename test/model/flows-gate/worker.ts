@@ -17,13 +17,26 @@ function suspended(gate: FlowsGate, random: SeededRandom): Outcome {
   return { outcome: "suspend", seconds, signal: { name: "go", key } };
 }
 
+function continued(gate: FlowsGate, random: SeededRandom): Outcome {
+  count(gate, "continuations");
+  const tags = random.isLikely(0.2) ? { tags: ["long way"] } : {};
+  const next = {
+    type: "echo",
+    queue: random.pick(queues),
+    payload: { name: "next" },
+    max_attempts: 2,
+    ...tags,
+  };
+  return { outcome: "complete", output: { n: 1 }, next };
+}
+
+/** Such a settle takes whole leases, and some of the jobs go on. */
+const completions = (gate: FlowsGate, random: SeededRandom, held: readonly Held[]): Outcome[] =>
+  held.map(() => (random.isLikely(0.3) ? continued(gate, random) : { outcome: "complete" }));
+
 function randomOutcome(gate: FlowsGate, random: SeededRandom): Outcome | null {
   const number = random.next();
-  if (number < 0.1) {
-    count(gate, "continuations");
-    const next = { type: "echo", queue: random.pick(queues), payload: { name: "next" }, max_attempts: 2 };
-    return { outcome: "complete", output: { n: 1 }, next };
-  }
+  if (number < 0.1) return continued(gate, random);
   if (number < 0.18) return suspended(gate, random);
   if (number < 0.24) return { outcome: "retry", message: "again", seconds: random.next() / 10 };
   if (number < 0.28) return { outcome: "bury", message: "no use" };
@@ -67,7 +80,13 @@ export function createWorker(): Actor {
     if (held.length === 0) return random.int(1, 15);
     count(gate, "claims");
     // The outcomes are known before the work: a signal may be sent before the job that waits for it is settled, or at that moment.
-    const outcomes = random.isLikely(0.4) ? null : held.map(() => randomOutcome(gate, random));
+    const way = random.next();
+    const outcomes =
+      way < 0.4
+        ? null
+        : way < 0.5
+          ? completions(gate, random, held)
+          : held.map(() => randomOutcome(gate, random));
     // Work in a new queue is slow: its leases are older than the queue's lane of ends when somebody begins to wait.
     await wait(random.next() ** 2 * (queue.startsWith("new") ? 250 : 15));
     if (!outcomes) {

@@ -8,7 +8,7 @@ export function toClaimedJobResponse(
   job: ClaimedJob,
   { queue, blockers }: Pick<ClaimRequest, "queue"> & { blockers: JobBlockers },
 ): ClaimResponse["jobs"][number] {
-  const { id, leaseKey: key, type, attempt, isProbe } = job;
+  const { id, leaseKey: key, type, attempt, isProbe, isLinked } = job;
   return {
     job_id: id,
     type,
@@ -17,7 +17,7 @@ export function toClaimedJobResponse(
     priority: job.priority,
     attempt,
     max_attempts: job.maxAttempts,
-    lease: encodeLease({ key, type, attempt, isProbe }),
+    lease: encodeLease({ key, type, attempt, isProbe, isLinked }),
     lease_generation: generationOf(key),
     lease_expires_at: job.leaseExpiresAt.toISOString(),
     created_at: job.createdAt.toISOString(),

@@ -1,4 +1,5 @@
 // Flows, chains and signals: enqueue a flow, see how far it is, cancel or delete it, find a chain, send a signal.
+
 import type { Context } from "hono";
 import * as z from "zod";
 import type {
@@ -11,6 +12,7 @@ import type {
   SignalResponse,
 } from "../../../contract/flows.ts";
 import { SluiceError } from "../../../core/errors.ts";
+import { timeOfId } from "../../../core/job.ts";
 import { jobLimits } from "../../../core/job-options.ts";
 import type { NewFlowJob } from "../../../core/sql/enqueue-flow.ts";
 import type { Flow } from "../../../core/sql/flows.ts";
@@ -57,13 +59,13 @@ function toFlowJob(
   return { ref, job, after: (toSlots(slots, after, path) ?? []) as NewFlowJob["after"] };
 }
 
-export const listFlows: Handlers["listFlows"] = async (context, { query: { cursor, limit } }) => {
+export const listFlows: Handlers["listFlows"] = async (context, { query: { cursor, ...filter } }) => {
   const before = cursor === undefined ? undefined : decodeCursor(cursor, z.uuid());
-  const flows = await context.env.ports.db.run(sql.listFlows({ before, limit }));
-  const last = flows.length === limit ? flows.at(-1) : undefined;
+  const { flows, next } = await context.env.ports.db.run(sql.listFlows({ ...filter, before }));
   const body: FlowsResponse = {
     flows: flows.map(toFlowResponse),
-    next_cursor: last ? encodeCursor(last.flowId) : null,
+    next_cursor: next && encodeCursor(next),
+    ...(next && flows.length < filter.limit && { searched_back_to: timeOfId(next).toISOString() }),
   };
   return context.json(body);
 };

@@ -7,11 +7,10 @@ import type {
   SettlementsResponse,
 } from "../../../contract/work.ts";
 import { isOwnType } from "../../../core/alarms/alarm.ts";
-import { describeError } from "../../../core/database-errors.ts";
 import { SluiceError } from "../../../core/errors.ts";
-import type { NewJob, Outcome } from "../../../core/job.ts";
+import type { Outcome } from "../../../core/job.ts";
 import type { Claim } from "../../../core/sql/claim.ts";
-import { extend, extendOne, nextDue } from "../../../core/sql/index.ts";
+import { extend, extendOne } from "../../../core/sql/index.ts";
 import { blockersOf } from "../../../queue/blockers.ts";
 import { logEnds } from "../../../queue/log-ends.ts";
 import { type EndedAttempt, judgeBreakers, settleAttempt, settleAttempts } from "../../../queue/settle.ts";
@@ -31,6 +30,7 @@ import { refuseOwnType } from "../guards/auth.ts";
 import { changeJobInPath } from "../job-in-path.ts";
 import { findBuckets } from "../live-workers.ts";
 import type { Handlers } from "../operation-routes.ts";
+import { isContinued, tellClock } from "../tell-clock.ts";
 
 export const claimJobs: Handlers["claimJobs"] = async (context, { body: request }) => {
   const { ports } = context.env;
@@ -122,7 +122,7 @@ async function settleInPath(context: Context<AppEnv>, settlement: OneSettlement)
   const settled = [{ id: job.id, status: job.status, applied }];
   logEnds(ports.log, { jobs: [toEnded(job.id)], settled, withFailures: true });
   if (isContinued(outcome)) startDrains(context, [outcome.next]);
-  tellPutOff(context, [toEnded(job.id)]);
+  tellClock(context, [toEnded(job.id)]);
   context.executionCtx.waitUntil(judgeBreakers(ports, [toEnded(job.id)])); // the puller need not wait for this
   return context.json(toJobResponse(job));
 }
@@ -143,35 +143,12 @@ async function settleRequests(
     context,
     applied.map(({ outcome }) => outcome).flatMap((outcome) => (isContinued(outcome) ? [outcome.next] : [])),
   );
-  tellPutOff(context, applied);
+  tellClock(context, applied);
   return addCurrentStatus(ports, settled, leased);
-}
-
-/** A drain may run what a puller has put off or given back. So the clock is told when, as drains tell it of their own jobs. */
-function tellPutOff(
-  { env: { ports }, executionCtx }: Context<AppEnv>,
-  applied: readonly EndedAttempt[],
-): void {
-  const isDrained = ({ job }: EndedAttempt) =>
-    (ports.registry.find(job.type)?.work.kind ?? "pulled") !== "pulled";
-  const kinds = new Set(applied.filter(isDrained).map(({ outcome }) => outcome.kind));
-  if (kinds.has("release")) ports.wakeIn(0);
-  if (!kinds.has("retry") && !kinds.has("suspend")) return;
-  const ask = async () => {
-    const { dueMs } = await ports.db.run(nextDue(ports.registry.all()));
-    if (dueMs !== null) ports.wakeIn(dueMs);
-  };
-  executionCtx.waitUntil(
-    ask().catch((error) => ports.log.warn("clock not told of a retry", describeError(error))),
-  );
 }
 
 function toEndedAttempt(id: string, outcome: Outcome, { key, ...lease }: Lease): EndedAttempt {
   return { job: { ...lease, id, leaseKey: key }, outcome };
-}
-
-function isContinued(outcome: Outcome): outcome is Outcome & { next: NewJob } {
-  return outcome.kind === "complete" && outcome.next !== undefined;
 }
 
 function toOutcome(context: Context<AppEnv>, request: OneSettlement, path: readonly string[] = []): Outcome {
