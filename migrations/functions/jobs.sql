@@ -40,7 +40,7 @@ select job.id,
        job.payload,
        output.output,
        errors_of(job.id) as errors,
-       held.worker,
+       coalesce(held.worker, done.worker) as worker,
        held.deadline as lease_expires_at,
        job.fair_key,
        case when lane.kind = 'ordered' then bucket_of(key_of(lane.queue, 'ordered', job.partition_key)) end
@@ -60,7 +60,7 @@ left join closed on closed.id = job.id
 left join blocked on blocked.id = job.id
 left join output on output.id = job.id
 left join lateral (
-  select done.started_at, done.finished_at,
+  select done.started_at, done.finished_at, done.worker,
          coalesce(done.attempts[array_position(done.ids, job.id)], 1) as attempt
   from done
   where done.hi_id >= job.id and done.hi_id <= end_of_bucket(job.id) and done.lo_id <= job.id

@@ -176,6 +176,7 @@ export const jobResponse = z.object({
   scheduled_at: time,
   started_at: time.nullable(),
   completed_at: time.nullable(),
+  worker: z.string().nullable().describe("The drain or puller that runs the job, or has completed it."),
   expires_at: time,
   error: z.string().nullable(),
   errors: z.array(jobError),

@@ -67,6 +67,8 @@ export interface Job {
   scheduledAt: Date;
   startedAt: Date | null;
   completedAt: Date | null;
+  /** Who runs it, or who completed it: a drain or a puller. Null in every other state, and if it gave no name. */
+  worker: string | null;
   expiresAt: Date;
   errors: JobError[];
   deadReason: DeadReason | null;
@@ -133,6 +135,8 @@ export interface ClaimedJob extends LeaseRef {
   runKey: string | null;
   /** Others may start when this job, or its run, has been settled: the next one of its key, or jobs that wait for it. */
   mayRelease: boolean;
+  /** Jobs of any queue may wait for its end. */
+  isLinked: boolean;
   traceparent: string | null;
   tags: string[];
   errors: JobError[];

@@ -53,6 +53,7 @@ const jobColumns = {
   culprit: uuid("culprit"),
   supersededBy: uuid("superseded_by"),
   schedule: json<JobSchedule>("schedule"),
+  worker: text("worker"),
   leaseExpiresAt: time("lease_expires_at"),
 };
 

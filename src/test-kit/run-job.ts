@@ -106,6 +106,7 @@ function claimedJob(job: JobDefinition, payload: Payload, options: RunJobOptions
     fairKey: null,
     runKey: null,
     mayRelease: false,
+    isLinked: false,
     traceparent: null,
     tags: [...tags],
     errors: [],

@@ -44,6 +44,10 @@ const deadRun = z.strictObject({
     endedAt: time.nullable(),
   },
 });
+const runOutcomes = z.strictObject({
+  ...{ jobs: count, completed: count, dead: count, waiting: count, processing: count, other: count },
+});
+const shownRun = deadRun.extend({ outcomes: runOutcomes.nullable() });
 const patchedJob = z.strictObject({ id, payload, fault: text.nullable() });
 const check = z.strictObject({ ahead: z.record(text, z.json()), type: text, jobs: z.array(patchedJob) });
 const runStep = z.strictObject({ runId: text, queues: z.array(text), check: check.nullable() }).nullable();
@@ -87,6 +91,7 @@ const job = z.strictObject({
   culprit: id.nullable(),
   supersededBy: id.nullable(),
   schedule: jobSchedule.nullable(),
+  worker: text.nullable(),
 });
 const shownJob = job.omit({ payload: true, output: true });
 const at = z.iso.datetime({ offset: true });
@@ -144,6 +149,7 @@ const claimedJob = z.strictObject({
   fairKey: text.nullable(),
   runKey: text.nullable(),
   mayRelease: flag,
+  isLinked: flag,
   traceparent: text.nullable(),
   tags: z.array(text),
   errors: z.array(error),
@@ -324,7 +330,7 @@ export const answers = {
   advanceDeadRun: runStep,
   advanceDeadRuns: runStep,
   countDead: z.strictObject({ dead: count, at: time }),
-  findDeadRun: deadRun.nullable(),
+  findDeadRun: shownRun.nullable(),
   foldDeaths: count,
   listDeadGroups: z.strictObject({
     groups: z.array(
@@ -336,7 +342,7 @@ export const answers = {
     totalGroups: count,
     totalDead: count,
   }),
-  listDeadRuns: z.array(deadRun),
+  listDeadRuns: z.array(deadRun.extend({ outcomes: z.exactOptional(runOutcomes.nullable()) })),
   startDeadRun: deadRun,
   stopDeadRun: z.strictObject({ applied: flag, run: deadRun }).nullable(),
   deleteSchedule: flag,
@@ -377,7 +383,7 @@ export const answers = {
   findKey: key.or(nothing),
   findShownJob: shownJob
     .extend({
-      ...{ payloadText: text.nullable(), outputText: text.nullable(), worker: text.nullable() },
+      ...{ payloadText: text.nullable(), outputText: text.nullable() },
       ...{ closedAt: time.nullable(), leaseExpiresAt: time.nullable(), waitingFor: waitingFor.nullable() },
     })
     .or(nothing),
@@ -443,7 +449,7 @@ export const answers = {
     z.strictObject({ job, position: z.strictObject({ diedMicros: text, jobId: id }) }),
   ),
   listFlowJobs: z.array(job),
-  listFlows: z.array(flow),
+  listFlows: z.strictObject({ flows: z.array(flow), next: id.nullable() }),
   listJobs: z.strictObject({ jobs: z.array(job), next: id.nullable() }),
   listKeys: z.array(key),
   listPauses: z.array(z.strictObject({ kind: z.enum(["queue", "type"]), name: text, since: time })),
@@ -466,7 +472,7 @@ export const answers = {
   pauseSchedule: flag,
   planSlots: count,
   withMenuCounts: z.strictObject({
-    answer: deadRun.nullable(),
+    answer: shownRun.nullable(),
     menu: z.strictObject({ dead: count, firing: count, silenced: count }),
   }),
   ping: z.strictObject({

@@ -109,6 +109,7 @@ function enqueue({ jobs }: ProducerApi, request: EnqueueBody) {
     scheduled_at: request.scheduled_at ?? now,
     started_at: null,
     completed_at: null,
+    worker: null,
     expires_at: request.expires_at ?? now,
     error: null,
     errors: [],

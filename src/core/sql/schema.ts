@@ -56,6 +56,7 @@ export const jobs = {
   culprit: uuid("culprit"),
   supersededBy: uuid("superseded_by"),
   schedule: json<JobSchedule>("schedule"),
+  worker: text("worker"),
   leaseExpiresAt: time("lease_expires_at"),
 };
 

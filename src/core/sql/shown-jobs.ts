@@ -17,8 +17,7 @@ export interface ShownJob extends Omit<FoundJob, "payload" | "output" | "steps">
   outputText: string | null;
   /** Of a dead, cancelled or discarded job: since when. */
   closedAt: Date | null;
-  /** Of a processing job: who holds it, and until when. */
-  worker: string | null;
+  /** Of a processing job. */
   leaseExpiresAt: Date | null;
 }
 
@@ -33,7 +32,7 @@ export function findShownJob(
       select ${listColumns(shownColumns)}, ${schema}.errors_of(id, true) as errors,
              case when status in ('pending', 'blocked') then ${schema}.waiting_for(id, ${packLimits(types)}::jsonb) end as waiting_for,
              case when ${isShown(hiddenTypes)} then jsonb_pretty(payload) end as payload_text,
-             case when ${isShown(hiddenTypes)} then jsonb_pretty(output) end as output_text, worker,
+             case when ${isShown(hiddenTypes)} then jsonb_pretty(output) end as output_text,
              ${time("closed_at")}, ${time("lease_expires_at")}
       from ${schema}.find_job(${id}::uuid)`,
     decode: optional((row) => ({
@@ -42,7 +41,6 @@ export function findShownJob(
       payloadText: row.payload_text as string | null,
       outputText: row.output_text as string | null,
       closedAt: timeOrNull(row.closed_at),
-      worker: row.worker as string | null,
       leaseExpiresAt: timeOrNull(row.lease_expires_at),
     })),
   };

@@ -123,11 +123,10 @@ function attempt(error: JobError, index: number, errors: readonly JobError[]): E
 function failed(error: JobError): Event {
   const at = new Date(error.at);
   const ranMs = error.started_at === undefined ? undefined : at.getTime() - Date.parse(error.started_at);
-  const notes = [ranMs !== undefined && `after ${duration(ranMs)}`, error.worker && `by ${error.worker}`];
   return {
     shape: "dead",
     what: `Attempt ${error.attempt} failed`,
-    note: notes.filter(Boolean).join(" "),
+    note: ranBy(ranMs, error.worker),
     at,
     error,
   };
@@ -176,10 +175,19 @@ function runs({ attempts, startedAt, worker, leaseExpiresAt }: ShownJob, now: Da
   };
 }
 
-function completed({ attempts, startedAt, completedAt }: ShownJob): Event {
-  const note =
-    startedAt && completedAt ? `after ${duration(completedAt.getTime() - startedAt.getTime())}` : undefined;
-  return { shape: "completed", what: `Attempt ${attempts} completed`, note, at: completedAt };
+function completed({ attempts, startedAt, completedAt, worker }: ShownJob): Event {
+  const ranMs = startedAt && completedAt ? completedAt.getTime() - startedAt.getTime() : undefined;
+  return {
+    shape: "completed",
+    what: `Attempt ${attempts} completed`,
+    note: ranBy(ranMs, worker),
+    at: completedAt,
+  };
+}
+
+function ranBy(ranMs: number | undefined, worker: string | null | undefined): string {
+  const notes = [ranMs !== undefined && `after ${duration(ranMs)}`, worker && `by ${worker}`];
+  return notes.filter(Boolean).join(" ");
 }
 
 function comes({ status, attempts, scheduledAt }: ShownJob, now: Date): Event {

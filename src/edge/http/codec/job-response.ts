@@ -34,6 +34,7 @@ export function toJobResponse(job: Job): JobResponse {
     scheduled_at: job.scheduledAt.toISOString(),
     started_at: job.startedAt?.toISOString() ?? null,
     completed_at: job.completedAt?.toISOString() ?? null,
+    worker: job.worker,
     expires_at: job.expiresAt.toISOString(),
     error: job.errors.at(-1)?.message ?? null,
     errors: job.errors,
