@@ -154,21 +154,41 @@ begin
       next_at = now() + make_interval(secs => v_quota.seconds_ahead + v_quota.seconds_apart * cardinality(v_ids))
   where id = p_id;
   if (v_ahead ->> 'is_last')::boolean or v_run.done + cardinality(v_ids) >= v_run.max_jobs then
-    update dead_run set state = 'done', ended_at = now() where id = p_id;
-    perform write_audit(v_run.actor, 'end run', 'run ' || p_id, null, shown_run(p_id));
+    perform end_dead_run(v_run, p_seconds);
   end if;
   return jsonb_build_object('run_id', p_id, 'check', null, 'queues', (
     select coalesce(jsonb_agg(distinct queue), '[]') from job join lane using (lane)
     where v_run.action = 'replay' and job.id = any(v_ids) and job.id >= v_ids[1] and job.id <= v_ids[cardinality(v_ids)]));
 end $$;
 
+-- Nothing is left to take. The run ends when its last job is due: until then it can be stopped.
+create or replace function end_dead_run(p_run dead_run, p_seconds float8) returns void
+language plpgsql as $$
+declare
+  v_until timestamptz := (select max(until) from dead_run_ahead where run_id = p_run.id and until > now());
+begin
+  if v_until is not null then
+    -- A step is taken p_seconds before its time: this one when nothing lies ahead.
+    update dead_run set passed_at = 'infinity', next_at = v_until + make_interval(secs => p_seconds) where id = p_run.id;
+    return;
+  end if;
+  update dead_run set state = 'done', ended_at = now() where id = p_run.id;
+  delete from dead_run_ahead where run_id = p_run.id;
+  perform write_audit(p_run.actor, 'end run', 'run ' || p_run.id, null, shown_run(p_run.id));
+end $$;
+
 -- Answers those that were still dead.
 create or replace function act_on_dead(p_run dead_run, p_ids uuid[], p_seconds_apart float8, p_seconds_ahead float8)
 returns uuid[]
 language plpgsql as $$
+declare
+  v_before record;
 begin
   if p_run.action = 'discard' then
     return discard_dead(p_ids);
+  end if;
+  if p_run.per_minute is not null then
+    v_before := rows_of_dead(p_run, p_ids);
   end if;
   if p_run.patch is not null then
     -- Whoever wants to change these jobs too waits for their rows in `closed`.
@@ -177,5 +197,10 @@ begin
     where id = any(array(select id from closed where id = any(p_ids) and status = 'dead'))
       and id >= p_ids[1] and id <= p_ids[cardinality(p_ids)];
   end if;
-  return revive(p_ids, null, p_seconds_apart, p_seconds_ahead);
+  p_ids := revive(p_ids, null, p_seconds_apart, p_seconds_ahead);
+  if p_run.per_minute is not null then
+    perform note_ahead(p_run, p_ids, v_before.dead, v_before.payloads);
+  end if;
+  perform note_replayed(p_run, p_ids);
+  return p_ids;
 end $$;

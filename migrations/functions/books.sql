@@ -43,7 +43,7 @@ begin
                coalesce(sum(blocked), 0))::tally as entry,
            row(1, minute, lane, coalesce(sum(enqueued), 0), coalesce(sum(pending), 0) - coalesce(sum(scheduled), 0),
                coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(retried_of(failed, dead)), 0),
-               coalesce(sum(greatest(dead, 0)), 0))::history as charted
+               coalesce(sum(died_of(dead, pending, expired)), 0))::history as charted
     from removed
     group by grouping sets ((minute, lane), (lane))
   )

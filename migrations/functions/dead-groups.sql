@@ -21,7 +21,7 @@ begin
   )
   select array_agg(death) into v_entries from removed;
   insert into dead_hour as known (lane, reason, fingerprint, hour, died)
-  select lane, reason, fingerprint, hour, sum(died) from unnest(v_entries) where died > 0 group by 1, 2, 3, 4
+  select lane, reason, fingerprint, hour, sum(died) from unnest(v_entries) where died <> 0 group by 1, 2, 3, 4
   on conflict (lane, reason, fingerprint, hour) do update set died = known.died + excluded.died;
   insert into dead_group as known (lane, reason, fingerprint, dead, first_at, last_at)
   select lane, reason, fingerprint, sum(dead), min(first_at), max(last_at) from unnest(v_entries) group by 1, 2, 3

@@ -26,7 +26,7 @@ begin
   return shown_run(v_id);
 end $$;
 
--- A run as it is shown, null if there is none.
+-- A run as it is shown, null if there is none. What it has planned and is not due yet counts as not done.
 create or replace function shown_run(p_id bigint) returns jsonb
 language sql stable
 security definer
@@ -35,10 +35,10 @@ as $$
   select jsonb_build_object(
            'id', id, 'action', action, 'type', type, 'reason', reason, 'fingerprint', lpad(to_hex(fingerprint), 16, '0'), 'queue', queue,
            'until', until, 'max_jobs', max_jobs, 'per_minute', per_minute, 'patch', patch, 'note', note, 'actor', actor,
-           'state', state, 'matched', matched, 'done', done, 'skipped', skipped, 'skips', skips,
-           'remaining', case when state = 'done' then 0 else greatest(matched - done - skipped, 0) end,
+           'state', state, 'matched', matched, 'done', done - ahead, 'skipped', skipped, 'skips', skips,
+           'remaining', case when state = 'done' then 0 else greatest(matched - done + ahead - skipped, 0) end,
            'started_at', started_at, 'ended_at', ended_at)
-  from dead_run where id = p_id
+  from dead_run cross join lateral (select count_ahead(p_id) as ahead) as planned where id = p_id
 $$;
 
 -- Newest first.
@@ -54,20 +54,22 @@ as $$
   order by id desc
 $$;
 
--- Stops a run. What it has not come to stays dead. Answers { applied, run }; null: there is no such run.
+-- Stops a run. What it has not come to stays dead, and what it has planned is dead again. Answers { applied, run }; null: there is no such run.
 create or replace function stop_dead_run(p_actor text, p_id bigint) returns jsonb
 language plpgsql
 security definer
 set search_path from current
 as $$
 declare
-  v_before jsonb;
+  v_before     jsonb;
   v_is_running boolean;
+  v_back       int;
 begin
   select state = 'running' into v_is_running from dead_run where id = p_id for update; -- waits for a step
   if v_is_running then
     v_before := shown_run(p_id);
-    update dead_run set state = 'stopped', ended_at = now() where id = p_id;
+    v_back := stop_ahead(p_id);
+    update dead_run set state = 'stopped', ended_at = now(), done = done - v_back where id = p_id;
     perform write_audit(p_actor, 'stop run', 'run ' || p_id, v_before, shown_run(p_id));
   end if;
   return case when v_is_running is not null then jsonb_build_object('applied', v_is_running, 'run', shown_run(p_id)) end;

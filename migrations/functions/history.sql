@@ -7,6 +7,11 @@ create or replace function retried_of(p_failed int, p_dead int) returns int
 language sql immutable parallel safe
 return greatest(p_failed - greatest(coalesce(p_dead, 0), 0), 0);
 
+-- Deaths. Only a run that is stopped (stop-ahead.sql) takes jobs from pending to dead that have not expired: they had died before.
+create or replace function died_of(p_dead int, p_pending int, p_expired int) returns int
+language sql immutable parallel safe
+return case when p_pending < 0 and p_expired is null then 0 else greatest(p_dead, 0) end;
+
 -- Adds entries of one minute each to the buckets of every length.
 create or replace function add_to_history(p_entries history[]) returns void
 language sql as $$
@@ -48,7 +53,7 @@ set search_path from current
 as $$
   select p_minutes, date_bin(make_interval(mins => p_minutes), least(at, now()), '2000-01-01 00:00+00'), lane,
          coalesce(sum(enqueued), 0), coalesce(sum(pending), 0) - coalesce(sum(scheduled), 0), coalesce(sum(completed), 0),
-         coalesce(sum(failed), 0), coalesce(sum(retried_of(failed, dead)), 0), coalesce(sum(greatest(dead, 0)), 0)
+         coalesce(sum(failed), 0), coalesce(sum(retried_of(failed, dead)), 0), coalesce(sum(died_of(dead, pending, expired)), 0)
   from ledger
   group by 2, 3
 $$;

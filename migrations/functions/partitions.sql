@@ -208,8 +208,7 @@ begin
 
   delete from round
   where id = any(array(select id from round where ended_at <= now() - p_keep order by id limit p_limit));
-  delete from dead_run where id = any(array(
-    select id from dead_run where ended_at <= now() - p_keep_dead order by id limit p_limit));
+  perform forget_runs(p_keep_dead, p_limit);
   delete from enqueue_error
   where ctid = any(array(select ctid from enqueue_error where at <= now() - p_keep order by at limit p_limit));
   delete from tally

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DeadRunResponse } from "../contract/dead-letters.ts";
 import type { CommandContext } from "./command.ts";
-import type { Column } from "./output/output.ts";
+import type { Column, Output } from "./output/output.ts";
 import { count, plural } from "./output/words.ts";
 
 const lookEveryMs = 1_000;
@@ -31,6 +31,8 @@ export function showRun(run: DeadRunResponse, { api, out }: CommandContext): voi
   out.line(
     `run ${run.run_id} ${run.state === "running" ? "has started" : `is ${run.state}`}: ${progressOf(run)}`,
   );
+  const outcomes = outcomesOf(run);
+  if (outcomes) out.note(outcomes);
   if (run.state === "running")
     out.note(
       `${api.isOverSql ? "it goes on with the next crons; " : ""}sluice dead run ${run.run_id} shows it, sluice dead stop ${run.run_id} stops it`,
@@ -49,6 +51,32 @@ export async function followRun(started: DeadRunResponse, context: CommandContex
   }
   if (out.isTerminal) out.progress("");
   showRun(run, context);
+}
+
+/** What matters first. What was not asked for is left out. */
+export function showRunFields(run: DeadRunResponse, out: Output): void {
+  const { run_id, action, state, matched, done, skipped, remaining, outcomes: _, skips, ...rest } = run;
+  const given = Object.entries(rest).filter(([, value]) => value !== null);
+  out.fields({
+    ...{ run_id, action, state, matched, done, skipped, remaining },
+    ...(action === "replay" && { outcomes: outcomesOf(run) ?? "none yet" }),
+    ...Object.fromEntries(given),
+  });
+  for (const { job_id, reason } of skips) out.fields({ [`skipped ${job_id}`]: reason });
+}
+
+/** What has become of the jobs that a run has replayed. Planned ones wait too, so there may be more than are done. */
+function outcomesOf({ outcomes, done }: DeadRunResponse): string | undefined {
+  if (!outcomes) return undefined;
+  const { jobs, completed, dead, waiting, processing, other } = outcomes;
+  const parts = [
+    `${count(completed)} completed`,
+    `${count(dead)} died again`,
+    `${count(waiting)} waiting`,
+    `${count(processing)} processing`,
+    ...(other > 0 ? [`${count(other)} cancelled, discarded or no longer stored`] : []),
+  ];
+  return `${jobs < done ? `of the first ${count(jobs)}: ` : ""}${parts.join(", ")}`;
 }
 
 function progressOf({ action, done, skipped, remaining }: DeadRunResponse): string {

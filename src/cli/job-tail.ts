@@ -1,7 +1,9 @@
 // Finds the jobs that have ended since the last look. Lists are ordered by when jobs were enqueued, not by when they ended,
 // so it reads the newest pages of each end as long as they have something new, and looks up what is no longer processed. An
 // index by end time would make it exact, but every settle would write it: 72 bytes of log, a sixth of what a settle of one job
-// writes. The books cost nobody anything, so they say how many completed jobs it has missed.
+// writes. A BRIN index writes the same as soon as its newest range is summarized. The order of rows in `done` does not help
+// either: a short row goes wherever a page has room. The books cost nobody anything, so they say how many completed jobs it
+// has missed.
 import type { JobResponse } from "../contract/jobs.ts";
 import type { Api } from "./api.ts";
 import { CommandError, exitCodes } from "./exit.ts";

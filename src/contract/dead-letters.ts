@@ -127,6 +127,16 @@ export const deadRunCount = z.object({
   dry_run: z.literal(true),
 });
 
+/** What has become of the jobs that a run has replayed: of the first ones, at most 250. */
+export const runOutcomes = z.object({
+  jobs: z.int().describe("How many were looked at."),
+  completed: z.int(),
+  dead: z.int().describe("Again."),
+  waiting: z.int().describe("Pending or blocked."),
+  processing: z.int(),
+  other: z.int().describe("Cancelled, discarded, or no longer stored."),
+});
+
 export const deadRunResponse = z.object({
   run_id: z.string(),
   action: z.enum(runActions),
@@ -150,6 +160,10 @@ export const deadRunResponse = z.object({
   remaining: z.int().describe("An estimate while it runs: others may replay or discard the same jobs."),
   started_at: time,
   ended_at: time.nullable(),
+  outcomes: runOutcomes
+    .nullable()
+    .optional()
+    .describe("Only in the answer to GET /v1/admin/dlq-runs/:run. Null if it has replayed nothing."),
 });
 export type DeadRunResponse = z.output<typeof deadRunResponse>;
 

@@ -66,6 +66,21 @@ export interface DeadRun {
   remaining: number;
   startedAt: Date;
   endedAt: Date | null;
+  /** Only of a run that was looked up by its id. Null: it has replayed nothing. */
+  outcomes?: RunOutcomes | null;
+}
+
+/** What has become of the first jobs that a run has replayed. */
+export interface RunOutcomes {
+  /** How many were looked at. */
+  jobs: number;
+  completed: number;
+  /** Again. */
+  dead: number;
+  waiting: number;
+  processing: number;
+  /** Cancelled, discarded, or no longer stored. */
+  other: number;
 }
 
 export interface Skip {

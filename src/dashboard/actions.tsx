@@ -2,9 +2,19 @@
 // validation, roles and audit are those of the API. A page links to one by <ActionForm>.
 import type * as z from "zod";
 import type { operations } from "../contract/operations.ts";
-import { jsonField, namesField, payloadOfForm, textFields, utcField, wholeNumber } from "./form-fields.ts";
+import {
+  FormError,
+  jsonField,
+  namesField,
+  payloadOfForm,
+  textFields,
+  utcField,
+  wholeNumber,
+} from "./form-fields.ts";
 import type { Html } from "./page.ts";
+import { mostGroups, parseGroup } from "./pages/dead-letters/filter.ts";
 import { absolute, count, counted } from "./parts/numbers.ts";
+import { pageSize } from "./parts/pager.tsx";
 
 type Operations = typeof operations;
 type Answers<Id extends keyof Operations> = Operations[Id]["answers"];
@@ -17,10 +27,19 @@ export interface Action<Id extends keyof Operations = keyof Operations> {
   body?(form: URLSearchParams): unknown;
   /** What the message says afterwards. */
   done(answer: Answer<Id>): string;
-  /** It is run for each value of the field `id`, such as the rows that are selected. What the message says of so many. */
-  each?(done: number): string;
+  /** It is run for each value of the field `id`, such as the rows that are selected, with all other fields of the form. */
+  each?: Each;
   /** Shows the answer itself, in place of a message. For what must not be stored, such as a new key. */
   show?(answer: Answer<Id>): { title: string; body: Html };
+}
+
+export interface Each {
+  /** What is selected. */
+  noun: string;
+  /** A form takes so many. */
+  most: number;
+  /** What the message says of so many. */
+  done(count: number): string;
 }
 
 function action<Id extends keyof Operations>(operation: Id, rest: Omit<Action<Id>, "operation">): Action {
@@ -28,8 +47,22 @@ function action<Id extends keyof Operations>(operation: Id, rest: Omit<Action<Id
 }
 
 function forEachJob(operation: "cancelJob" | "replayDeadLetter", word: string): Action {
-  const each = (done: number) => `${counted(done, "job")} ${done === 1 ? "is" : "are"} ${word}`;
-  return action(operation, { body: () => ({}), done: () => each(1), each });
+  const done = (jobs: number) => `${counted(jobs, "job")} ${jobs === 1 ? "is" : "are"} ${word}`;
+  return action(operation, {
+    body: () => ({}),
+    done: () => done(1),
+    each: { noun: "job", most: pageSize, done },
+  });
+}
+
+function groupField(form: URLSearchParams, name: string) {
+  const group = parseGroup(form.get(name) ?? "");
+  if (!group) throw new FormError(name, "this is no group of dead letters");
+  return group;
+}
+
+function runsStarted(runs: number): string {
+  return runs === 1 ? "1 run has started" : `${count(runs)} runs have started, one for each group`;
 }
 
 export const actions = {
@@ -86,6 +119,17 @@ export const actions = {
       "run_id" in run
         ? `${run.action === "replay" ? "Replay" : "Discard"} ${run.run_id} has started: ${counted(run.matched, "job")}.`
         : `${counted(run.matched, "job")} would be taken.`,
+  }),
+  startDeadRuns: action("startDeadRun", {
+    body: (form) => ({
+      action: form.get("action"),
+      ...groupField(form, "id"),
+      ...textFields(form, ["queue", "until", "note"]),
+      ...(form.get("first") && { count: 1 }),
+      per_minute: wholeNumber(form, "per_minute"),
+    }),
+    done: () => runsStarted(1),
+    each: { noun: "group", most: mostGroups, done: runsStarted },
   }),
   stopDeadRun: action("stopDeadRun", {
     done: ({ action, run_id, done, remaining }) =>

@@ -5,12 +5,20 @@ import type { Content, Html } from "./page.ts";
 import { Outside } from "./sign-in-page.tsx";
 
 /** `path` is tried again. Undefined if that would not help. */
-export function errorContent({ title, detail, errors = [] }: Problem, path: string | undefined): Content {
+export function errorContent(
+  { title, detail, status, errors = [] }: Problem,
+  path: string | undefined,
+): Content {
   return {
     title,
     body: (
-      <div class="card pad stack">
+      <div class="card pad stack" id="error">
         <p>{toSentence(detail)}</p>
+        {status >= 500 && path !== undefined ? (
+          <p class="muted">
+            Nothing is lost: jobs wait in the database. <code>npx sluice doctor</code> looks for the cause.
+          </p>
+        ) : null}
         {errors.length === 0 ? null : (
           <ul>
             {errors.map((fault) => (

@@ -104,6 +104,26 @@ describe.skipIf(!browser)("in Chromium", () => {
     expect(await page.getByLabel("Reason").isVisible()).toBe(true);
   });
 
+  test.each(["an error of somebody else", "no answer at all"])(
+    "%s leaves an open page as it is, with a message until the next answer",
+    async (kind) => {
+      const page = await open();
+      await signIn(page);
+      await page.route("**/*", (route) => {
+        if (route.request().headers()["hx-request"] !== "true") return route.continue();
+        if (kind === "no answer at all") return route.abort();
+        return route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad gateway</h1>" });
+      });
+      const message = page.getByRole("alert").filter({ hasText: "No answer since" });
+      await message.waitFor({ timeout: 20_000 });
+      expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Overview");
+      expect(await page.locator("#live").innerText()).toContain("No answer since");
+      await page.unroute("**/*");
+      await message.waitFor({ state: "detached", timeout: 20_000 });
+      expect(await page.locator("#live").innerText()).toContain("Live");
+    },
+  );
+
   test("the menu counts a new dead letter while a page is open", async () => {
     const page = await open();
     await signIn(page);

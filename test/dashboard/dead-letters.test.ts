@@ -61,7 +61,7 @@ describe("groups", () => {
     expect(text).toContain("order ‹n› is unknown");
     expect(html).not.toContain("<script>alert");
     expect(html).toContain("3 deaths in 24 hours");
-    expect(text).toContain("Replay everything that matches: 4 jobs");
+    expect(text).toContain("Replay all 4 jobs");
     const [, url = ""] = /href="(\/dead-letters\/jobs\?[^"]+fingerprint[^"]+)"/.exec(html) ?? [];
     const list = plain(await admin.page(url.replaceAll("&amp;", "&")));
     expect(list).toContain("3 jobs in this list");
@@ -130,6 +130,76 @@ describe("a run", () => {
     });
     await quiet();
     expect(await statuses()).toEqual(["1 completed", "2 dead"]);
+  });
+
+  test("is started for each of several groups, with their number first", async () => {
+    await bury(1, 2, 3, 1000);
+    const list = await admin.page("/dead-letters");
+    const boxes = [...list.matchAll(/name="group" value="([^"]+)"/g)].map(([, value]) => value ?? "");
+    expect(boxes).toHaveLength(2);
+    const chosen = new URLSearchParams([["action", "replay"], ...boxes.map((box) => ["group", box])]);
+    const dialog = await admin.page(`/dead-letters/start?${chosen}`);
+    expect(plain(dialog)).toContain("4 jobs of 2 groups.");
+    expect(dialog).toMatch(/<button[^>]*>Replay 4 jobs<\/button>/);
+    const ids: [string, string][] = boxes.map((box) => ["id", box]);
+    const { id: _, ...fields } = hiddenFields(dialog);
+    await admin.post("/actions/startDeadRuns", [
+      ...Object.entries(fields).map(([name, value]): [string, string] => [name, String(value)]),
+      ...ids,
+      ["per_minute", "60"],
+      ["first", "1"],
+    ]);
+    expect(flashOf(admin)).toEqual(["done", "2 runs have started, one for each group."]);
+    await quiet();
+    expect(await query("select matched::int, per_minute from sluice.dead_run order by id")).toEqual([
+      { matched: 1, per_minute: 60 },
+      { matched: 1, per_minute: 60 },
+    ]);
+    // Close leads back to the list with the same boxes checked.
+    const back = /href="([^"]+)" data-close/.exec(dialog)?.[1]?.replaceAll("&amp;", "&") ?? "";
+    expect((await admin.page(back)).match(/name="group"[^>]* checked/g)).toHaveLength(2);
+  });
+
+  test("is started for one group that is selected alone, with all that can be said of one", async () => {
+    await bury(1, 2, 1000);
+    const list = await admin.page("/dead-letters");
+    const [, box = ""] = /name="group" value="([^"]+)"/.exec(list) ?? [];
+    const dialog = await admin.page(
+      `/dead-letters/start?${new URLSearchParams({ action: "discard", group: box })}`,
+    );
+    expect(dialog).toMatch(/<button[^>]*>Discard 2 jobs<\/button>/);
+    expect(hiddenFields(dialog)).toMatchObject({ type: "order", reason: "fatal", action: "discard" });
+  });
+
+  test("is not offered for everything if nothing was selected", async () => {
+    await bury(1, 2);
+    const html = await admin.page("/dead-letters/start?choose=groups&action=discard");
+    const dialog = html.slice(html.indexOf("<dialog"));
+    expect(plain(dialog)).toContain("Select a group first: none is selected.");
+    expect(dialog).not.toMatch(/<button[^>]*>Discard/);
+    expect(dialog).not.toContain('action="/actions/');
+  });
+
+  test("of a form that names no group changes nothing", async () => {
+    await bury(1);
+    await admin.post("/actions/startDeadRuns", { action: "replay", to: "/dead-letters" });
+    expect(flashOf(admin)).toEqual(["failed", "No group is selected."]);
+    await admin.post("/actions/startDeadRuns", { action: "replay", id: "nonsense", to: "/dead-letters" });
+    expect(flashOf(admin)[0]).toBe("failed");
+    expect(await query("select from sluice.dead_run")).toEqual([]);
+  });
+
+  test("says what became of the jobs that it replayed", async () => {
+    await bury(1, 2);
+    await query(
+      "select sluice.start_dead_run('ann', 'replay', null, null, null, null, null, null, null, null, null)",
+    );
+    await fire();
+    await fire();
+    const [run] = await query<{ id: string }>("select id from sluice.dead_run");
+    const text = plain(await admin.page(`/dead-letters/runs/${run?.id}`));
+    expect(text).toContain("What became of them 2 replayed jobs, as they are now");
+    expect(text).toContain("2 died again");
   });
 
   test("is stopped, which leaves the others dead", async () => {

@@ -69,6 +69,7 @@ export const forms: Record<ActionId, (each: OneOfEach) => Record<string, string>
   replayDeadLetter: ({ dead }) => ({ id: dead }),
   discardDeadLetter: ({ dead }) => ({ id: dead, reason: "not needed" }),
   startDeadRun: () => ({ action: "replay", type: "note", count: "1", per_minute: "60" }),
+  startDeadRuns: () => ({ action: "replay", id: "fatal.0000000000000000.note", per_minute: "60" }),
   stopDeadRun: ({ run }) => ({ run }),
   cancelFlow: ({ flow }) => ({ id: flow }),
   pauseJobType: () => ({ type: "note" }),

@@ -49,8 +49,17 @@ describe("a job", () => {
     }
   });
 
-  test("says which worker ran an attempt that failed", async () => {
-    const { dead } = await makeOneOfEach(deployment);
+  test("says which worker ran an attempt", async () => {
+    const { dead, processing } = await makeOneOfEach(deployment);
+    expect(await admin.page(`/jobs/${processing}`)).toMatch(
+      /Attempt 1 runs<\/b><span class="muted">for [^<]+ by w;/,
+    );
+    await deployment.query(
+      "select sluice.settle(ids, array_fill(key, array[cardinality(ids)])) from sluice.lease",
+    );
+    expect(await admin.page(`/jobs/${processing}`)).toMatch(
+      /Attempt 1 completed<\/b><span class="muted">after [^<]+ by w</,
+    );
     expect(await admin.page(`/jobs/${dead}`)).toMatch(
       /Attempt 1 failed<\/b><span class="muted">after [^<]+ by w</,
     );

@@ -114,6 +114,10 @@ const lists = (count: number) => `
   select 'admin', 'pause', 'queue default', '{}', '{}' from generate_series(1, ${count}) as n;
   insert into sluice.dead_run (action, type, until, actor, matched, state, ended_at)
   select 'replay', 'mail', now(), 'admin', 100, 'done', now() from generate_series(1, ${count} / 10) as n;
+  insert into sluice.dead_run_job (run_id, id)
+  select (select max(id) from sluice.dead_run), id
+  from (select * from (select unnest(ids) as id from sluice.done limit 150) as completed
+        union all select * from (select id from sluice.closed limit 100) as dead) as replayed;
   insert into sluice.worker (worker_id, kind, queues, started_at, seen_at)
   select 'w-' || n, 'puller', array['default', 'heavy'], now(), now() + interval '1 hour' from generate_series(1, 100) as n;`;
 

@@ -38,6 +38,7 @@ const urls: Record<string, readonly (string | Omit<PageExample, "path">)[]> = {
   "/jobs/:id": ["pending", "keyed", "processing", "completed", "dead", "member"].map(
     (name) => `/jobs/{${name}}`,
   ),
+  "/flows": ["/flows", { url: "/flows?status=dead", isSearch: true }, "/flows?status=completed"],
   "/flows/:id": ["/flows/{flow}", "/flows/{flow}?before={member}", "/flows/{smallFlow}"],
   "/types/:type": ["/types/mail"],
   "/queues/:queue": ["/queues/default", "/queues/heavy?range=24h", "/queues/ordered"],

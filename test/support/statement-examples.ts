@@ -316,7 +316,10 @@ export const examples = {
     statements.listFlowJobs(id, { limit: 1 }),
     statements.listFlowJobs(id, { after: id, limit: 1 }),
   ],
-  listFlows: [statements.listFlows({ limit: 1 }), statements.listFlows({ before: id, limit: 1 })],
+  listFlows: [
+    statements.listFlows({ limit: 1 }),
+    statements.listFlows({ status: "dead", before: id, limit: 1 }),
+  ],
   requireSchemaVersion: [statements.requireSchemaVersion()],
   resume: [statements.resume("me", { queue: "q" }), statements.resume("me", { type: "a" })],
   revokeKey: [statements.revokeKey("me", id)],

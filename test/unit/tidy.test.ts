@@ -223,6 +223,7 @@ const testedElsewhere: Record<string, string[]> = {
   links: ["test/sql/flows.test.ts"],
   "menu-counts": ["test/dashboard/menu.test.ts"],
   propose: ["test/sql/order-beside.test.ts", "test/sql/shares-late.test.ts"],
+  "turn-grants": ["test/model/keys-mutations.test.ts", "test/sql/order-runs.test.ts"],
   "read-waiting": ["test/sql/order-late.test.ts", "test/sql/order-buckets.test.ts"],
   resolve: ["test/sql/flows.test.ts"],
   "resolve-ends": ["test/sql/flows.test.ts", "test/model/flows-gate.test.ts"],

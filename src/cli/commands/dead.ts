@@ -3,7 +3,7 @@ import { operations } from "../../contract/operations.ts";
 import type { Command, CommandContext, Value } from "../command.ts";
 import type { Commands } from "../command-table.ts";
 import { checkFields, fieldFlags } from "../contract-flags.ts";
-import { followRun, runColumns, showRun } from "../dead-run.ts";
+import { followRun, runColumns, showRun, showRunFields } from "../dead-run.ts";
 import { usageError } from "../exit.ts";
 import { deadColumns, showJob } from "../job-view.ts";
 import { actionCommand, listCommand, operationCommand, startWords } from "../operation-command.ts";
@@ -150,7 +150,7 @@ export const commands: Commands = {
   }),
   run: operationCommand("getDeadRun", {
     examples: ["dead run 7"],
-    show: (run, out) => out.fields(run),
+    show: showRunFields,
   }),
   stop: actionCommand("stopDeadRun", {
     examples: ["dead stop 7"],

@@ -1,5 +1,5 @@
 // start, list, find and stop a run over dead letters. See migrations/functions/dead-runs.sql.
-import type { DeadRun, NewDeadRun, RunAction, RunState } from "../dead-letters.ts";
+import type { DeadRun, NewDeadRun, RunAction, RunOutcomes, RunState } from "../dead-letters.ts";
 import type { DeadReason, Payload } from "../job.ts";
 import { sql } from "./sql.ts";
 import { many, one, type Statement } from "./statement.ts";
@@ -25,6 +25,7 @@ interface RunRow {
   remaining: number;
   started_at: string;
   ended_at: string | null;
+  outcomes?: RunOutcomes | null;
 }
 
 function decodeRun(row: RunRow): DeadRun {
@@ -64,28 +65,40 @@ export function startDeadRun(actor: string, run: NewDeadRun): Statement<DeadRun>
   };
 }
 
+/** With what has become of its jobs. See migrations/functions/run-outcomes.sql. */
 export function findDeadRun(id: string): Statement<DeadRun | null> {
   return {
     name: "find dead run",
     isRepeatable: true,
-    build: (schema) => sql`select ${schema}.shown_run(${id}::bigint) as run`,
+    build: (schema) => sql`
+      select ${schema}.shown_run(${id}::bigint)
+             || jsonb_build_object('outcomes', ${schema}.run_outcomes(${id}::bigint)) as run`,
     decode: one((row) => (row.run === null ? null : decodeRun(row.run as RunRow))),
   };
 }
 
-/** Newest first. */
+/** Newest first. The newest `outcomes` of those that run come with what has become of their jobs, which costs a few ms each. */
 export function listDeadRuns({
   before,
   limit,
+  outcomes = 0,
 }: {
   before?: string | undefined;
   limit: number;
+  outcomes?: number;
 }): Statement<DeadRun[]> {
   return {
     name: "list dead runs",
     isRepeatable: true,
     build: (schema) => sql`
-      select run from ${schema}.list_dead_runs(${before ?? null}::bigint, ${limit}::int) as run`,
+      select run || case when run ->> 'state' = 'running' and place <= ${outcomes}::int
+                         then jsonb_build_object('outcomes', ${schema}.run_outcomes((run ->> 'id')::bigint))
+                         else '{}' end as run
+      from (
+        select run, number, count(*) filter (where run ->> 'state' = 'running') over (order by number) as place
+        from ${schema}.list_dead_runs(${before ?? null}::bigint, ${limit}::int) with ordinality as listed(run, number)
+      ) as page
+      order by number`,
     decode: many((row) => decodeRun(row.run as RunRow)),
   };
 }

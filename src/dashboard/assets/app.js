@@ -4,6 +4,7 @@ const refreshMs = 5000;
 const main = document.querySelector("#main[hx-get]");
 const live = document.querySelector("#live");
 let isPaused = false;
+let lostSince; // the last refresh had no answer
 
 /** Rows do not move under somebody who selects, types or reads a dialog. */
 function isBusy() {
@@ -21,8 +22,26 @@ function showLive() {
   if (!live) return;
   live.hidden = false;
   const isHeld = isPaused || isBusy();
-  live.lastElementChild.textContent = isPaused ? "Paused" : isHeld ? "On hold" : "Live, every 5 s";
-  live.firstElementChild.hidden = isHeld;
+  const state = isPaused ? "Paused" : isHeld ? "On hold" : "Live, every 5 s";
+  live.lastElementChild.textContent = lostSince ? `No answer since ${lostSince}` : state;
+  live.firstElementChild.hidden = isHeld || lostSince !== undefined;
+}
+
+/** What is shown stays, and says that it is old: that is more than a page about the error has. */
+function showLost() {
+  lostSince ??= `${new Date().toISOString().slice(11, 19)} UTC`;
+  showLive();
+  if (document.querySelector("#lost, #error")) return;
+  const message = document.createElement("div");
+  message.id = "lost";
+  message.className = "truth is-alarm";
+  message.role = "alert";
+  const text = document.createElement("p");
+  const at = document.querySelector("#at")?.textContent;
+  text.textContent = `No answer since ${lostSince}. This page shows how things were at ${at}, and tries again every 5 s.`;
+  message.append(document.createElement("div"));
+  message.firstChild.append(text);
+  main.prepend(message);
 }
 
 if (main) {
@@ -30,6 +49,17 @@ if (main) {
     showLive();
     if (!isBusy()) htmx.trigger(main, "refresh");
   };
+  // The server marks an error that is to be shown in the place of the page: it would only be as slow again.
+  main.addEventListener("htmx:after:request", (event) => {
+    const { status, headers } = event.detail.ctx.response;
+    if (status < 500 || headers.has("hx-reswap")) {
+      lostSince = undefined;
+      return showLive();
+    }
+    event.preventDefault();
+    showLost();
+  });
+  main.addEventListener("htmx:error", showLost);
   showLive();
   setInterval(refresh, refreshMs);
   document.addEventListener("visibilitychange", refresh);

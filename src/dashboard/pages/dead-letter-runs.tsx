@@ -8,6 +8,7 @@ import { count } from "../parts/numbers.ts";
 import { Pager, pageSize, takePage } from "../parts/pager.tsx";
 import { Table } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
+import { Outcomes } from "./dead-letters/outcomes.tsx";
 import { describeRun, nameOfRun, RunCard, RunTable } from "./dead-letters/runs.tsx";
 
 /** Always fits a bigint. */
@@ -54,6 +55,7 @@ export const deadLetterRun: Page = {
       body: (
         <>
           <RunCard request={request} run={run} />
+          <Outcomes run={run} />
           <Card id="run" title="What it does">
             <Definitions
               entries={[

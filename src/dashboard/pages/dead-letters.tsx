@@ -1,4 +1,5 @@
 // Dead letters in groups of the same type, reason and error, with the runs that replay or discard them.
+import type { PropsWithChildren } from "hono/jsx";
 import type { DeadGroups } from "../../core/sql/dead-groups.ts";
 import { countDead, listDeadGroups, listDeadRuns } from "../../core/sql/index.ts";
 import type { Html, Page, PageRequest } from "../page.ts";
@@ -14,6 +15,8 @@ import { Views } from "./dead-letters/views.tsx";
 const path = "/dead-letters";
 const maxGroups = 50;
 const shownRuns = 10;
+/** Of the runs that go on. */
+const shownOutcomes = 2;
 
 export const deadLetters: Page = {
   path,
@@ -35,9 +38,14 @@ export const startRun: Page = {
   path: `${path}/start`,
   section: "Dead letters",
   async render(request) {
-    const search = parseDeadSearch(request.query);
+    const asked = parseDeadSearch(request.query);
+    const [one, ...others] = asked.chosen ?? [];
+    const search =
+      one && others.length === 0
+        ? { ...asked, filter: { ...one, queue: asked.filter.queue }, chosen: undefined }
+        : asked;
     const [{ facts, groups, body }, counted] = await Promise.all([
-      readGroups(request, search),
+      readGroups(request, asked),
       request.db.run(countDead(search.filter)),
     ]);
     return {
@@ -60,7 +68,7 @@ async function readGroups(request: PageRequest, search: DeadSearch) {
   const { fingerprint, ...filter } = search.filter;
   const [all, runs] = await Promise.all([
     request.db.run(listDeadGroups({ ...filter, limit: maxGroups })),
-    request.db.run(listDeadRuns({ limit: shownRuns })),
+    request.db.run(listDeadRuns({ limit: shownRuns, outcomes: shownOutcomes })),
   ]);
   const found = fingerprint ? only(all, fingerprint) : all;
   const running = runs.filter(({ state }) => state === "running");
@@ -88,10 +96,10 @@ async function readGroups(request: PageRequest, search: DeadSearch) {
           {found.totalDead === 0 ? (
             <Empty title="No dead letter fits this search">Remove a part of the search.</Empty>
           ) : (
-            <>
-              <GroupTable request={request} filter={search.filter} found={found} />
-              <Everything request={request} search={search} dead={found.totalDead} />
-            </>
+            <Choose request={request} search={search}>
+              <GroupTable request={request} search={search} found={found} />
+              <Bulk request={request} search={search} dead={found.totalDead} />
+            </Choose>
           )}
         </div>
       )}
@@ -111,18 +119,46 @@ function only({ groups }: DeadGroups, fingerprint: string): DeadGroups {
   };
 }
 
-function Everything({ request, search, dead }: { request: PageRequest; search: DeadSearch; dead: number }) {
+/** A form that asks for the dialog. It changes nothing. */
+function Choose({
+  request,
+  search: { filter },
+  children,
+}: PropsWithChildren<{ request: PageRequest; search: DeadSearch }>) {
+  if (!request.viewer.mayChange) return <>{children}</>;
+  return (
+    <form class="picks" method="get" action={`${path}/start`}>
+      <input type="hidden" name="choose" value="groups" />
+      {filter.queue ? <input type="hidden" name="queue" value={filter.queue} /> : null}
+      {formatFilter(filter) ? <input type="hidden" name="back" value={formatFilter(filter)} /> : null}
+      {children}
+    </form>
+  );
+}
+
+function Bulk({ request, search, dead }: { request: PageRequest; search: DeadSearch; dead: number }) {
   if (!request.viewer.mayChange) return null;
   const { filter } = search;
   const jobs = counted(dead, "job");
   return (
     <div class="bulk row">
-      <a class="btn is-danger" id={openerId("discard", {})} href={startUrl("discard", filter, filter)}>
-        Discard {jobs} with a reason
-      </a>
-      <a class="push link small" id={openerId("replay", {})} href={startUrl("replay", filter, filter)}>
-        Replay everything that matches: {jobs}
-      </a>
+      <span class="nw">
+        <span class="picked" /> selected
+      </span>
+      <button class="btn" type="submit" name="action" value="replay" id="replay-chosen">
+        Replay
+      </button>
+      <button class="btn is-danger" type="submit" name="action" value="discard" id="discard-chosen">
+        Discard
+      </button>
+      <span class="push row small">
+        <a class="link" id={openerId("replay", {})} href={startUrl("replay", filter, filter)}>
+          Replay all {jobs}
+        </a>
+        <a class="link" id={openerId("discard", {})} href={startUrl("discard", filter, filter)}>
+          Discard all
+        </a>
+      </span>
     </div>
   );
 }

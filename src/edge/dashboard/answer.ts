@@ -108,6 +108,7 @@ export async function answerError(context: Context<AppEnv>, error: unknown): Pro
   const caller = await findVisitor(context).catch(() => undefined);
   // A page that is too slow would be as slow again.
   const isRefreshed = mayHelp && !body.type.endsWith(":page_too_slow");
+  if (!isRefreshed) context.header("hx-reswap", "innerMorph"); // app.js keeps an open page through any other error
   if (caller) return answerPage(context, { caller, content, isRefreshed, status });
   return answerHtml(context, ErrorPage({ frame: frameOf(context), content }), status);
 }

@@ -5,11 +5,10 @@ import type { Operation } from "../../contract/operation.ts";
 import { operations } from "../../contract/operations.ts";
 import { type Problem, problem } from "../../contract/problem.ts";
 import { SluiceError } from "../../core/errors.ts";
-import type { Action } from "../../dashboard/actions.tsx";
+import type { Action, Each } from "../../dashboard/actions.tsx";
 import { errorContent, toSentence } from "../../dashboard/error-page.tsx";
 import { FormError } from "../../dashboard/form-fields.ts";
 import type { Refusal } from "../../dashboard/page.ts";
-import { pageSize } from "../../dashboard/parts/pager.tsx";
 import type { AppEnv } from "../http/app-env.ts";
 import { problemOf } from "../http/codec/problem.ts";
 import type { Caller } from "../http/guards/caller.ts";
@@ -63,8 +62,7 @@ interface Called {
 }
 
 /**
- * One request for each id, at most those of a page. Each is done or refused for itself, because a job may have moved on since
- * the page was made.
+ * One request for each id. Each is done or refused for itself, because a job may have moved on since the page was made.
  */
 async function runForEach(
   context: Context<AppEnv>,
@@ -74,22 +72,30 @@ async function runForEach(
     form,
     call,
   }: {
-    each(done: number): string;
+    each: Each;
     caller: Caller;
     form: URLSearchParams;
     call(form: URLSearchParams): Promise<Called>;
   },
 ): Promise<Response> {
   const ids = [...new Set(form.getAll("id"))];
-  if (ids.length > pageSize)
-    throw new SluiceError("request_invalid", `a form takes at most ${pageSize} jobs, not ${ids.length}`);
-  const called = await Promise.all(ids.map((id) => call(new URLSearchParams({ id }))));
+  if (ids.length > each.most)
+    throw new SluiceError(
+      "request_invalid",
+      `a form takes at most ${each.most} ${each.noun}s, not ${ids.length}`,
+    );
+  const filledFor = (id: string) => {
+    const filled = new URLSearchParams(form);
+    filled.set("id", id); // in the place of all of them
+    return filled;
+  };
+  const called = await Promise.all(ids.map((id) => call(filledFor(id))));
   const refusals = called.filter(({ isDone }) => !isDone).map(({ answer }) => problem.parse(answer));
   const forbidden = refusals.find(({ status }) => status === 403);
   if (forbidden) return refuse(context, { caller, answer: forbidden, form });
   const done = called.length - refusals.length;
   const others = refusals.length === 0 ? "" : `; ${refusals.length} refused: ${refusals[0]?.detail}`;
-  const text = ids.length === 0 ? "No job is selected." : toSentence(each(done) + others);
+  const text = ids.length === 0 ? `No ${each.noun} is selected.` : toSentence(each.done(done) + others);
   leaveFlash(context, { kind: done > 0 ? "done" : "failed", text });
   return goBack(context, form);
 }

@@ -1,13 +1,19 @@
 // The filter of dead letters. It stands in the URL, each part as a parameter, or in the search line: `type:send_email`.
-import type { DeadLetterFilter, DeadRun } from "../../../core/dead-letters.ts";
+import type { DeadGroup, DeadLetterFilter, DeadRun } from "../../../core/dead-letters.ts";
 import { deadReasons } from "../../../core/job.ts";
 
 const parts = ["type", "reason", "fingerprint", "queue"] as const;
 type Part = (typeof parts)[number];
 export type Filter = Pick<DeadLetterFilter, Part>;
 
+/** How many groups can be chosen together. Each is a run of its own, which costs an invocation a few statements. */
+export const mostGroups = 10;
+export type GroupKey = Pick<DeadGroup, "type" | "reason" | "fingerprint">;
+
 export interface DeadSearch {
   filter: Filter;
+  /** The groups that are chosen. Undefined: nobody was asked to choose, so the filter counts. */
+  chosen: GroupKey[] | undefined;
   /** What could not be understood, as sentences. */
   faults: string[];
 }
@@ -31,7 +37,29 @@ export function parseDeadSearch(query: URLSearchParams): DeadSearch {
   const fingerprint = /^[0-9a-f]{16}$/.exec(values.fingerprint ?? "")?.[0];
   if (values.fingerprint && !fingerprint)
     faults.push(`"${values.fingerprint}" is no fingerprint: it has 16 hexadecimal digits.`);
-  return { filter: { type: values.type, reason, fingerprint, queue: values.queue }, faults };
+  const chosen =
+    query.has("group") || query.has("choose")
+      ? query.getAll("group").flatMap((text) => parseGroup(text) ?? [])
+      : undefined;
+  if (chosen?.length === 0) faults.push("Select a group first: none is selected.");
+  if (chosen && chosen.length > mostGroups)
+    faults.push(`Choose at most ${mostGroups} groups, not ${chosen.length}.`);
+  return { filter: { type: values.type, reason, fingerprint, queue: values.queue }, chosen, faults };
+}
+
+/** A group as a field of a form. Only the type may have a dot. */
+export function formatGroup({ type, reason, fingerprint }: GroupKey): string {
+  return `${reason}.${fingerprint}.${type}`;
+}
+
+export function parseGroup(text: string): GroupKey | undefined {
+  const [, word, fingerprint, type] = /^([a-z]+)\.([0-9a-f]{16})\.(.+)$/.exec(text) ?? [];
+  const reason = deadReasons.find((known) => known === word);
+  return reason && fingerprint && type ? { type, reason, fingerprint } : undefined;
+}
+
+export function isChosen({ chosen = [] }: DeadSearch, group: GroupKey): boolean {
+  return chosen.some((one) => formatGroup(one) === formatGroup(group));
 }
 
 /** As the search line has it. */

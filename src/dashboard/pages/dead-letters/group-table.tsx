@@ -7,17 +7,41 @@ import { Sparkline } from "../../parts/bar.tsx";
 import { count, counted } from "../../parts/numbers.ts";
 import { type Column, Table } from "../../parts/table.tsx";
 import { Age, Time } from "../../parts/time.tsx";
-import { deadUrl, type Filter, openerId, startUrl } from "./filter.ts";
+import {
+  type DeadSearch,
+  deadUrl,
+  type Filter,
+  formatGroup,
+  isChosen,
+  openerId,
+  startUrl,
+} from "./filter.ts";
 
 interface GroupTableProps {
   request: PageRequest;
-  filter: Filter;
+  search: DeadSearch;
   found: DeadGroups;
 }
 
-export function GroupTable({ request, filter, found: { groups, totalGroups, totalDead } }: GroupTableProps) {
+export function GroupTable({ request, search, found: { groups, totalGroups, totalDead } }: GroupTableProps) {
   const { now } = request;
+  const { filter } = search;
+  const select: Column<DeadGroup> = {
+    title: "Select",
+    isHidden: true,
+    class: "fit",
+    cell: (group) => (
+      <input
+        type="checkbox"
+        name="group"
+        value={formatGroup(group)}
+        checked={isChosen(search, group)}
+        aria-label={`Select ${group.type}, ${group.reason}: ${describeGroup(group)}`}
+      />
+    ),
+  };
   const columns: Column<DeadGroup>[] = [
+    ...(request.viewer.mayChange ? [select] : []),
     {
       title: "Error, type and reason",
       class: "two-line",
@@ -50,13 +74,14 @@ export function GroupTable({ request, filter, found: { groups, totalGroups, tota
       foot={
         <tfoot>
           <tr>
+            {request.viewer.mayChange ? <td class="fit" /> : null}
             <th scope="row">
               {groups.length < totalGroups
                 ? `The ${counted(groups.length, "largest group", "largest groups")} of ${count(totalGroups)}. Narrow the search to see the others.`
                 : counted(totalGroups, "group")}
             </th>
             <td class="n">{count(totalDead)}</td>
-            {columns.slice(2).map(({ class: kind }) => (
+            {columns.slice(request.viewer.mayChange ? 3 : 2).map(({ class: kind }) => (
               <td class={kind} />
             ))}
           </tr>

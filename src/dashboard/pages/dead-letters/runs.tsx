@@ -1,5 +1,5 @@
 // Runs over dead letters: the progress of one, and a table of them.
-import type { DeadRun } from "../../../core/dead-letters.ts";
+import type { DeadRun, RunOutcomes } from "../../../core/dead-letters.ts";
 import type { PageRequest } from "../../page.ts";
 import { ActionForm } from "../../parts/action-form.tsx";
 import { Card } from "../../parts/card.tsx";
@@ -52,7 +52,7 @@ export function RunCard({ request, run }: { request: PageRequest; run: DeadRun }
 }
 
 function Progress({
-  run: { action, done, matched, skipped, remaining, perMinute, state },
+  run: { action, done, matched, skipped, remaining, perMinute, state, outcomes },
 }: {
   run: DeadRun;
 }) {
@@ -60,7 +60,8 @@ function Progress({
   return (
     <span>
       <b>{count(done)}</b> of {count(matched)} {past[action]}
-      {skipped > 0 ? `, ${count(skipped)} skipped` : ""}.
+      {skipped > 0 ? `, ${count(skipped)} skipped` : ""}
+      {outcomes ? `: ${outcomeWords(outcomes, done)}` : ""}.
       {state === "running" && secondsLeft !== null && secondsLeft > 0
         ? ` Done in ${wholeSeconds(secondsLeft)}.`
         : ""}
@@ -69,11 +70,23 @@ function Progress({
   );
 }
 
+/** As "12 completed, 1 processing, none dead again". */
+function outcomeWords({ jobs, completed, processing, dead }: RunOutcomes, done: number): string {
+  const parts = [
+    `${count(completed)} completed`,
+    ...(processing > 0 ? [`${count(processing)} processing`] : []),
+    `${dead === 0 ? "none" : count(dead)} dead again`,
+  ];
+  return `${jobs < done ? `of the first ${count(jobs)}, ` : ""}${parts.join(", ")}`;
+}
+
 function Stop({ request, run: { id, remaining } }: { request: PageRequest; run: DeadRun }) {
   if (!request.viewer.mayChange) return null;
   return (
     <span class="push row">
-      <span class="muted small">Stopping leaves the other {count(remaining)} dead, as they are.</span>
+      {remaining > 0 ? (
+        <span class="muted small">Stopping leaves the other {count(remaining)} dead, as they are.</span>
+      ) : null}
       <ActionForm request={request} action="stopDeadRun" fields={{ run: id }} label="Stop" kind="danger" />
     </span>
   );

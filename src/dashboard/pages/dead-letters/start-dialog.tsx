@@ -3,9 +3,9 @@
 import type { DeadGroup, RunAction } from "../../../core/dead-letters.ts";
 import type { PageRequest, Refusal } from "../../page.ts";
 import { Hidden, Input, pathOf, refusalOf, TextArea } from "../../parts/action-form.tsx";
-import { clockTime, count, counted, wholeSeconds } from "../../parts/numbers.ts";
-import { type DeadSearch, type Filter, formatFilter, openerId } from "./filter.ts";
-import { describeGroup } from "./group-table.tsx";
+import { clockTime, counted, wholeSeconds } from "../../parts/numbers.ts";
+import { actionWords, ChosenGroups, Matches } from "./dialog-head.tsx";
+import { type DeadSearch, type Filter, formatGroup, isChosen, openerId } from "./filter.ts";
 
 interface StartDialogProps {
   request: PageRequest;
@@ -17,26 +17,35 @@ interface StartDialogProps {
 
 /** Jobs a minute, so that a replay is not a second outage. Discards trouble nobody, so they have no rate. */
 const defaultRate = 60;
-const words = { replay: "Replay", discard: "Discard" };
 
-export function StartDialog({
-  request,
-  search: { filter, faults },
-  groups,
-  counted: { dead, at },
-}: StartDialogProps) {
+export function StartDialog({ request, search, groups, counted: found }: StartDialogProps) {
+  const { filter, faults } = search;
+  const { at } = found;
   const action: RunAction = request.query.get("action") === "discard" ? "discard" : "replay";
-  const closeUrl = closeUrlOf(request, action, filter);
+  // Several groups are a run each. They are counted as the list counts them.
+  const chosen = groups.filter((group) => isChosen(search, group));
+  const isMany = search.chosen !== undefined;
+  const dead = isMany ? chosen.reduce((sum, group) => sum + group.count, 0) : found.dead;
+  const closeUrl = closeUrlOf(request, action, search);
   const mayStart = request.viewer.mayChange && dead > 0 && faults.length === 0;
   const refusal = refusalOf(request, "startDeadRun");
+  const shared = { to: "/dead-letters", from: pathOf(request), action, until: at.toISOString() };
   return (
     <dialog open aria-labelledby="dialog-title">
-      <form method="post" action={mayStart ? "/actions/startDeadRun" : undefined}>
-        <Hidden
-          fields={{ ...filter, to: "/dead-letters", from: pathOf(request), action, until: at.toISOString() }}
-        />
+      <form
+        method="post"
+        action={mayStart ? `/actions/${isMany ? "startDeadRuns" : "startDeadRun"}` : undefined}
+      >
+        <Hidden fields={isMany ? { ...shared, queue: filter.queue } : { ...shared, ...filter }} />
+        {chosen.map((group) => (
+          <input type="hidden" name="id" value={formatGroup(group)} />
+        ))}
         <div class="stack">
-          <Matches action={action} filter={filter} groups={groups} dead={dead} />
+          {isMany ? (
+            <ChosenGroups action={action} groups={chosen} dead={dead} />
+          ) : (
+            <Matches action={action} filter={filter} groups={groups} dead={dead} />
+          )}
           <WhyNot request={request} faults={[...faults, ...(refusal ? [refusal.text] : [])]} />
           {mayStart ? (
             <>
@@ -46,77 +55,58 @@ export function StartDialog({
                   ? "Each starts again with all its attempts."
                   : "A discarded job is kept, but it never runs again."}
               </p>
-              <Fields action={action} filter={filter} dead={dead} refusal={refusal} />
+              <Fields {...{ action, filter, dead, refusal }} {...(isMany && { groups: chosen })} />
             </>
           ) : null}
         </div>
-        <footer>
-          <a class="btn" href={closeUrl} data-close>
-            Close
-          </a>
-          {mayStart ? (
-            <>
-              {dead > 1 ? (
-                <button class="btn push" type="submit" name="first" value="1">
-                  Try 1 first
-                </button>
-              ) : null}
-              <button
-                class={`btn ${action === "discard" ? "is-danger" : "is-main"}${dead > 1 ? "" : " push"}`}
-                type="submit"
-              >
-                {words[action]} {counted(dead, "job")}
-              </button>
-            </>
-          ) : null}
-        </footer>
+        <Buttons {...{ action, closeUrl, mayStart, dead, isMany }} />
       </form>
     </dialog>
   );
 }
 
+interface ButtonsProps {
+  action: RunAction;
+  closeUrl: string;
+  mayStart: boolean;
+  dead: number;
+  isMany: boolean;
+}
+
+function Buttons({ action, closeUrl, mayStart, dead, isMany }: ButtonsProps) {
+  return (
+    <footer>
+      <a class="btn" href={closeUrl} data-close>
+        Close
+      </a>
+      {mayStart && dead > 1 ? (
+        <button class="btn push" type="submit" name="first" value="1">
+          {isMany ? "Try 1 of each first" : "Try 1 first"}
+        </button>
+      ) : null}
+      {mayStart ? (
+        <button
+          class={`btn ${action === "discard" ? "is-danger" : "is-main"}${dead > 1 ? "" : " push"}`}
+          type="submit"
+        >
+          {actionWords[action]} {counted(dead, "job")}
+        </button>
+      ) : null}
+    </footer>
+  );
+}
+
 /** Back to the list, at the link that opened the dialog. */
-function closeUrlOf({ query }: PageRequest, action: RunAction, filter: Filter): string {
+function closeUrlOf({ query }: PageRequest, action: RunAction, { filter, chosen }: DeadSearch): string {
   const list = query.get("back");
+  if (chosen !== undefined) {
+    const kept = new URLSearchParams(list ? { q: list } : {});
+    for (const group of chosen) kept.append("group", formatGroup(group));
+    return `/dead-letters?${kept}#${action}-chosen`;
+  }
   const path = query.get("view") === "jobs" ? "/dead-letters/jobs" : "/dead-letters";
   const search = list ? `?${new URLSearchParams({ q: list })}` : "";
   return `${path}${search}#${encodeURIComponent(openerId(action, filter))}`;
-}
-
-function Matches({
-  action,
-  filter,
-  groups,
-  dead,
-}: {
-  action: RunAction;
-  filter: Filter;
-  groups: readonly DeadGroup[];
-  dead: number;
-}) {
-  const group = groups.find(({ fingerprint }) => fingerprint === filter.fingerprint);
-  return (
-    <div>
-      <h2 id="dialog-title">{words[action]} dead letters</h2>
-      <p class="row">
-        <span class="big">{count(dead)}</span>
-        <span>
-          {dead === 1 ? "job" : "jobs"}
-          {filter.type ? (
-            <>
-              {" "}
-              of <b>{filter.type}</b>
-            </>
-          ) : null}{" "}
-          {dead === 1 ? "matches" : "match"}.
-          <br />
-          <span class="muted">
-            {group ? `${group.reason}: ${describeGroup(group)}` : formatFilter(filter) || "All dead letters."}
-          </span>
-        </span>
-      </p>
-    </div>
-  );
 }
 
 function WhyNot({ request, faults }: { request: PageRequest; faults: readonly string[] }) {
@@ -136,31 +126,36 @@ interface FieldsProps {
   action: RunAction;
   filter: Filter;
   dead: number;
+  /** Those that are chosen, if there are several. */
+  groups?: readonly DeadGroup[];
   refusal: Refusal | undefined;
 }
 
-function Fields({ action, filter, dead, refusal }: FieldsProps) {
+function Fields({ action, filter, dead, groups, refusal }: FieldsProps) {
+  const longest = groups ? Math.max(...groups.map((group) => group.count)) : dead;
   return (
     <>
       <div class="two">
         <Input
           refusal={refusal}
           name="per_minute"
-          label="Rate, jobs a minute"
+          label={groups ? "Rate of each group, jobs a minute" : "Rate, jobs a minute"}
           hint="Empty: as fast as it goes."
           value={action === "replay" ? String(defaultRate) : ""}
           control={{ type: "number", min: 1, max: 100_000, ...(refusal ? {} : { autofocus: true }) }}
         />
-        <Input
-          refusal={refusal}
-          name="count"
-          label="At most, jobs"
-          hint="The oldest deaths first."
-          value={String(dead)}
-          control={{ type: "number", min: 1, required: true }}
-        />
+        {groups ? null : (
+          <Input
+            refusal={refusal}
+            name="count"
+            label="At most, jobs"
+            hint="The oldest deaths first."
+            value={String(dead)}
+            control={{ type: "number", min: 1, required: true }}
+          />
+        )}
       </div>
-      {action === "replay" ? <Patch filter={filter} refusal={refusal} /> : null}
+      {action === "replay" && !groups ? <Patch filter={filter} refusal={refusal} /> : null}
       <Input
         refusal={refusal}
         name="note"
@@ -170,7 +165,8 @@ function Fields({ action, filter, dead, refusal }: FieldsProps) {
       <p>
         {action === "replay" ? (
           <>
-            At {defaultRate} a minute this takes <b>{wholeSeconds(Math.ceil((dead / defaultRate) * 60))}</b>.{" "}
+            At {defaultRate} a minute this takes{" "}
+            <b>{wholeSeconds(Math.ceil((longest / defaultRate) * 60))}</b>.{" "}
           </>
         ) : null}
         You can stop it at any time.
