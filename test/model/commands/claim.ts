@@ -57,8 +57,12 @@ export async function claimSome(model: QueueModel, db: TestDatabase, wanted: Wan
   });
   for (const run of Map.groupBy(claimed.filter(isOrdered), (job) => job.key).values())
     ok(run.length <= wanted.run, "a longer run than wanted");
-  // A claim that says that there is more may leave jobs with keys to the next one.
-  const mustFindAll = !batch.hasMore || claimable.every((job) => job.key === null);
+  // A claim that says that there is more may leave jobs with keys to the next one, and also jobs of a lower priority than
+  // isolated ones that it may not take.
+  const isolated = model.all((job) => isIsolated(job) && job.status === "pending");
+  const mustFindAll =
+    !batch.hasMore ||
+    (claimable.every((job) => job.key === null) && !isolated.some(({ type }) => wanted.types.includes(type)));
   checkChoice({ claimed, refused }, { claimable, certain: mustFindAll ? certain : [] }, wanted.limit);
   return batch.hasMore || claimed.length + refused.length > 0;
 }
