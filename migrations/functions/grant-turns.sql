@@ -17,6 +17,9 @@ begin
   if v_heads.heads is null or (v_heads.heads = 0 and p_proposals is null) then
     return v_heads;
   end if;
+  if (v_heads.locked).tids is not null and v_followers = 0 then -- they were locked when they were read (grant_new_keys)
+    return v_heads;
+  end if;
   if v_followers > 0 then
     select array_agg(tid), array_agg(key), array_agg(lane) into v_others.tids, v_others.keys, v_others.lanes
     from unnest(p_followers);

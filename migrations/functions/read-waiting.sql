@@ -75,10 +75,17 @@ create or replace function grant_waiting(
 ) returns key_look
 language plpgsql as $$
 declare
-  v_look key_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
-  v_last bigint := case when p_batch.buckets is null then v_look.own_seqs[p_wanted]
-                        else least(v_look.own_seqs[p_wanted], v_look.free_seqs[4 * p_wanted]) end;
+  v_look key_look;
+  v_last bigint;
 begin
+  if p_is_whole and cardinality(p_lanes) = 1 and p_lanes = p_batch.granting and p_batch.buckets is null and p_returned is null then
+    v_look := grant_new_keys(p_batch, p_cursor, p_lanes[1], least(p_rows, p_wanted));
+  end if;
+  if v_look.rows is null then
+    v_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
+  end if;
+  v_last := case when p_batch.buckets is null then v_look.own_seqs[p_wanted]
+                 else least(v_look.own_seqs[p_wanted], v_look.free_seqs[4 * p_wanted]) end;
   if v_look.last_seq > v_last then
     p_cursor.seq := v_last;
     v_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
@@ -89,6 +96,59 @@ begin
   if v_look.changed is not null then
     perform write_read_keys(v_look);
   end if;
+  return v_look;
+end $$;
+
+-- As most often: a queue has one lane of jobs with keys, and each of the next rows is the only one of its key, whose turn is free.
+-- These rows are locked as they are read, and their turns are going to be part of a grant. Null: it is not so. Rows that are
+-- locked all the same do no harm.
+--
+-- `skip locked` passes over a row that somebody cancels, and nothing of its key may pass it. So the rows are counted again. A row
+-- that is still locked then counts, because its removal is not committed.
+create or replace function grant_new_keys(p_batch claim_batch, p_cursor key_cursor, p_lane int, p_rows int) returns key_look
+language plpgsql as $$
+declare
+  v_after   bigint := coalesce(p_cursor.seqs[array_position(p_cursor.lanes, p_lane)], 0);
+  v_upto    bigint := p_cursor.seq;
+  v_held    bigint[] := p_batch.held;
+  v_locked  locked_jobs;
+  v_granted granted_jobs;
+  v_look    key_look;
+  v_are_new boolean;
+begin
+  select array_agg(tid), array_agg(key), array_agg(seq), count(*), array_agg(id order by id), array_agg(seq order by id),
+         array_agg(key order by id), max(seq),
+         count(distinct key) = count(*)
+           and bool_or(attempt > 0 or abandonments > 0 or key in (select unnest(v_held))) is not true
+  into v_granted.tids, v_granted.keys, v_granted.seqs, v_granted.heads, v_locked.ids, v_locked.seqs,
+       v_locked.keys, v_locked.last_seq, v_are_new
+  from (
+    select ctid as tid, key, seq, id, attempt, abandonments from ready
+    where lane = -p_lane and seq > v_after and seq <= v_upto
+    order by seq limit p_rows for update skip locked
+  ) as next;
+  if v_granted.heads = p_rows then
+    v_upto := v_locked.last_seq;
+  end if;
+  if not v_are_new
+     or v_granted.heads <> (select count(*) from (
+                              select from ready where lane = -p_lane and seq > v_after and seq <= v_upto limit p_rows + 1) as seen)
+     or exists (
+       select from key_state
+       where key = any(v_granted.keys) and (turns > 0 or waits or listed or late is not null or low > v_granted.seqs[1])) then
+    return null;
+  end if;
+  v_locked.tids := v_granted.tids;
+  v_locked.places := v_locked.seqs;
+  v_locked.retried_ids := '{}';
+  v_granted.lanes := array_fill(p_lane, array[v_granted.heads]);
+  v_granted.turns := array_fill(0, array[v_granted.heads]);
+  v_granted.locked := v_locked;
+  v_look.granted := v_granted;
+  v_look.together := v_granted.keys;
+  v_look.own_seqs := v_granted.seqs;
+  v_look.rows := v_granted.heads;
+  v_look.last_seq := v_locked.last_seq;
   return v_look;
 end $$;
 

@@ -102,6 +102,13 @@ const putBackBeforeEnd = async (jobs: KeyedJobs, db: TestDatabase) => {
   return `${(await wrongKeys(db.pool)).length} wrong`;
 };
 
+const takeBesideGrant = async (jobs: KeyedJobs) => {
+  await jobs.put("a1");
+  await jobs.take();
+  await jobs.put("a2 b1");
+  return jobs.take();
+};
+
 const scenarios: Scenario[] = [
   {
     title: "late rows are not looked for",
@@ -219,6 +226,80 @@ const scenarios: Scenario[] = [
     },
   },
   {
+    title: "a locked head of a key that was never claimed is passed over",
+    mutations: [
+      {
+        name: "grant_new_keys",
+        from: "or v_granted.heads <> (select count(*)",
+        to: "or v_granted.heads > (select count(*)",
+      },
+    ],
+    right: "z1 b1 a1 a2",
+    run: async (jobs, db) => {
+      await jobs.put("z1 a1 b1");
+      await takeSeqs(jobs); // so the next claims do not ask for open writers, of which the cancel is one
+      const first = await takeOne(jobs);
+      const before = await holdCancel(jobs, db, "a1", () => jobs.drain());
+      await jobs.put("a2");
+      return `${first} ${before} ${await jobs.drain()}`;
+    },
+  },
+  {
+    title: "two jobs of a key that was never claimed get a turn each",
+    mutations: [{ name: "grant_new_keys", from: "count(distinct key) = count(*)", to: "true" }],
+    right: "a1",
+    run: async (jobs) => {
+      await jobs.put("a1 a2");
+      return jobs.take({ run: 1 });
+    },
+  },
+  {
+    title: "a key counts as one that was never claimed although a retry holds its turn",
+    mutations: [
+      {
+        name: "grant_new_keys",
+        from: "where key = any(v_granted.keys) and",
+        to: "where false and",
+      },
+    ],
+    right: "b1",
+    run: async (jobs) => {
+      await jobs.put("a1");
+      await jobs.take();
+      await jobs.end("a1", { kind: "snooze", retryInSeconds: 60 });
+      await jobs.take();
+      await jobs.put("a2 b1");
+      return jobs.take();
+    },
+  },
+  {
+    title: "a changed policy forgets up to which place turns are out",
+    mutations: [
+      {
+        name: "dispatch",
+        from: "v_before.highest; --",
+        to: "coalesce((select max(seq) from unnest(v_before.seqs) as seq), 0); --",
+      },
+    ],
+    right: "a2 a1",
+    run: async (jobs, db) => {
+      const begin = (client: pg.PoolClient) => runOn(client, enqueue(jobs.requests("a1")));
+      const other = (concurrency: number) =>
+        jobs.take({ types: ["other"], policy: { onDead: "block", concurrency } });
+      await jobs.put("z1");
+      await jobs.drain();
+      await whileOpen(db, { begin, end: "commit" }, async () => {
+        await jobs.put("a2");
+        await jobs.take();
+        await jobs.end("a2", { kind: "snooze", retryInSeconds: 60 });
+        return other(2);
+      });
+      await other(3);
+      await jobs.makeDue();
+      return jobs.drain();
+    },
+  },
+  {
     title: "a locked head that was read while another job of its key ran is passed over",
     mutations: [
       {
@@ -284,12 +365,13 @@ const scenarios: Scenario[] = [
       { name: "look_at_waiting", from: "key in (select unnest(v_held)) as is_held", to: "false as is_held" },
     ],
     right: "b1",
-    run: async (jobs) => {
-      await jobs.put("a1");
-      await jobs.take();
-      await jobs.put("a2 b1");
-      return jobs.take();
-    },
+    run: takeBesideGrant,
+  },
+  {
+    title: "a key counts as one that was never claimed although its turn is part of a grant",
+    mutations: [{ name: "grant_new_keys", from: "or key in (select unnest(v_held))", to: "" }],
+    right: "b1",
+    run: takeBesideGrant,
   },
   {
     title: "a key gets a second turn when one claim looks several times",
