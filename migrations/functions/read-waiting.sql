@@ -80,10 +80,11 @@ declare
 begin
   if p_is_whole and cardinality(p_lanes) = 1 and p_lanes = p_batch.granting and p_batch.buckets is null and p_returned is null then
     v_look := grant_new_keys(p_batch, p_cursor, p_lanes[1], least(p_rows, p_wanted));
+    if v_look.rows is not null then
+      return v_look;
+    end if;
   end if;
-  if v_look.rows is null then
-    v_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
-  end if;
+  v_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
   v_last := case when p_batch.buckets is null then v_look.own_seqs[p_wanted]
                  else least(v_look.own_seqs[p_wanted], v_look.free_seqs[4 * p_wanted]) end;
   if v_look.last_seq > v_last then
@@ -114,14 +115,14 @@ declare
   v_locked  locked_jobs;
   v_granted granted_jobs;
   v_look    key_look;
+  v_first   bigint;
   v_are_new boolean;
 begin
-  select array_agg(tid), array_agg(key), array_agg(seq), count(*), array_agg(id order by id), array_agg(seq order by id),
-         array_agg(key order by id), max(seq),
+  select array_agg(tid order by id), array_agg(id order by id), array_agg(key order by id), array_agg(seq order by id), count(*),
+         max(seq), min(seq),
          count(distinct key) = count(*)
            and bool_or(attempt > 0 or abandonments > 0 or key in (select unnest(v_held))) is not true
-  into v_granted.tids, v_granted.keys, v_granted.seqs, v_granted.heads, v_locked.ids, v_locked.seqs,
-       v_locked.keys, v_locked.last_seq, v_are_new
+  into v_locked.tids, v_locked.ids, v_locked.keys, v_locked.seqs, v_granted.heads, v_locked.last_seq, v_first, v_are_new
   from (
     select ctid as tid, key, seq, id, attempt, abandonments from ready
     where lane = -p_lane and seq > v_after and seq <= v_upto
@@ -135,20 +136,23 @@ begin
                               select from ready where lane = -p_lane and seq > v_after and seq <= v_upto limit p_rows + 1) as seen)
      or exists (
        select from key_state
-       where key = any(v_granted.keys) and (turns > 0 or waits or listed or late is not null or low > v_granted.seqs[1])) then
+       where key = any(v_locked.keys) and (turns > 0 or waits or listed or late is not null or low > v_first)) then
     return null;
   end if;
-  v_locked.tids := v_granted.tids;
   v_locked.places := v_locked.seqs;
   v_locked.retried_ids := '{}';
+  v_granted.tids := v_locked.tids;
+  v_granted.keys := v_locked.keys;
+  v_granted.seqs := v_locked.seqs;
   v_granted.lanes := array_fill(p_lane, array[v_granted.heads]);
   v_granted.turns := array_fill(0, array[v_granted.heads]);
   v_granted.locked := v_locked;
   v_look.granted := v_granted;
-  v_look.together := v_granted.keys;
-  v_look.own_seqs := v_granted.seqs;
+  v_look.together := v_locked.keys;
+  v_look.free := v_granted.heads;
   v_look.rows := v_granted.heads;
   v_look.last_seq := v_locked.last_seq;
+  v_look.is_all := v_granted.heads < p_rows;
   return v_look;
 end $$;
 

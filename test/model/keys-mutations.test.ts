@@ -258,7 +258,7 @@ const scenarios: Scenario[] = [
     mutations: [
       {
         name: "grant_new_keys",
-        from: "where key = any(v_granted.keys) and",
+        from: "where key = any(v_locked.keys) and",
         to: "where false and",
       },
     ],
