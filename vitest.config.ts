@@ -21,6 +21,7 @@ export default defineConfig({
         // Laws over many cases and bundles take seconds, and more on a busy machine.
         test: {
           name: "unit",
+          setupFiles: ["test/support/same-cases.ts"],
           include: ["test/{unit,openapi}/*.test.ts"],
           isolate: false,
           testTimeout: 60_000,
@@ -29,6 +30,7 @@ export default defineConfig({
       {
         test: {
           name: "postgres",
+          setupFiles: ["test/support/same-cases.ts"],
           include: [
             "test/{docs,sql,database,queue,model,faults,client,puller,cli,bench,simulate}/**/*.test.ts",
           ],
@@ -58,6 +60,7 @@ export default defineConfig({
         ],
         test: {
           name: "worker",
+          setupFiles: ["test/support/same-cases.ts"],
           include: ["test/{worker,dashboard}/**/*.test.ts"],
           // The Worker's modules are loaded once for each workerd, and not for each file: that took two seconds a file.
           isolate: false,

@@ -57,7 +57,8 @@ create type key_lanes as (
   are_fair   boolean[],
   straight   int[],  -- those whose jobs the claim may take as soon as they have got their turn
   granting   int[],  -- those of these whose jobs have partition keys: their turns can be part of a grant
-  are_all    boolean -- the queue has no others
+  are_all    boolean, -- the queue has no others
+  are_alike  boolean  -- they have partition keys and one priority, so it does not matter which of their turns are looked at first
 );
 
 -- A key that left its lease before the end of the lease's grant.

@@ -56,20 +56,18 @@ end $$;
 -- Finds up to p_batch.jobs_left jobs whose turn it is, and locks their rows. Their turns count as out from then on, so the
 -- caller takes each job or puts it into its lane (list_granted), and stores the grants (store_grants).
 create or replace function dispatch(
-  p_batch claim_batch, p_lanes key_lanes, p_types text[], p_run int, p_policy jsonb, p_cursor_seqs bigint[],
+  p_batch claim_batch, p_before key_cursor, p_is_wider boolean, p_lanes key_lanes, p_types text[], p_run int, p_cursor_seqs bigint[],
   out batch claim_batch, out granted granted_jobs, out has_more boolean
 )
 language plpgsql as $$
 declare
-  v_before    key_cursor%rowtype := newest_key_cursor(p_batch.queue);
-  v_highest   bigint := v_before.highest; -- no turn's place is higher
-  v_after     key_cursor%rowtype := v_before;
-  v_policy    record := apply_key_policy(p_batch.queue, p_policy);
+  v_highest   bigint := p_before.highest; -- no turn's place is higher
+  v_after     key_cursor%rowtype := p_before;
   v_returned  record;
   v_open      record; -- grants
   v_read      record;
   v_look      key_look;
-  v_watched   text[] := v_before.writers;
+  v_watched   text[] := p_before.writers;
   v_ended     text[];
   v_late      record;
   v_keys      bigint[]; -- whose next job has to be looked up
@@ -78,14 +76,19 @@ declare
   v_followers key_proposal[];
 begin
   batch := p_batch;
-  batch.policy := v_policy.policy;
-  v_returned := take_returned(v_before, p_cursor_seqs, batch.ended_grants);
+  v_returned := take_returned(p_before, p_cursor_seqs, batch.ended_grants, case when p_lanes.are_alike then batch.jobs_left end,
+                              case when p_lanes.are_alike then batch.buckets end);
   batch.ended_grants := null;
-  v_open := open_grants(v_before.grants);
+  if p_lanes.are_alike and batch.buckets is not null then -- also if some of them are in the buckets of a worker that is gone
+    batch.buckets := batch.buckets || array(select distinct abs(key % 360)::int from unnest(v_returned.keys) as key);
+  end if;
+  v_open := open_grants(p_before.grants);
   batch.held := v_open.keys;
-  batch.granting := case when v_open.may_grow then p_lanes.granting else '{}' end;
+  -- Where jobs wait behind most keys, a turn goes from one job to the next, and no state is written for that.
+  batch.granting := case when v_open.may_grow and coalesce(2 * cardinality(v_returned.keys) < batch.jobs_left, true)
+                         then p_lanes.granting else '{}' end;
   batch.grant_base := nextval('turn_grant_base');
-  if v_policy.is_wider then
+  if p_is_wider then
     v_after.lanes := '{}'; -- all waiting rows are read again
     v_after.seqs := '{}';
   end if;
@@ -94,7 +97,7 @@ begin
   v_look := v_read.look;
   v_keys := v_returned.waited || v_look.other_keys;
   v_seqs := v_returned.seqs || v_look.other_seqs;
-  has_more := v_read.has_more;
+  has_more := v_read.has_more or v_returned.are_left;
   loop
     if v_returned.keys is not null or v_keys is not null then
       v_proposals := propose(v_returned.keys, v_returned.places, v_keys, v_seqs, v_after, batch.policy, p_types,
@@ -104,7 +107,7 @@ begin
     exit when v_watched = '{}';
     v_ended := array(select unnest(v_watched) except select unnest(open_writers())); -- see 4
     exit when v_ended = '{}';
-    v_late := late_rows(v_before, v_ended, v_highest);
+    v_late := late_rows(p_before, v_ended, v_highest);
     exit when v_late.keys is null;
     v_look := take_back(v_look, v_late.keys, v_late.seqs);
     v_keys := v_keys || v_late.keys;
@@ -115,9 +118,9 @@ begin
   batch.waited := note_waited(v_open.ids, v_look, v_proposals, v_followers);
   v_after.grants := v_open.ids || new_grants(batch, granted);
   batch.mark_seq := write_key_cursor(
-    v_before, v_after, v_read.open,
-    v_policy.is_wider or v_look.changed is not null or coalesce((v_look.granted).heads, 0) > 0 or v_proposals is not null
-      or v_look.behind_keys is not null or v_after.grants <> v_before.grants);
+    p_before, v_after, v_read.open,
+    p_is_wider or v_look.changed is not null or coalesce((v_look.granted).heads, 0) > 0 or v_proposals is not null
+      or v_look.behind_keys is not null or v_after.grants <> p_before.grants);
 end $$;
 
 create or replace function newest_key_cursor(p_queue text) returns key_cursor

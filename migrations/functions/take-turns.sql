@@ -36,18 +36,41 @@ create or replace function dispatch_and_fill(
 language plpgsql as $$
 declare
   v_lanes      key_lanes := lanes_with_keys(p_batch.queue, p_types, p_limits);
-  v_wanted     int := p_batch.jobs_left;
+  v_cursor     key_cursor%rowtype := newest_key_cursor(p_batch.queue);
+  v_policy     record := apply_key_policy(p_batch.queue, p_policy);
+  v_level      lane_level := next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true);
+  v_has_more   boolean := false;
+  v_wanted     int;
   v_dispatched record;
   v_granted    granted_jobs;
   v_best       smallint; -- priority in the lanes
   v_in_lanes   int := 0; -- how many jobs were taken from there
   v_are_left   boolean;
 begin
+  p_batch.policy := v_policy.policy;
+  if are_turns_of(v_level, v_lanes) and not v_policy.is_wider then
+    p_batch.mark_seq := v_cursor.mark_seq;
+    p_batch := take_oldest(p_batch, v_level);
+    if p_batch.jobs_left = 0 then
+      p_batch.has_more := true;
+      return p_batch;
+    elsif not p_batch.some_expired then
+      -- The lanes of this priority have no more that this claim may take.
+      v_level := next_level(p_batch.queue, p_types, v_level.priority, p_limits, p_cursor_seqs, p_isolated, true);
+    end if;
+    v_has_more := p_batch.has_more;
+    p_batch.has_more := false;
+    p_batch.some_expired := false;
+  end if;
+  v_wanted := p_batch.jobs_left;
   p_batch.straight := v_lanes.straight;
-  v_dispatched := dispatch(p_batch, v_lanes, p_types, p_run, p_policy, p_cursor_seqs);
+  v_dispatched := dispatch(p_batch, v_cursor, v_policy.is_wider, v_lanes, p_types, p_run, p_cursor_seqs);
   p_batch := v_dispatched.batch;
   v_granted := list_others(v_dispatched.granted, p_batch);
-  v_best := (next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true)).priority;
+  if v_granted.heads is distinct from (v_dispatched.granted).heads then -- some were put into lanes
+    v_level := next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true);
+  end if;
+  v_best := v_level.priority;
   p_batch := take_granted(p_batch, v_granted, coalesce(v_best, -1::smallint), 9::smallint);
   if p_batch.jobs_left > 0 and v_best is not null then
     v_in_lanes := p_batch.jobs_left;
@@ -64,8 +87,16 @@ begin
   if p_batch.granting && v_granted.lanes then
     perform store_grants(p_batch, v_granted, v_are_left);
   end if;
-  p_batch.has_more := p_batch.has_more or v_dispatched.has_more;
+  p_batch.has_more := p_batch.has_more or v_dispatched.has_more or v_has_more;
   return p_batch;
+end $$;
+
+-- Whether turns stand in lanes that this claim can take before it gives out new ones: no new one can be of a better priority.
+create or replace function are_turns_of(p_level lane_level, p_lanes key_lanes) returns boolean
+language plpgsql as $$
+begin
+  return p_lanes.are_alike and p_level.priority = p_lanes.priorities[1] and 'ordered' = any(p_level.kinds)
+    and not true = any(p_level.needs_quota) and 0 = all(p_level.group_sizes);
 end $$;
 
 -- Not those of types that are paused. The jobs of limited types and isolated jobs are not taken straight.
@@ -77,7 +108,9 @@ begin
   select array_agg(lane) filter (where is_asked), array_agg(priority) filter (where is_asked),
          array_agg(kind = 'fair') filter (where is_asked),
          coalesce(array_agg(lane) filter (where is_straight), '{}'),
-         coalesce(array_agg(lane) filter (where is_straight and kind = 'ordered'), '{}'), bool_and(is_asked)
+         coalesce(array_agg(lane) filter (where is_straight and kind = 'ordered'), '{}'), bool_and(is_asked),
+         bool_and(kind = 'ordered') filter (where is_asked)
+           and min(priority) filter (where is_asked) = max(priority) filter (where is_asked)
   into v_lanes
   from (
     select *, is_asked and group_size = 0 and (p_limits ? type) is not true
@@ -110,6 +143,9 @@ begin
       and not (lane = any(p_batch.straight)
                and (kind = 'fair' or p_batch.buckets is null or abs(key % 360) = any(p_batch.buckets)))
     order by number);
+  if v_others = '{}' then
+    return p_granted;
+  end if;
   perform list_granted(v_others);
   select array_agg(tid order by number), array_agg(key order by number), array_agg(lane order by number),
          count(*) filter (where number <= p_granted.heads)

@@ -109,7 +109,9 @@ begin
   if p_look.behind_keys is null and p_proposals is null and p_followers is null then
     return p_look.waited;
   end if;
-  perform note_behind(p_grants, p_look.behind_keys, p_look.behind_seqs, p_proposals);
+  if p_grants <> '{}' then
+    perform note_behind(p_grants, p_look.behind_keys, p_look.behind_seqs, p_proposals);
+  end if;
   return p_look.waited || p_look.behind_keys || (select array_agg(key) from unnest(p_proposals))
     || (select array_agg(key) from unnest(p_followers));
 end $$;
@@ -140,10 +142,14 @@ create or replace function leave_grants(
 )
 language plpgsql as $$
 declare
-  v_returned bigint[] := array(select key from unnest(p_keys, p_places) as entry(key, place) where place >= 0);
+  v_returned bigint[];
   v_grant    record;
 begin
   left_keys := '{}';
+  if p_grants = '{}' then
+    return;
+  end if;
+  v_returned := array(select key from unnest(p_keys, p_places) as entry(key, place) where place >= 0);
   for v_grant in select * from turn_grant where id = any(p_grants) and keys && v_returned loop
     left_keys := left_keys || array(select unnest(v_grant.keys) intersect select unnest(v_returned));
     select waited || array_agg(key), seqs || array_agg(start + 1) into waited, seqs

@@ -4,6 +4,7 @@ import type pg from "pg";
 import { describe, expect, test } from "vitest";
 import {
   cancel,
+  claim,
   discard,
   enqueue,
   extend,
@@ -17,6 +18,7 @@ import { type Mutation, rewriteFunction } from "../support/rewrite-function.ts";
 import { inSession } from "../support/sessions.ts";
 import { type TestDatabase, useTestDatabase } from "../support/test-database.ts";
 import { wrongKeys } from "../support/turns.ts";
+import { complete as done } from "../support/verbs.ts";
 import { runOn } from "./gate/gate-sql.ts";
 
 interface Scenario {
@@ -277,8 +279,8 @@ const scenarios: Scenario[] = [
     mutations: [
       {
         name: "dispatch",
-        from: "v_before.highest; --",
-        to: "coalesce((select max(seq) from unnest(v_before.seqs) as seq), 0); --",
+        from: "p_before.highest; --",
+        to: "coalesce((select max(seq) from unnest(p_before.seqs) as seq), 0); --",
       },
     ],
     right: "a2 a1",
@@ -530,6 +532,80 @@ const scenarios: Scenario[] = [
       await jobs.verbs.query("select sluice.reset_cursors()");
       await jobs.put("a2 b1");
       return jobs.take();
+    },
+  },
+  {
+    title: "turns that came back together are lost if the claim has no room for all",
+    mutations: [
+      {
+        name: "take_returned",
+        from: "perform return_turns(p_cursor.queue, keys[p_wanted + 1 :], places[p_wanted + 1 :]);",
+        to: "",
+      },
+    ],
+    right: "a3 b3 c3",
+    run: async (jobs) => {
+      for (const n of [1, 2, 3]) await jobs.put(`a${n} b${n} c${n}`);
+      for (const limit of [9, 3])
+        await jobs.verbs.settle((await jobs.verbs.claimBatch({ limit, run: 1 })).jobs, done);
+      return `${await takeOne(jobs)} ${await jobs.drain()}`;
+    },
+  },
+  {
+    title: "a grant that ends while older turns wait is never heard of again",
+    mutations: [
+      {
+        name: "take_returned",
+        from: "perform return_grant(p_cursor.queue, grant_id, null) from unnest(p_ended) as grant_id;",
+        to: "",
+      },
+    ],
+    right: "b2 a2",
+    run: async (jobs, db) => {
+      await jobs.put("a1 a2");
+      await jobs.take({ run: 1 });
+      await jobs.put("b1 b2");
+      await jobs.take({ run: 1 });
+      await jobs.end("b1");
+      const request = { queue: "default", types: ["echo"], limit: 1, leaseSeconds: 60 };
+      const next = await db.run(claim(request, [{ job: jobs.held("a1"), outcome: done }]));
+      await jobs.verbs.settle(next.jobs, done);
+      return `${next.jobs.map(({ payload }) => payload.name).join(" ")} ${await jobs.drain()}`;
+    },
+  },
+  {
+    title: "jobs of a lower priority are left where turns stand in lanes",
+    mutations: [
+      {
+        name: "dispatch_and_fill",
+        from: "v_level := next_level(p_batch.queue, p_types, v_level.priority,",
+        to: "v_level := next_level(p_batch.queue, p_types, 0::smallint,",
+      },
+    ],
+    right: "a1 plain",
+    run: async (jobs) => {
+      await jobs.put("a1");
+      await jobs.take();
+      await jobs.end("a1", { kind: "release" });
+      await jobs.verbs.enqueueOne({ payload: { name: "plain" }, priority: 1 });
+      return jobs.take();
+    },
+  },
+  {
+    title: "a changed policy is forgotten by a claim that takes turns from lanes",
+    mutations: [{ name: "dispatch_and_fill", from: "and not v_policy.is_wider", to: "" }],
+    right: "f1 f2",
+    run: async (jobs) => {
+      const shared = { type: "other", partitionKey: undefined, fairKey: "f" };
+      const takeShared = (concurrency: number) =>
+        jobs.take({ types: ["other"], policy: { onDead: "block", concurrency } });
+      await jobs.put("f1 f2", shared);
+      await jobs.put("a1");
+      await jobs.take();
+      await jobs.end("a1", { kind: "release" });
+      const first = await takeShared(1);
+      await jobs.verbs.claimBatch({ limit: 1, policy: { onDead: "block", concurrency: 2 } });
+      return `${first} ${await takeShared(2)}`;
     },
   },
   {

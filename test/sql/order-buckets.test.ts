@@ -63,6 +63,23 @@ test("a claim that finds nothing in its own buckets says that there is no more",
   expect(await claimAs("w1")).toMatchObject({ jobs: [], hasMore: false });
 });
 
+test("turns that came back wait for the worker that owns their buckets, and after a while they are anybody's", async () => {
+  await put(80, 40);
+  const { jobs } = await claimAs("w1");
+  await settle(jobs, complete);
+  await workAs("w2");
+  expect(await claimAs("w2")).toMatchObject({ jobs: [], hasMore: false });
+  expect(await turnsInLanes()).toBe(0);
+  for (let marks = 0; marks < 2; marks++) {
+    await query("update sluice.key_cursor set next_at = next_at - interval '16 s'");
+    await claimAs("w2", { limit: 1 });
+  }
+  expect((await workAs("w2")).length).toBeGreaterThanOrEqual(jobs.length - 1);
+});
+
+const turnsInLanes = async () =>
+  (await query("select from sluice.ready where place is not null and returned is null")).length;
+
 test("a worker gets its own isolated jobs while older jobs wait for another worker", async () => {
   await put(60);
   const { jobs } = await claimAs("w1", { leaseSeconds: -1 });
