@@ -61,9 +61,11 @@ create or replace function dispatch(
 )
 language plpgsql as $$
 declare
+  c_many      constant int := 3; -- keys
   v_highest   bigint := p_before.highest; -- no turn's place is higher
   v_after     key_cursor%rowtype := p_before;
   v_returned  record;
+  v_found     int; -- keys that have a turn which came back, and jobs that wait
   v_open      record; -- grants
   v_read      record;
   v_look      key_look;
@@ -78,21 +80,21 @@ begin
   batch := p_batch;
   v_returned := take_returned(p_before, p_cursor_seqs, batch.ended_grants, case when p_lanes.are_alike then batch.jobs_left end,
                               case when p_lanes.are_alike then batch.buckets end);
+  v_found := coalesce(cardinality(v_returned.keys), 0);
   batch.ended_grants := null;
   if p_lanes.are_alike and batch.buckets is not null then -- also if some of them are in the buckets of a worker that is gone
     batch.buckets := batch.buckets || array(select distinct abs(key % 360)::int from unnest(v_returned.keys) as key);
   end if;
   v_open := open_grants(p_before.grants);
   batch.held := v_open.keys;
-  -- Where jobs wait behind most keys, a turn goes from one job to the next, and no state is written for that.
-  batch.granting := case when v_open.may_grow and coalesce(2 * cardinality(v_returned.keys) < batch.jobs_left, true)
-                         then p_lanes.granting else '{}' end;
+  -- Where jobs wait behind many keys, a turn goes from one job to the next, and no state is written for that.
+  batch.granting := case when v_open.may_grow and v_found < greatest(batch.jobs_left / 2, c_many) then p_lanes.granting else '{}' end;
   batch.grant_base := nextval('turn_grant_base');
   if p_is_wider then
     v_after.lanes := '{}'; -- all waiting rows are read again
     v_after.seqs := '{}';
   end if;
-  v_read := read_waiting(batch, v_after, p_lanes, v_highest, v_returned.keys);
+  v_read := read_waiting(batch, v_after, p_lanes, v_highest, v_returned.keys, p_lanes.are_alike and v_found >= batch.jobs_left);
   v_after := v_read.cursor;
   v_look := v_read.look;
   v_keys := v_returned.waited || v_look.other_keys;

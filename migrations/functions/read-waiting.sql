@@ -3,9 +3,10 @@
 -- Reads waiting rows after the positions of p_cursor, and moves the positions. It goes from the best priority down and stops
 -- when it has found as many keys with a free turn as the claim wants. Keys whose next job was read get their turns at once
 -- (look.granted). The next jobs of the others have to be looked up (propose.sql); each comes with the first of its rows that was
--- read. `open`: writers that may still commit rows up to cursor.seq.
+-- read. `open`: writers that may still commit rows up to cursor.seq. p_is_enough: the claim has found as many keys already, so it
+-- looks once, to keep pace with what is enqueued.
 create or replace function read_waiting(
-  p_batch claim_batch, p_cursor key_cursor, p_lanes key_lanes, p_highest bigint, p_returned bigint[],
+  p_batch claim_batch, p_cursor key_cursor, p_lanes key_lanes, p_highest bigint, p_returned bigint[], p_is_enough boolean,
   out cursor key_cursor, out open text[], out look key_look, out has_more boolean
 )
 language plpgsql as $$
@@ -58,7 +59,7 @@ begin
         cursor.seq := coalesce(pg_sequence_last_value('ready_seq'), 0);
         open := open_writers();
       end if;
-      if look.free >= v_wanted or clock_timestamp() > v_until then
+      if look.free >= v_wanted or p_is_enough or clock_timestamp() > v_until then
         has_more := true;
         return;
       end if;
@@ -109,6 +110,7 @@ end $$;
 create or replace function grant_new_keys(p_batch claim_batch, p_cursor key_cursor, p_lane int, p_rows int) returns key_look
 language plpgsql as $$
 declare
+  c_many    constant int := 10;
   v_after   bigint := coalesce(p_cursor.seqs[array_position(p_cursor.lanes, p_lane)], 0);
   v_upto    bigint := p_cursor.seq;
   v_held    bigint[] := p_batch.held;
@@ -134,9 +136,14 @@ begin
   if not v_are_new
      or v_granted.heads <> (select count(*) from (
                               select from ready where lane = -p_lane and seq > v_after and seq <= v_upto limit p_rows + 1) as seen)
-     or exists (
-       select from key_state
-       where key = any(v_locked.keys) and (turns > 0 or waits or listed or late is not null or low > v_first)) then
+     -- Most keys have no state. Of many keys that is seen at once, though it passes over dead rows where there is one.
+     or (v_granted.heads < c_many or exists (select from key_state where key = any(v_locked.keys)))
+        and exists (
+          select from unnest(v_locked.keys) as new(key)
+          cross join lateral (
+            select * from key_state where key_state.key = new.key order by version desc limit 1
+          ) as state
+          where turns > 0 or waits or listed or late is not null or low > v_first) then
     return null;
   end if;
   v_locked.places := v_locked.seqs;

@@ -2,8 +2,9 @@
 -- pinned database are no matter. The dispatcher removes them. They have ids of their own: an id of a job would be found by
 -- whoever looks for the job.
 
--- Keys, and the place up to which each was worked. An ordered key has one turn, so it may be named twice. The jobs of a fair key
--- end in any order, so their places are none: 0 for a job that was claimed, 1 for one that had a turn and was not claimed yet.
+-- Keys, and the place up to which each was worked. An ordered key has one turn, so it must be named once: the dispatcher may take
+-- these turns at different times. The jobs of a fair key end in any order, so their places are none: 0 for a job that was claimed,
+-- 1 for one that had a turn and was not claimed yet.
 -- A negative place gives no turn back; it only has the dispatcher look at the key.
 create or replace function return_turns(p_queue text, p_keys bigint[], p_places bigint[]) returns void
 language plpgsql as $$
@@ -24,9 +25,16 @@ end $$;
 create or replace function return_completed(p_jobs settled_job[], p_except bigint[]) returns void
 language plpgsql as $$
 begin
-  perform return_turns(queue, array_agg(key), array_agg(case when kind = 'fair' then 0 else place end))
-  from unnest(p_jobs) as job join lane using (lane)
-  where job.key is not null and (lane.kind = 'fair' or job.is_last and job.key <> all(p_except))
+  perform return_turns(queue, array_agg(key order by place), array_agg(place order by place))
+  from (
+    select queue, key, 0 as place
+    from unnest(p_jobs) as job join lane using (lane) where lane.kind = 'fair' and job.key is not null
+    union all
+    select queue, key, max(place)
+    from unnest(p_jobs) as job join lane using (lane)
+    where lane.kind = 'ordered' and job.is_last and job.key <> all(p_except)
+    group by queue, key
+  ) as turn
   group by queue;
 end $$;
 
@@ -52,9 +60,11 @@ begin
     from lease join lane using (lane)
     where lease.ctid = any(p_leases) and keys is not null
   loop
-    if v_lease.grant_id is null then
-      perform return_turns(v_lease.queue, v_lease.keys, case when v_lease.kind = 'fair'
-                           then array_fill(0::bigint, array[cardinality(v_lease.keys)]) else v_lease.places end);
+    if v_lease.kind = 'fair' then
+      perform return_turns(v_lease.queue, v_lease.keys, array_fill(0::bigint, array[cardinality(v_lease.keys)]));
+    elsif v_lease.grant_id is null then
+      perform return_turns(v_lease.queue, array_agg(key order by place), array_agg(place order by place))
+      from (select key, max(place) as place from unnest(v_lease.keys, v_lease.places) as job(key, place) group by key) as turn;
     elsif v_lease.queue = p_queue and v_lease.apart is null then
       v_ended := v_ended || v_lease.grant_id;
     else

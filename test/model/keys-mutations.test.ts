@@ -260,7 +260,7 @@ const scenarios: Scenario[] = [
     mutations: [
       {
         name: "grant_new_keys",
-        from: "where key = any(v_locked.keys) and",
+        from: "where turns > 0 or waits or listed or",
         to: "where false and",
       },
     ],
@@ -549,6 +549,18 @@ const scenarios: Scenario[] = [
       for (const limit of [9, 3])
         await jobs.verbs.settle((await jobs.verbs.claimBatch({ limit, run: 1 })).jobs, done);
       return `${await takeOne(jobs)} ${await jobs.drain()}`;
+    },
+  },
+  {
+    title: "the turn of a run comes back twice if the claim has no room for all turns",
+    mutations: [{ name: "return_turns_of_leases", from: "group by key", to: "group by key, job.place" }],
+    right: "0 wrong",
+    run: async (jobs, db) => {
+      for (const key of ["a", "b", "c", "d"]) await jobs.put(numbered(key, 1, 8));
+      for (const limit of [32, 6])
+        await jobs.verbs.settle((await jobs.verbs.claimBatch({ limit, run: 3 })).jobs, done);
+      for (let claims = 0; claims < 6; claims++) await jobs.verbs.claimBatch({ limit: 1 });
+      return `${(await wrongKeys(db.pool)).length} wrong`;
     },
   },
   {
