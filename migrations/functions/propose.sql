@@ -4,55 +4,27 @@
 -- rest: they are free. Answers the others, in the order in which they came back. Of those that were part of a grant, `seqs` says
 -- from where on jobs wait; their place is -1.
 --
--- p_wanted: rows that have so many turns are enough; null: all. What is left (are_left) counts as out, and is taken in its order by
--- the next dispatches. p_buckets: only rows of turns in these buckets, and old ones. The first key of a row tells: the turns of one
--- lease come back together, and most often they are of one worker's buckets.
+-- p_wanted: so many turns are enough; null: all. What is left (are_left) counts as out, and is taken by the next dispatches.
 create or replace function take_returned(
   p_cursor key_cursor, p_cursor_seqs bigint[], p_ended bigint[], p_wanted int, p_buckets int[],
   out keys bigint[], out places bigint[], out waited bigint[], out seqs bigint[], out are_left boolean
 )
 language plpgsql as $$
 declare
-  c_rows  constant int := 100; -- of up to 100 turns each
-  v_tids  tid[];
-  v_turns int[]; -- how many each row has
-  v_found int := 0;
+  v_rows  record := rows_of_turns(p_cursor, p_cursor_seqs, p_wanted, p_buckets);
   v_ended bigint[];
   v_apart apart_key[];
   v_more  record;
 begin
-  select array_agg(tid), array_agg(turns) into v_tids, v_turns
-  from (select lane, coalesce(p_cursor_seqs[lane], 0) as low
-        from lane where queue = p_cursor.queue and kind = 'returns' offset 0) as line
-  cross join lateral (
-    select ctid as tid, case when place is null then cardinality(returned) / 2
-                             else (select cardinality(turn_grant.waited) from turn_grant where id = place) end as turns
-    from ready
-    where ready.lane = line.lane and seq >= line.low
-      and (p_buckets is null or seq <= p_cursor.mark_seq
-           or abs(case when place is null then returned[1] else (select turn_grant.keys[1] from turn_grant where id = place) end % 360)
-              = any(p_buckets))
-    order by seq limit c_rows for update skip locked
-  ) as event;
-  are_left := false;
-  if p_wanted is not null then
-    for n in 1 .. coalesce(cardinality(v_tids), 0) loop
-      if v_found >= p_wanted then
-        v_tids := v_tids[1 : n - 1];
-        are_left := true;
-        exit;
-      end if;
-      v_found := v_found + coalesce(v_turns[n], 0);
-    end loop;
-    if v_found >= p_wanted and p_ended is not null then -- these come after what has come back before
-      perform return_grant(p_cursor.queue, grant_id, null) from unnest(p_ended) as grant_id;
-      p_ended := null;
-      are_left := true;
-    end if;
+  are_left := v_rows.are_left;
+  if v_rows.are_enough and p_ended is not null then -- these come after what has come back before
+    perform return_grant(p_cursor.queue, grant_id, null) from unnest(p_ended) as grant_id;
+    p_ended := null;
+    are_left := true;
   end if;
-  if v_tids is not null then
+  if v_rows.tids is not null then
     with removed as (
-      delete from ready where ctid = any(v_tids)
+      delete from ready where ctid = any(v_rows.tids)
       returning seq, place as grant_id, returned, cardinality(returned) / 2 as turns
     )
     select array_agg(entry.key order by seq, number), array_agg(entry.place order by seq, number),
@@ -67,6 +39,7 @@ begin
       perform return_turns(p_cursor.queue, keys[p_wanted + 1 :], places[p_wanted + 1 :]);
       keys := keys[1 : p_wanted];
       places := places[1 : p_wanted];
+      are_left := true;
     end if;
   end if;
   if keys is not null then
@@ -85,6 +58,44 @@ begin
     keys := keys || waited;
     places := places || array_fill(-1::bigint, array[cardinality(waited)]);
   end if;
+end $$;
+
+-- The rows of turns that came back, oldest first, as many as have p_wanted turns. p_buckets: only rows of turns in these buckets,
+-- and old ones. The first key of a row tells: the turns of one lease come back together, and most often they are in one worker's
+-- buckets.
+create or replace function rows_of_turns(
+  p_cursor key_cursor, p_cursor_seqs bigint[], p_wanted int, p_buckets int[],
+  out tids tid[], out are_enough boolean, out are_left boolean
+)
+language plpgsql as $$
+declare
+  c_rows  constant int := 100; -- of up to 100 turns each
+  v_turns int[]; -- how many each row has
+  v_found int := 0;
+begin
+  select array_agg(tid), array_agg(turns) into tids, v_turns
+  from (select lane, coalesce(p_cursor_seqs[lane], 0) as low
+        from lane where queue = p_cursor.queue and kind = 'returns' offset 0) as line
+  cross join lateral (
+    select ctid as tid, case when place is null then cardinality(returned) / 2
+                             else (select cardinality(waited) from turn_grant where id = place) end as turns
+    from ready
+    where ready.lane = line.lane and seq >= line.low
+      and (p_buckets is null or seq <= p_cursor.mark_seq
+           or abs(case when place is null then returned[1] else (select keys[1] from turn_grant where id = place) end % 360)
+              = any(p_buckets))
+    order by seq limit c_rows for update skip locked
+  ) as event;
+  are_left := false;
+  for n in 1 .. case when p_wanted is null then 0 else coalesce(cardinality(tids), 0) end loop
+    if v_found >= p_wanted then
+      tids := tids[1 : n - 1];
+      are_left := true;
+      exit;
+    end if;
+    v_found := v_found + coalesce(v_turns[n], 0);
+  end loop;
+  are_enough := v_found >= p_wanted;
 end $$;
 
 -- Turns that came back and that nobody waits for are free. Answers the others. p_except: they were part of grants.

@@ -342,7 +342,7 @@ const scenarios: Scenario[] = [
     title: "a turn that came back in a locked row is passed over",
     mutations: [
       {
-        name: "take_returned",
+        name: "rows_of_turns",
         from: "coalesce(p_cursor_seqs[lane], 0) as low",
         to: "(select max(key_cursor.seq) from key_cursor where queue = p_cursor.queue) as low",
       },
