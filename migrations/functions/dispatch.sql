@@ -14,7 +14,9 @@
 -- for nobody: it skips what is locked.
 --
 -- What the dispatcher reads:
---   1. Turns that came back. The key's next job is the first waiting row after the place.
+--   1. Turns that came back. The key's next job is the first waiting row after the place. If it does not matter which keys come
+--      first (key_lanes.are_alike), it takes as many as the claim needs, oldest first. A turn that is left counts as out, so
+--      nobody else gets it, and the claim says that there is more.
 --   2. Waiting rows that it has not read yet, best priority first and then oldest, until it has found enough keys whose
 --      turn is free. Rows stay where they are; only the position up to which they were read moves (key_cursor). What was
 --      read while its key's turn was out is found by 1.

@@ -28,6 +28,7 @@ begin
   return p_batch;
 end $$;
 
+-- Turns that stand in the lanes already are taken first, if no new one can be better; then a dispatch finds what is missing.
 -- Jobs that have just got their turn are taken straight from where they wait: those of a better priority than all that stands
 -- in the lanes at first, the others when the lanes have no more. What the claim has no room for goes into its lane.
 create or replace function dispatch_and_fill(
