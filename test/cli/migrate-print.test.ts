@@ -12,6 +12,7 @@ const database = `print_${randomBytes(6).toString("hex")}`;
 const databaseUrl = inject("adminDatabaseUrl").replace(/[^/]+$/, database);
 const admin = new pg.Client({ connectionString: inject("adminDatabaseUrl") });
 const pool = new pg.Pool({ connectionString: databaseUrl });
+pool.on("error", () => {}); // the database is dropped before all connections are closed
 
 beforeAll(async () => {
   await admin.connect();

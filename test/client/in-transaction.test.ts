@@ -62,6 +62,7 @@ const sqlOfPostgres = postgres(db.url, { max: 2, onnotice: () => {} });
 // drizzle changes how its client writes and reads times, so it gets one of its own.
 const sqlOfDrizzle = postgres(db.url, { max: 2, onnotice: () => {} });
 const neonPool = new NeonPool({ connectionString: db.url });
+neonPool.on("error", () => {}); // the database is dropped before all connections are closed: end() does not wait for that
 beforeAll(() => {
   neonConfig.fetchEndpoint = inject("neonEndpoint");
   neonConfig.webSocketConstructor = WebSocket;

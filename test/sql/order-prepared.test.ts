@@ -25,6 +25,7 @@ beforeAll(async () => {
   const url = server.url("postgres");
   await migrate({ databaseUrl: url });
   pool = new pg.Pool({ connectionString: url });
+  pool.on("error", () => {}); // the server stops before all connections are closed
   jobs = keyedJobsOf({ ...createPgDatabase(pool), pool, url });
 }, 60_000);
 afterAll(async () => {
