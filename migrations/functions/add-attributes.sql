@@ -57,5 +57,6 @@ begin
   perform add_attribute('key_proposal', 'is_held', 'boolean'); -- its turn is part of an open grant
   perform add_attribute('settled_job', 'ended_grant', 'bigint'); -- its lease ended, and this grant with it
   perform add_attribute('settled_job', 'apart', 'bigint[]'); -- keys that had left that lease before
+  perform add_attribute('taken_jobs', 'apart', 'bigint[]'); -- keys of the grant, but not of these jobs
   alter type key_proposal drop attribute if exists next_at, drop attribute if exists has_more; -- nobody reads them any more
 end $$;

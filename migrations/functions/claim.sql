@@ -238,9 +238,9 @@ begin
       v_seconds := least(v_seconds, c_ordered_seconds);
     end if;
     v_deadline := p_batch.at + make_interval(secs => v_seconds);
-    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, grant_id, linked)
+    insert into lease (key, deadline, started_at, lane, worker, ids, attempts, abandonments, keys, places, grant_id, apart, linked)
     values (p_key, v_deadline, now(), v_taken.lane, p_worker, v_taken.ids, v_taken.attempts, v_taken.abandonments,
-            v_taken.keys, v_taken.places, v_taken.grant_id,
+            v_taken.keys, v_taken.places, v_taken.grant_id, v_taken.apart,
             coalesce(v_taken.linked, (select false from lane where queue = p_queue and kind = 'ends' limit 1)));
     v_leases := v_leases || json_build_object(
       'type', v_taken.type, 'kind', v_taken.kind, 'priority', v_taken.priority,

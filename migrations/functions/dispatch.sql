@@ -2,16 +2,16 @@
 -- their seq, which is their place in the key. A *turn* is the right to work on a key. An ordered key has one turn, so its
 -- jobs run one at a time and in order. A fair key has as many as its queue's concurrency says; without one, any number.
 --
--- A turn is held by exactly one of: a row of `ready` or `scheduled` with a place, under a positive lane; a key's jobs in
--- one lease; a dead job that blocks its key. Or it has come back: then key and place stand in the queue's lane of
--- kind `returns`. key_state.turns counts all of these, but turns of ordered keys that one claim gave out together are counted
--- by their grant (turn-grants.sql). A fair key has only one turn at a time that is not in a lease, so that keys take turns with
--- each other: the next is given out when that one was claimed.
+-- A turn is held by exactly one of: a row of `ready` or `scheduled` with a place, under a positive lane; a waiting row that has got
+-- it ahead (turns-ahead.sql); a key's jobs in one lease; a dead job that blocks its key. Or it has come back: then key and place
+-- stand in the queue's lane of kind `returns`. key_state.turns counts all of these, but turns of ordered keys that one claim gave
+-- out together are counted by their grant (turn-grants.sql). A fair key has only one turn at a time that is not in a lease, so that
+-- keys take turns with each other: the next is given out when that one was claimed.
 --
--- Whoever claims from a queue with keys holds the queue's advisory lock until its transaction ends. It is the dispatcher:
--- nobody else writes key_state, turn_grant, key_cursor and key_policy, or gives out turns. All others only append: a new job, a job
--- that was put back, a turn that came back. So there is no lost wake-up and no lock for each key. The dispatcher waits
--- for nobody: it skips what is locked.
+-- Whoever claims from a queue with keys holds the queue's advisory lock until its transaction ends, but not for jobs that have their
+-- turns ahead. With the lock it is the dispatcher: nobody else writes key_state, turn_grant, key_cursor and key_policy, or gives
+-- out turns. All others only append: a new job, a job that was put back, a turn that came back. So there is no lost wake-up and no
+-- lock for each key. The dispatcher waits for nobody: it skips what is locked.
 --
 -- What the dispatcher reads:
 --   1. Turns that came back. The key's next job is the first waiting row after the place. If it does not matter which keys come
@@ -35,30 +35,47 @@ create or replace function keys_lock_of(p_queue text) returns bigint
 language sql stable
 return hashtextextended(format('sluice.keys.%s.%s', current_schema(), p_queue), 0);
 
-create or replace function lock_keys(p_queue text) returns boolean
+-- Whoever had the lock may have given out turns ahead (turns-ahead.sql). A claim that may take such turns (p_takes_ahead) needs no
+-- lock then and gives it back, which only a rollback to a savepoint does.
+create or replace function lock_keys(p_queue text, p_takes_ahead boolean, out is_locked boolean, out are_ahead boolean)
 language plpgsql as $$
 declare
   v_lock bigint := keys_lock_of(p_queue);
 begin
-  return pg_try_advisory_xact_lock(v_lock) or wait_for_lock(v_lock);
+  is_locked := pg_try_advisory_xact_lock(v_lock);
+  are_ahead := false;
+  if not is_locked then
+    select waited.is_locked, waited.are_ahead into is_locked, are_ahead
+    from wait_for_keys(v_lock, p_queue, p_takes_ahead) as waited;
+  end if;
 end $$;
 
-create or replace function wait_for_lock(p_lock bigint) returns boolean
+create or replace function wait_for_keys(
+  p_lock bigint, p_queue text, p_takes_ahead boolean, out is_locked boolean, out are_ahead boolean
+)
 language plpgsql
 set lock_timeout = '100ms'
 as $$
 begin
+  is_locked := true;
+  are_ahead := false;
   perform pg_advisory_xact_lock(p_lock);
-  return true;
+  if p_takes_ahead and grants_ahead(p_queue) is not null then
+    raise sqlstate 'SLAHD';
+  end if;
 exception
   when lock_not_available then
-    return false;
+    is_locked := false;
+  when sqlstate 'SLAHD' then
+    is_locked := false;
+    are_ahead := true;
 end $$;
 
 -- Finds up to p_batch.jobs_left jobs whose turn it is, and locks their rows. Their turns count as out from then on, so the
 -- caller takes each job or puts it into its lane (list_granted), and stores the grants (store_grants).
 create or replace function dispatch(
-  p_batch claim_batch, p_before key_cursor, p_is_wider boolean, p_lanes key_lanes, p_types text[], p_run int, p_cursor_seqs bigint[],
+  p_batch claim_batch, p_before key_cursor, p_is_wider boolean, p_lanes key_lanes, p_types text[], p_run int,
+  p_cursor_seqs bigint[], p_gives_ahead boolean, -- nothing in the lanes comes before jobs that get their turns ahead
   out batch claim_batch, out granted granted_jobs, out has_more boolean
 )
 language plpgsql as $$
@@ -74,6 +91,7 @@ declare
   v_watched   text[] := p_before.writers;
   v_ended     text[];
   v_late      record;
+  v_ahead     record;
   v_keys      bigint[]; -- whose next job has to be looked up
   v_seqs      bigint[];
   v_proposals key_proposal[];
@@ -92,28 +110,26 @@ begin
   -- Where jobs wait behind many keys, a turn goes from one job to the next, and no state is written for that.
   batch.granting := case when v_open.may_grow and v_found < greatest(batch.jobs_left / 2, c_many) then p_lanes.granting else '{}' end;
   batch.grant_base := nextval('turn_grant_base');
-  if p_is_wider then
-    v_after.lanes := '{}'; -- all waiting rows are read again
-    v_after.seqs := '{}';
-  end if;
+  v_after.lanes := case when p_is_wider then '{}' else v_after.lanes end; -- '{}': all waiting rows are read again
+  v_after.seqs := case when p_is_wider then '{}' else v_after.seqs end;
   v_read := read_waiting(batch, v_after, p_lanes, v_highest, v_returned.keys, p_lanes.are_alike and v_found >= batch.jobs_left);
   v_after := v_read.cursor;
   v_look := v_read.look;
   v_keys := v_returned.waited || v_look.other_keys;
   v_seqs := v_returned.seqs || v_look.other_seqs;
   has_more := v_read.has_more or v_returned.are_left;
+  v_ahead := read_ahead(batch, v_after, v_look, p_gives_ahead);
   loop
     if v_returned.keys is not null or v_keys is not null then
       v_proposals := propose(v_returned.keys, v_returned.places, v_keys, v_seqs, v_after, batch.policy, p_types,
                              batch.held || v_look.together);
     end if;
     v_followers := find_followers(v_look.granted, v_proposals, batch, p_types, p_run);
-    exit when v_watched = '{}';
-    v_ended := array(select unnest(v_watched) except select unnest(open_writers())); -- see 4
-    exit when v_ended = '{}';
+    v_ended := case when v_watched <> '{}' then array(select unnest(v_watched) except select unnest(open_writers())) end; -- see 4
     v_late := late_rows(p_before, v_ended, v_highest);
     exit when v_late.keys is null;
     v_look := take_back(v_look, v_late.keys, v_late.seqs);
+    v_ahead.keys := null;
     v_keys := v_keys || v_late.keys;
     v_seqs := v_seqs || v_late.seqs;
     v_watched := array(select unnest(v_watched) except select unnest(v_ended));
@@ -121,10 +137,11 @@ begin
   granted := grant_turns(batch, v_look.granted, v_proposals, v_followers);
   batch.waited := note_waited(v_open.ids, v_look, v_proposals, v_followers);
   v_after.grants := v_open.ids || new_grants(batch, granted);
+  v_after := grant_ahead(v_after, batch, (granted.lanes)[1], v_ahead.keys, v_ahead.seqs);
   batch.mark_seq := write_key_cursor(
     p_before, v_after, v_read.open,
     p_is_wider or v_look.changed is not null or coalesce((v_look.granted).heads, 0) > 0 or v_proposals is not null
-      or v_look.behind_keys is not null or v_after.grants <> p_before.grants);
+      or v_look.behind_keys is not null or v_after.grants <> p_before.grants or v_after.ahead <> p_before.ahead);
 end $$;
 
 create or replace function newest_key_cursor(p_queue text) returns key_cursor
@@ -134,7 +151,7 @@ declare
 begin
   select * into v_cursor from key_cursor where queue = p_queue order by version desc limit 1;
   if not found then
-    v_cursor := row(p_queue, null, 0, '{}', '{}', '{}', '{}', 0, 0, '-infinity', '{}', 0)::key_cursor;
+    v_cursor := row(p_queue, null, 0, '{}', '{}', '{}', '{}', 0, 0, '-infinity', '{}', 0, '{}')::key_cursor;
   end if;
   return v_cursor;
 end $$;
@@ -161,12 +178,12 @@ begin
   with gone as (
     delete from key_cursor where queue = p_before.queue and version = p_before.version
   )
-  insert into key_cursor (queue, seq, lanes, seqs, writers, from_seqs, mark_seq, next_seq, next_at, grants, highest)
+  insert into key_cursor (queue, seq, lanes, seqs, writers, from_seqs, mark_seq, next_seq, next_at, grants, highest, ahead)
   values (p_after.queue, p_after.seq, p_after.lanes, p_after.seqs, p_after.writers, p_after.from_seqs,
           case when v_is_marked then p_before.next_seq else p_before.mark_seq end,
           case when v_is_marked then coalesce(pg_sequence_last_value('ready_seq'), 0) else p_before.next_seq end,
           case when v_is_marked then clock_timestamp() else p_before.next_at end, p_after.grants,
-          p_after.highest);
+          p_after.highest, p_after.ahead);
   return case when v_is_marked then p_before.next_seq else p_before.mark_seq end;
 end $$;
 

@@ -38,6 +38,18 @@ begin
     where queue = p_queue and first_seen_at > v_first and seen_at >= clock_timestamp() - c_gone);
 end $$;
 
+-- The policy that a deployment asks for. Null: it does not say, so it is the stored one.
+create or replace function policy_with(p_stored key_policy, p_policy jsonb) returns key_policy
+language plpgsql as $$
+begin
+  if p_policy is not null then
+    p_stored.blocks := coalesce(p_policy ->> 'on_dead', 'block') = 'block';
+    p_stored.concurrency := (p_policy ->> 'concurrency')::int;
+    p_stored.seconds_apart := (p_policy ->> 'seconds_apart')::float8;
+  end if;
+  return p_stored;
+end $$;
+
 -- Stores p_policy if it differs: { on_dead, concurrency, seconds_apart }. Null keeps what is stored, and so does the policy of an
 -- older deployment (is_deployed). Called by the dispatcher, under its lock.
 -- `is_wider`: the shares have changed, so keys without a free turn may have one now.
@@ -50,9 +62,7 @@ declare
 begin
   policy := v_old;
   if p_policy is not null and (not p_policy ? 'is_deployed' or is_newest_policy(p_queue, p_policy)) then
-    policy.blocks := coalesce(p_policy ->> 'on_dead', 'block') = 'block';
-    policy.concurrency := (p_policy ->> 'concurrency')::int;
-    policy.seconds_apart := (p_policy ->> 'seconds_apart')::float8;
+    policy := policy_with(v_old, p_policy);
   end if;
   is_wider := row(policy.concurrency, policy.seconds_apart) is distinct from row(v_old.concurrency, v_old.seconds_apart);
   if policy is distinct from v_old then

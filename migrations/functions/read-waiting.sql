@@ -76,13 +76,17 @@ create or replace function grant_waiting(
 ) returns key_look
 language plpgsql as $$
 declare
+  v_lane int;
   v_look key_look;
   v_last bigint;
 begin
-  if p_is_whole and cardinality(p_lanes) = 1 and p_lanes = p_batch.granting and p_batch.buckets is null and p_returned is null then
-    v_look := grant_new_keys(p_batch, p_cursor, p_lanes[1], least(p_rows, p_wanted));
-    if v_look.rows is not null then
-      return v_look;
+  if p_is_whole and p_batch.granting <> '{}' and p_batch.buckets is null and p_returned is null then
+    v_lane := only_unread(p_lanes, p_cursor);
+    if v_lane = any(p_batch.granting) then
+      v_look := grant_new_keys(p_batch, p_cursor, v_lane, least(p_rows, p_wanted));
+      if v_look.rows is not null then
+        return v_look;
+      end if;
     end if;
   end if;
   v_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
@@ -101,16 +105,15 @@ begin
   return v_look;
 end $$;
 
--- As most often: a queue has one lane of jobs with keys, and each of the next rows is the only one of its key, whose turn is free.
--- These rows are locked as they are read, and their turns are going to be part of a grant. Null: it is not so. Rows that are
--- locked all the same do no harm.
+-- As most often: one lane alone has rows that were not read (only_unread), and each of the next is the only one of its key, whose turn
+-- is free. These rows are locked as they are read, and their turns are going to be part of a grant. Null: it is not so. Rows that
+-- are locked all the same do no harm.
 --
 -- `skip locked` passes over a row that somebody cancels, and nothing of its key may pass it. So the rows are counted again. A row
 -- that is still locked then counts, because its removal is not committed.
 create or replace function grant_new_keys(p_batch claim_batch, p_cursor key_cursor, p_lane int, p_rows int) returns key_look
 language plpgsql as $$
 declare
-  c_many    constant int := 10;
   v_after   bigint := coalesce(p_cursor.seqs[array_position(p_cursor.lanes, p_lane)], 0);
   v_upto    bigint := p_cursor.seq;
   v_held    bigint[] := p_batch.held;
@@ -136,14 +139,7 @@ begin
   if not v_are_new
      or v_granted.heads <> (select count(*) from (
                               select from ready where lane = -p_lane and seq > v_after and seq <= v_upto limit p_rows + 1) as seen)
-     -- Most keys have no state. Of many keys that is seen at once, though it passes over dead rows where there is one.
-     or (v_granted.heads < c_many or exists (select from key_state where key = any(v_locked.keys)))
-        and exists (
-          select from unnest(v_locked.keys) as new(key)
-          cross join lateral (
-            select * from key_state where key_state.key = new.key order by version desc limit 1
-          ) as state
-          where turns > 0 or waits or listed or late is not null or low > v_first) then
+     or not are_unused(v_locked.keys, v_first) then
     return null;
   end if;
   v_locked.places := v_locked.seqs;
@@ -161,6 +157,46 @@ begin
   v_look.last_seq := v_locked.last_seq;
   v_look.is_all := v_granted.heads < p_rows;
   return v_look;
+end $$;
+
+-- The one of these lanes that alone has rows which were not read yet. Null: there are several, or none. What another lane gets up to
+-- p_cursor.seq after this look is of an open writer, so it comes late (see 3 of dispatch.sql).
+create or replace function only_unread(p_lanes int[], p_cursor key_cursor) returns int
+language plpgsql as $$
+declare
+  v_unread int[];
+begin
+  if cardinality(p_lanes) = 1 then
+    return p_lanes[1];
+  end if;
+  v_unread := array(
+    select line.lane
+    from unnest(p_lanes) as line(lane)
+    cross join lateral (
+      select from ready
+      where ready.lane = -line.lane and seq <= p_cursor.seq
+        and seq > coalesce(p_cursor.seqs[array_position(p_cursor.lanes, line.lane)], 0)
+      limit 1
+    ) as unread
+    limit 2);
+  return case when cardinality(v_unread) = 1 then v_unread[1] end;
+end $$;
+
+-- Whether the turns of these keys are free, and nothing of them waits before p_first. Most keys have no state. Of many keys that is
+-- seen at once, though it passes over dead rows where there is one.
+create or replace function are_unused(p_keys bigint[], p_first bigint) returns boolean
+language plpgsql as $$
+declare
+  c_many constant int := 10;
+begin
+  return not (
+    (coalesce(cardinality(p_keys), 0) < c_many or exists (select from key_state where key = any(p_keys)))
+    and exists (
+      select from unnest(p_keys) as new(key)
+      cross join lateral (
+        select * from key_state where key_state.key = new.key order by version desc limit 1
+      ) as state
+      where turns > 0 or waits or listed or late is not null or low > p_first));
 end $$;
 
 -- The first row of a key that is read here is its next job if all lanes of the queue's keys are read (p_is_whole), because

@@ -42,10 +42,7 @@ as $$
   select lanes.queue, sum(waiting.jobs + keyed.jobs + coalesce(promoted_soon.jobs, 0))::bigint
   from (
     select lane, queue, kind, coalesce(low, 0) as low,
-           case when kind = 'ordered' then
-             (select seqs[array_position(lanes, lane.lane)]
-              from key_cursor where key_cursor.queue = lane.queue order by version desc limit 1)
-           end as read_seq,
+           case when kind = 'ordered' then given_up_to(lane.queue, lane.lane) end as read_seq,
            case when kind in ('ordered', 'fair') then
              (select lane from lane as returns where returns.queue = lane.queue and returns.kind = 'returns' limit 1)
            end as returns

@@ -43,12 +43,8 @@ as $$
     left join unnest((select cursor_seqs from newest_cursors)) with ordinality as cursor(low, lane) using (lane)
     where kind not in ('returns', 'ends')
     union all
-    select -lane.lane, coalesce(read.seq + 1, 0)
+    select -lane.lane, coalesce(given_up_to(lane.queue, lane.lane) + 1, 0)
     from lane
-    left join lateral (
-      select lanes, seqs from key_cursor where key_cursor.queue = lane.queue order by version desc limit 1
-    ) as newest on true
-    left join lateral unnest(newest.lanes, newest.seqs) as read(lane, seq) on read.lane = lane.lane
     where kind in ('ordered', 'fair')
     offset 0 -- a fence: without it the cursor is no value to seek by
   ),

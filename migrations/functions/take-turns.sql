@@ -1,4 +1,5 @@
--- take turns: the part of a claim that is about jobs with keys. The claim holds the queue's lock (dispatch.sql).
+-- take turns: the part of a claim that is about jobs with keys. The claim holds the queue's lock (dispatch.sql), unless it takes only
+-- jobs that got their turns ahead (turns-ahead.sql).
 
 -- Fills a batch from a queue that has keys. Where it has met expired jobs alone, their keys have got their turns back, and it
 -- looks again.
@@ -8,11 +9,24 @@ create or replace function fill_batch_with_keys(
 language plpgsql as $$
 declare
   c_looks constant int := 10;
+  c_tries constant int := 3;
+  v_lock  record;
 begin
   if exists (select from pause where kind = 'queue' and name = p_batch.queue) then
     return p_batch;
   end if;
-  p_batch.has_keys := lock_keys(p_batch.queue);
+  for try in 1 .. c_tries loop
+    if p_batch.buckets is null and grants_ahead(p_batch.queue) is not null then
+      p_batch := take_without_lock(p_batch, p_types, p_limits, p_cursor_seqs, p_isolated, p_policy);
+      if p_batch.jobs_left = 0 then
+        p_batch.has_more := true;
+        return p_batch;
+      end if;
+    end if;
+    v_lock := lock_keys(p_batch.queue, p_batch.buckets is null and try < c_tries);
+    exit when not v_lock.are_ahead;
+  end loop;
+  p_batch.has_keys := v_lock.is_locked;
   if not p_batch.has_keys then -- other claims of this queue take too long: only jobs without keys
     p_batch := fill_batch(p_batch, p_batch.queue, p_types, p_limits, p_cursor_seqs, p_isolated);
     p_batch.has_more := true;
@@ -28,7 +42,7 @@ begin
   return p_batch;
 end $$;
 
--- Turns that stand in the lanes already are taken first, if no new one can be better; then a dispatch finds what is missing.
+-- Turns that were given out before are taken first, if no new one can be better; then a dispatch finds what is missing.
 -- Jobs that have just got their turn are taken straight from where they wait: those of a better priority than all that stands
 -- in the lanes at first, the others when the lanes have no more. What the claim has no room for goes into its lane.
 create or replace function dispatch_and_fill(
@@ -37,10 +51,9 @@ create or replace function dispatch_and_fill(
 language plpgsql as $$
 declare
   v_lanes      key_lanes := lanes_with_keys(p_batch.queue, p_types, p_limits);
-  v_cursor     key_cursor%rowtype := newest_key_cursor(p_batch.queue);
   v_policy     record := apply_key_policy(p_batch.queue, p_policy);
-  v_level      lane_level := next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true);
-  v_has_more   boolean := false;
+  v_given      record;
+  v_level      lane_level;
   v_wanted     int;
   v_dispatched record;
   v_granted    granted_jobs;
@@ -49,23 +62,17 @@ declare
   v_are_left   boolean;
 begin
   p_batch.policy := v_policy.policy;
-  if are_turns_of(v_level, v_lanes) and not v_policy.is_wider then
-    p_batch.mark_seq := v_cursor.mark_seq;
-    p_batch := take_oldest(p_batch, v_level);
-    if p_batch.jobs_left = 0 then
-      p_batch.has_more := true;
-      return p_batch;
-    elsif not p_batch.some_expired then
-      -- The lanes of this priority have no more that this claim may take.
-      v_level := next_level(p_batch.queue, p_types, v_level.priority, p_limits, p_cursor_seqs, p_isolated, true);
-    end if;
-    v_has_more := p_batch.has_more;
-    p_batch.has_more := false;
-    p_batch.some_expired := false;
+  v_given := take_given_out(p_batch, v_lanes, v_policy.is_wider, p_types, p_limits, p_cursor_seqs, p_isolated);
+  p_batch := v_given.batch;
+  if p_batch.jobs_left = 0 then
+    p_batch.has_more := true;
+    return p_batch;
   end if;
+  v_level := v_given.level;
   v_wanted := p_batch.jobs_left;
   p_batch.straight := v_lanes.straight;
-  v_dispatched := dispatch(p_batch, v_cursor, v_policy.is_wider, v_lanes, p_types, p_run, p_cursor_seqs);
+  v_dispatched := dispatch(p_batch, v_given.cursor, v_policy.is_wider, v_lanes, p_types, p_run, p_cursor_seqs,
+                           (v_level.priority >= v_lanes.priorities[1]) is not true);
   p_batch := v_dispatched.batch;
   v_granted := list_others(v_dispatched.granted, p_batch);
   if v_granted.heads is distinct from (v_dispatched.granted).heads then -- some were put into lanes
@@ -88,8 +95,49 @@ begin
   if p_batch.granting && v_granted.lanes then
     perform store_grants(p_batch, v_granted, v_are_left);
   end if;
-  p_batch.has_more := p_batch.has_more or v_dispatched.has_more or v_has_more;
+  p_batch.has_more := p_batch.has_more or v_dispatched.has_more or v_given.has_more;
   return p_batch;
+end $$;
+
+-- Takes turns that were given out before: those that stand in the lanes, then those ahead. `level`: what the lanes have after that.
+-- `has_more`: the lanes have turns that this claim may not take.
+create or replace function take_given_out(
+  p_batch claim_batch, p_lanes key_lanes, p_is_wider boolean, p_types text[], p_limits jsonb, p_cursor_seqs bigint[],
+  p_isolated boolean,
+  out batch claim_batch, out cursor key_cursor, out level lane_level, out has_more boolean
+)
+language plpgsql as $$
+declare
+  v_ahead record;
+begin
+  batch := p_batch;
+  cursor := newest_key_cursor(batch.queue);
+  level := next_level(batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true);
+  has_more := false;
+  if are_turns_of(level, p_lanes) and not p_is_wider then
+    batch.mark_seq := cursor.mark_seq;
+    batch := take_oldest(batch, level);
+    if batch.jobs_left = 0 then
+      return;
+    elsif not batch.some_expired then
+      -- The lanes of this priority have no more that this claim may take.
+      level := next_level(batch.queue, p_types, level.priority, p_limits, p_cursor_seqs, p_isolated, true);
+    end if;
+    has_more := batch.has_more;
+    batch.has_more := false;
+    batch.some_expired := false;
+  end if;
+  if cursor.ahead <> '{}' then
+    batch := take_ahead(batch, p_lanes, level);
+    if batch.jobs_left = 0 then
+      return;
+    end if;
+    v_ahead := list_ahead(cursor, p_lanes);
+    cursor.ahead := v_ahead.ahead;
+    if v_ahead.are_listed then
+      level := next_level(batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true);
+    end if;
+  end if;
 end $$;
 
 -- Whether turns stand in lanes that this claim can take before it gives out new ones: no new one can be of a better priority.

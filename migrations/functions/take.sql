@@ -246,7 +246,7 @@ begin
   p_batch.taken := p_batch.taken
     || row(p_level.lanes[n], p_level.types[n], p_level.priority, p_locked.ids, p_locked.seqs, p_locked.attempts,
            p_locked.abandonments, p_jobs, p_locked.keys, p_locked.places, p_level.kinds[n],
-           case when p_linked is not null then true end, v_blockers, v_schedules, p_locked.grant_id)::taken_jobs;
+           case when p_linked is not null then true end, v_blockers, v_schedules, p_locked.grant_id, null)::taken_jobs;
   if p_level.kinds[n] = 'fair' then
     p_batch.turns_returned := note_shares_taken(p_batch.policy, p_locked.keys) or p_batch.turns_returned;
   end if;

@@ -15,8 +15,8 @@
 create or replace function open_grants(p_grants bigint[], out ids bigint[], out keys bigint[], out may_grow boolean)
 language plpgsql as $$
 declare
-  c_grants constant int := 16;
-  c_keys   constant int := 2000;
+  c_grants constant int := 40;
+  c_keys   constant int := 4000;
   v_grant  record;
 begin
   ids := '{}';
@@ -137,6 +137,7 @@ begin
 end $$;
 
 -- These keys' turns have come back alone. Answers which of them were part of a grant, and of which jobs wait and from where on.
+-- A turn that comes back from before its job was not used: that job waits too.
 create or replace function leave_grants(
   p_grants bigint[], p_keys bigint[], p_places bigint[], out left_keys bigint[], out waited bigint[], out seqs bigint[]
 )
@@ -153,7 +154,15 @@ begin
   for v_grant in select * from turn_grant where id = any(p_grants) and keys && v_returned loop
     left_keys := left_keys || array(select unnest(v_grant.keys) intersect select unnest(v_returned));
     select waited || array_agg(key), seqs || array_agg(start + 1) into waited, seqs
-    from unnest(v_grant.waited, v_grant.starts) as behind(key, start) where key = any(left_keys) and key = any(v_grant.keys);
+    from (
+      select * from unnest(v_grant.waited, v_grant.starts)
+      union all
+      select key, returned.place
+      from unnest(p_keys, p_places) as returned(key, place)
+      join unnest(v_grant.keys, v_grant.places) as held(key, place) using (key)
+      where returned.place between 0 and held.place - 1
+    ) as behind(key, start)
+    where key = any(left_keys) and key = any(v_grant.keys);
     update turn_grant
     set (keys, places) = (
       select coalesce(array_agg(key), '{}'), coalesce(array_agg(place), '{}')
@@ -178,8 +187,11 @@ begin
     end if;
     if v_grant.keys && v_apart then
       perform count_apart(array_agg(key), array_agg(start))
-      from (select * from unnest(v_grant.keys, v_grant.places) union all select * from unnest(v_grant.waited, v_grant.starts))
-        as held(key, start)
+      from (
+        select key, place - 1 from unnest(v_grant.keys, v_grant.places) as job(key, place)
+        union all
+        select * from unnest(v_grant.waited, v_grant.starts)
+      ) as held(key, start)
       where key = any(v_apart) and key = any(v_grant.keys);
     end if;
   end loop;

@@ -113,9 +113,10 @@ $$;
 create or replace function waits_after(p_queue text, p_key bigint, p_place bigint) returns bigint
 language sql stable as $$
   select coalesce(
-    (select min(start)
+    (select min(start - (start > after)::int) -- the job itself waits as long as nobody has claimed it
      from (select grants from key_cursor where queue = p_queue order by version desc limit 1) as newest
-     join turn_grant on id = any(grants) and p_key = any(keys)
+     join turn_grant on turn_grant.id = any(grants) and p_key = any(keys)
+     left join grant_ahead on grant_ahead.id = turn_grant.id
      cross join lateral unnest(keys || waited, places || starts) as held(key, start)
      where key = p_key),
     (select coalesce(late - 1, greatest(low, p_place)) from key_state where key = p_key order by version desc limit 1),

@@ -11,5 +11,6 @@ test(`${jobs} jobs with keys: none is out of order, lost or run by two, and ever
   const seed = Number(process.env.SLUICE_GATE_SEED ?? Date.now() % 1_000_000);
   const report = await runKeysGate(db.pool, { seed, jobs, openMs: 2_500, keys: 150 });
   expect(report, JSON.stringify(report, null, 2)).toMatchObject(nothingWrong);
+  expect(report.ahead.taken).toBeGreaterThan(200);
   expect(report.pairs).toBeGreaterThan(5 * jobs);
 });

@@ -6,7 +6,7 @@ import { emptyQueue } from "./test-database.ts";
 const runsPerTruncate = 25;
 const tables =
   "lane job ready scheduled lease done output closed failed_attempt job_tag expiry idempotency ledger tally pause " +
-  "cursors cursor_gap key_state turn_grant key_cursor key_policy key_policy_version checkpoint cancel_request debounce_key debounce_state " +
+  "cursors cursor_gap key_state turn_grant grant_ahead key_cursor key_policy key_policy_version checkpoint cancel_request debounce_key debounce_state " +
   "schedule schedule_run code_schedules";
 const deleteAll = tables
   .split(" ")

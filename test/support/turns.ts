@@ -2,8 +2,8 @@
 import type pg from "pg";
 
 /**
- * A turn is held by a row of a claimable lane, by a lease, by a dead job that blocks, or it is on its way back. A run is one
- * turn, however many jobs it has. A share's turns are as many as its jobs. The dispatcher counts a turn in the key's state or in a grant. In a row of turns that came back an ordered key
+ * A turn is held by a row of a claimable lane, by a lease, by a dead job that blocks, by a job that has got it ahead, or it is on
+ * its way back. A run is one turn, however many jobs it has. A share's turns are as many as its jobs. The dispatcher counts a turn in the key's state or in a grant. In a row of turns that came back an ordered key
  * counts once, however often it is named, and a negative place is no turn: it only has the dispatcher look at the key.
  */
 const wrongTurns = `
@@ -19,6 +19,9 @@ const wrongTurns = `
       from sluice.lease join sluice.lane using (lane) cross join lateral unnest(keys) as entry(key)
       where lane.kind = 'fair' and entry.key is not null
     union all select key from sluice.closed where key is not null
+    union all select entry.key
+      from sluice.grant_ahead join sluice.turn_grant using (id) cross join lateral unnest(keys, places) as entry(key, place)
+      where place > after
   ),
   returned as ( -- first the keys, then the places
     select returned[n] as key

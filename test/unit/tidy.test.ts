@@ -224,6 +224,7 @@ const testedElsewhere: Record<string, string[]> = {
   "menu-counts": ["test/dashboard/menu.test.ts"],
   propose: ["test/sql/order-beside.test.ts", "test/sql/shares-late.test.ts"],
   "turn-grants": ["test/model/keys-mutations.test.ts", "test/sql/order-runs.test.ts"],
+  "turns-ahead": ["test/model/keys-ahead-mutations.test.ts"],
   "read-waiting": ["test/sql/order-late.test.ts", "test/sql/order-buckets.test.ts"],
   resolve: ["test/sql/flows.test.ts"],
   "resolve-ends": ["test/sql/flows.test.ts", "test/model/flows-gate.test.ts"],

@@ -22,7 +22,7 @@ import type { Verbs } from "../../support/verbs.ts";
 import { inTransaction, runOn } from "../gate/gate-sql.ts";
 import { bringForward, expireLeases } from "../gate/gate-time.ts";
 import type { KnownJob } from "./history.ts";
-import type { KeysGate } from "./keys-gate.ts";
+import type { KeyedQueue, KeysGate } from "./keys-gate.ts";
 
 export type Actor = (gate: KeysGate, random: SeededRandom) => Promise<number>;
 
@@ -55,10 +55,11 @@ const enqueuer: Actor = async (gate, random) => {
 
 async function enqueueSome(gate: KeysGate, random: SeededRandom, client: pg.ClientBase) {
   const queue = random.pick(Object.keys(gate.queues) as [string, ...string[]]);
-  const burst = random.isLikely(0.5) ? pickKey(gate, random) : null;
-  const jobs = Array.from({ length: random.int(1, 6) }, () =>
-    newJob(gate, random, { queue, key: burst ?? pickKey(gate, random) }),
-  );
+  const { isOneLane } = gate.queues[queue] as KeyedQueue;
+  const burst = !isOneLane && random.isLikely(0.5) ? pickKey(gate, random) : null;
+  const anyKey = () => (isOneLane ? `k${random.int(0, 20 * gate.load.keys)}` : pickKey(gate, random));
+  const count = isOneLane && random.isLikely(0.2) ? random.int(30, 60) : random.int(1, 6);
+  const jobs = Array.from({ length: count }, () => newJob(gate, random, { queue, key: burst ?? anyKey() }));
   const begunAt = performance.now();
   const [first] = jobs;
   const ids =
@@ -82,12 +83,16 @@ function newJob(
   random: SeededRandom,
   { queue, key }: { queue: string; key: string },
 ): NewJob {
-  const field = gate.queues[queue]?.field ?? "partitionKey";
+  const { field, isOneLane } = gate.queues[queue] as KeyedQueue;
   const text = random.isLikely(0.2) ? "x".repeat(1500) : "";
   return {
-    ...{ queue, type: random.pick(gateTypes as readonly [string, ...string[]]), payload: { text } },
-    ...{ priority: random.pick([5, 5, 5, 7, 3]), maxAttempts: random.int(2, 6) },
-    ...(random.isLikely(0.05) ? {} : { [field]: key }),
+    ...{
+      queue,
+      type: isOneLane ? "a" : random.pick(gateTypes as readonly [string, ...string[]]),
+      payload: { text },
+    },
+    ...{ priority: isOneLane ? 5 : random.pick([5, 5, 5, 7, 3]), maxAttempts: random.int(2, 6) },
+    ...(!isOneLane && random.isLikely(0.05) ? {} : { [field]: key }),
     ...(random.isLikely(0.1) ? { delaySeconds: random.next() } : {}),
     ...(random.isLikely(0.05) ? { expiresAt: new Date(Date.now() + random.int(20, 2000)) } : {}),
   };

@@ -1,4 +1,4 @@
-// The gate of keys: producers with open transactions, claimers and pullers, reapers and operators run concurrently on four
+// The gate of keys: producers with open transactions, claimers and pullers, reapers and operators run concurrently on five
 // queues with keys. Then all jobs are run to their end, and what happened is compared with what a client could know.
 import { setTimeout as wait } from "node:timers/promises";
 import type pg from "pg";
@@ -25,6 +25,8 @@ export interface KeyedQueue {
   readonly field: "partitionKey" | "fairKey";
   /** The largest that the policy ever says; null: none. */
   readonly cap: number | null;
+  /** All jobs have keys, most of them new ones, and one type and priority: the dispatcher gives out turns ahead. */
+  readonly isOneLane?: true;
   /** What the next claims say. It may change while the gate runs. */
   policy: Required<KeyPolicy>;
 }
@@ -53,6 +55,8 @@ export interface KeysReport extends Verdict {
   staleApplied: number;
   /** Settles of jobs that went back to waiting, because one before them in their run failed. */
   restApplied: number;
+  /** Grants that were given out ahead, and those that a claim took in part or whole. */
+  ahead: { given: number; taken: number };
 }
 
 const claimers = 16;
@@ -73,6 +77,7 @@ export function createQueues(): Record<string, KeyedQueue> {
   return {
     block: { field: "partitionKey", cap: null, policy: { ...policy } },
     pass: { field: "partitionKey", cap: null, policy: { ...policy, onDead: "pass" } },
+    lined: { field: "partitionKey", cap: null, policy: { ...policy, onDead: "pass" }, isOneLane: true },
     capped: { field: "fairKey", cap: 3, policy: { ...policy, concurrency: 3 } },
     shared: { field: "fairKey", cap: null, policy: { ...policy } },
   };
@@ -84,6 +89,7 @@ export async function runKeysGate(pool: pg.Pool, load: KeysLoad): Promise<KeysRe
     ...{ abandoned: [], checks: { made: 0, wrong: [], unreachable: 0 }, isOver: false },
   };
   pool.on("error", () => {}); // the database may be dropped before the pool's last connection has closed
+  await watchAhead(pool);
   let seed = load.seed;
   const running = Object.entries(actors).flatMap(([name, act]) =>
     Array.from({ length: actorCounts[name as keyof typeof actors] }, () =>
@@ -105,8 +111,30 @@ export async function runKeysGate(pool: pg.Pool, load: KeysLoad): Promise<KeysRe
     staleSent: history.stale.sent,
     staleApplied: history.stale.applied,
     restApplied: history.stale.restApplied,
+    ahead: await countAhead(pool),
     ...(await judge(gate)),
   };
+}
+
+/** Counts the rows of grant_ahead by sequences, whose numbers stay when a claim is rolled back. */
+async function watchAhead(pool: pg.Pool): Promise<void> {
+  for (const [name, events] of [
+    ["given", "insert"],
+    ["taken", "update or delete"],
+  ])
+    await pool.query(`
+      create sequence sluice.${name};
+      create function sluice.count_${name}() returns trigger language plpgsql
+        as $$ begin perform nextval('sluice.${name}'); return null; end $$;
+      create trigger count_${name} after ${events} on sluice.grant_ahead
+        for each row execute function sluice.count_${name}()`);
+}
+
+async function countAhead(pool: pg.Pool): Promise<KeysReport["ahead"]> {
+  const { rows } = await pool.query(`
+    select coalesce(pg_sequence_last_value('sluice.given'), 0)::int as given,
+           coalesce(pg_sequence_last_value('sluice.taken'), 0)::int as taken`);
+  return rows[0];
 }
 
 async function repeat(gate: KeysGate, act: Actor, random: SeededRandom): Promise<void> {

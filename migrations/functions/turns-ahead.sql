@@ -1,0 +1,239 @@
+-- turns ahead: turns for the claims that come next. Claims of a queue with keys wait for each other at the queue's lock, and each
+-- holds it until its transaction ends. So the dispatcher gives out turns for the next few claims too. Such turns are grants
+-- (turn-grants.sql) that no lease has yet: they are *ahead*. A claim takes jobs of a grant ahead without the lock.
+--
+-- A grant ahead holds the turns of its keys, as any grant does. Its jobs stay where they wait, unlocked. A row of grant_ahead says
+-- which of them nobody has claimed. A claim locks that row, skips rows that others have locked, and moves `after` or deletes the
+-- row. So no two claims take the same jobs. The claim that takes the last ones has the grant in its lease.
+--
+-- By then a job may be gone or locked, because somebody cancels it. Its key is *apart* from the lease, as if the job had left the
+-- lease at once, and the turn comes back by itself (return_turns), with the place before the job.
+--
+-- A claim takes jobs of a grant ahead only if nothing in the lanes comes before them (take_ahead). A claim that may not have them, as
+-- one with buckets, takes the lock and moves them to their lane (list_ahead). Only turns that came back are not looked at, so such
+-- a key may wait for as many jobs as one dispatch gives out ahead (read_ahead).
+
+-- Reads the keys of the next batches, after those that the claim has just got. Null: none; or not each of them is new.
+create or replace function read_ahead(
+  p_batch claim_batch, p_cursor key_cursor, p_look key_look, p_is_asked boolean, out keys bigint[], out seqs bigint[]
+)
+language plpgsql as $$
+declare
+  c_grants  constant int := 3;
+  c_jobs    constant int := 300;
+  v_lane    int := (p_look.granted).lanes[1];
+  v_rows    int := greatest(p_batch.jobs_left, least(c_grants * p_batch.jobs_left, c_jobs));
+  v_held    bigint[] := p_batch.held || p_look.together;
+  v_after   bigint := p_look.last_seq;
+  v_upto    bigint := p_cursor.seq;
+  v_are_new boolean;
+begin
+  if not p_is_asked or (p_look.granted).locked is null or (p_look.granted).heads < p_batch.jobs_left then
+    return;
+  end if;
+  select array_agg(key order by seq), array_agg(seq order by seq),
+         count(distinct key) = count(*) and bool_or(attempt > 0 or abandonments > 0 or key in (select unnest(v_held))) is not true
+  into keys, seqs, v_are_new
+  from (
+    select key, seq, attempt, abandonments from ready
+    where lane = -v_lane and seq > v_after and seq <= v_upto
+    order by seq limit v_rows
+  ) as next;
+  v_rows := coalesce(cardinality(keys), 0) / p_batch.jobs_left * p_batch.jobs_left;
+  keys := keys[1 : v_rows];
+  seqs := seqs[1 : v_rows];
+  if v_rows = 0 or not v_are_new or not are_unused(keys, seqs[1]) then
+    keys := null;
+  end if;
+end $$;
+
+-- Gives out what read_ahead has read; null: nothing. Answers the cursor after it.
+create or replace function grant_ahead(p_cursor key_cursor, p_batch claim_batch, p_lane int, p_keys bigint[], p_seqs bigint[])
+returns key_cursor
+language plpgsql as $$
+declare
+  v_jobs int := p_batch.jobs_left;
+begin
+  if p_keys is null then
+    return p_cursor;
+  end if;
+  with batch as materialized (
+    select nextval('turn_grant_base') + p_lane as id, p_keys[n : n + v_jobs - 1] as keys, p_seqs[n : n + v_jobs - 1] as seqs
+    from generate_series(1, cardinality(p_keys), v_jobs) as n
+  ),
+  given as (
+    insert into turn_grant (id, keys, places, waited, starts) select id, keys, seqs, '{}', '{}' from batch
+  ),
+  written as (
+    insert into grant_ahead (id, lane, after) select id, p_lane, 0 from batch
+  )
+  select p_cursor.ahead || array_agg(id), p_cursor.grants || array_agg(id) into p_cursor.ahead, p_cursor.grants from batch;
+  return move_positions(p_cursor, array[p_lane], p_seqs[cardinality(p_seqs)]);
+end $$;
+
+-- The grants ahead of which jobs are left. Null: none.
+create or replace function grants_ahead(p_queue text) returns bigint[]
+language plpgsql as $$
+declare
+  v_ahead bigint[] := (select ahead from key_cursor where queue = p_queue order by version desc limit 1);
+begin
+  if v_ahead <> '{}' then
+    return (select array_agg(id) from grant_ahead where id = any(v_ahead));
+  end if;
+  return null;
+end $$;
+
+-- Takes jobs of grants ahead without the queue's lock. Otherwise the batch stays as it is.
+create or replace function take_without_lock(
+  p_batch claim_batch, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_policy jsonb
+) returns claim_batch
+language plpgsql as $$
+begin
+  p_batch.policy := key_policy_of(p_batch.queue);
+  if p_batch.policy is distinct from policy_with(p_batch.policy, p_policy) then
+    return p_batch;
+  end if;
+  return take_ahead(p_batch, lanes_with_keys(p_batch.queue, p_types, p_limits),
+                    next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true));
+end $$;
+
+-- Takes jobs of grants ahead, oldest first, if nothing comes before them: they are of the best priority of jobs with keys that the
+-- claim asks for, and there is nothing to take in lanes of that priority or a better one.
+create or replace function take_ahead(p_batch claim_batch, p_lanes key_lanes, p_level lane_level) returns claim_batch
+language plpgsql as $$
+declare
+  v_ahead bigint[] := grants_ahead(p_batch.queue);
+  v_grant grant_ahead%rowtype;
+begin
+  if p_batch.buckets is not null or p_level.priority >= p_lanes.priorities[1] then
+    return p_batch;
+  end if;
+  while p_batch.jobs_left > 0 loop
+    select * into v_grant from grant_ahead
+    where id = any(v_ahead) and lane = any(p_lanes.straight)
+      and p_lanes.priorities[array_position(p_lanes.lanes, lane)] = p_lanes.priorities[1]
+    order by id limit 1 for update skip locked;
+    exit when not found;
+    p_batch := take_grant(p_batch, v_grant);
+  end loop;
+  return p_batch;
+end $$;
+
+-- Takes the next jobs of a grant ahead. If these are all that is left of it, the lease gets the grant, and the keys whose jobs it
+-- has not are apart. Otherwise the keys of these jobs are apart from the lease that will get it.
+create or replace function take_grant(p_batch claim_batch, p_ahead grant_ahead) returns claim_batch
+language plpgsql as $$
+declare
+  v_taken   int := coalesce(cardinality(p_batch.taken), 0);
+  v_grant   turn_grant%rowtype;
+  v_keys    bigint[]; -- those that are left
+  v_places  bigint[];
+  v_is_last boolean;
+  v_granted granted_jobs;
+  v_mine    bigint[];
+begin
+  select * into v_grant from turn_grant where id = p_ahead.id;
+  select array_agg(key order by place), array_agg(place order by place) into v_keys, v_places
+  from unnest(v_grant.keys, v_grant.places) as held(key, place) where place > p_ahead.after;
+  v_is_last := coalesce(cardinality(v_keys), 0) <= p_batch.jobs_left;
+  if v_is_last then
+    delete from grant_ahead where id = p_ahead.id;
+  else
+    v_keys := v_keys[1 : p_batch.jobs_left];
+    v_places := v_places[1 : p_batch.jobs_left];
+    update grant_ahead set after = v_places[p_batch.jobs_left] where id = p_ahead.id;
+  end if;
+
+  v_granted.locked := lock_places(p_ahead.lane, v_places);
+  v_granted.tids := (v_granted.locked).tids;
+  v_granted.heads := coalesce(cardinality(v_granted.tids), 0);
+  v_granted.lanes := array_fill(p_ahead.lane, array[v_granted.heads]);
+  p_batch.straight := array[p_ahead.lane];
+  p_batch.granting := case when v_is_last then array[p_ahead.lane] else '{}' end;
+  p_batch.grant_base := p_ahead.id - p_ahead.lane;
+  p_batch := take_granted(p_batch, v_granted, -1::smallint, 9::smallint);
+
+  v_mine := p_batch.taken[v_taken + 1].keys;
+  if coalesce(cardinality(v_mine), 0) < coalesce(cardinality(v_keys), 0) then
+    -- Those that are there still were too large for this claim.
+    perform list_granted(array(select ctid from ready where ctid = any(v_granted.tids) order by seq));
+    perform return_missing(p_batch.queue, v_keys, v_places, (v_granted.locked).keys);
+  end if;
+  if v_is_last and coalesce(cardinality(v_mine), 0) < cardinality(v_grant.keys) then
+    v_keys := array(select unnest(v_grant.keys) except select unnest(v_mine));
+    if v_mine is null then
+      perform return_grant(p_batch.queue, p_ahead.id, v_keys);
+    else
+      p_batch.taken[v_taken + 1].apart := v_keys;
+    end if;
+  end if;
+  return p_batch;
+end $$;
+
+-- Locks the waiting rows at these places of a lane.
+create or replace function lock_places(p_lane int, p_places bigint[]) returns locked_jobs
+language plpgsql as $$
+declare
+  v_jobs locked_jobs;
+begin
+  select array_agg(tid order by id), array_agg(id order by id), array_agg(seq order by id), max(seq),
+         array_agg(key order by id), array_agg(seq order by id)
+  into v_jobs.tids, v_jobs.ids, v_jobs.seqs, v_jobs.last_seq, v_jobs.keys, v_jobs.places
+  from (
+    select ctid as tid, id, seq, key from ready
+    where lane = -p_lane and seq >= p_places[1] and seq <= p_places[cardinality(p_places)] and seq in (select unnest(p_places))
+    for update skip locked
+  ) as locked;
+  v_jobs.retried_ids := '{}';
+  return v_jobs;
+end $$;
+
+-- Returns the turns of the keys whose jobs are not there, or are locked by others.
+create or replace function return_missing(p_queue text, p_keys bigint[], p_places bigint[], p_found bigint[]) returns void
+language plpgsql as $$
+begin
+  perform return_turns(p_queue, array_agg(key), array_agg(place - 1))
+  from unnest(p_keys, p_places) as missing(key, place)
+  where key not in (select unnest(p_found));
+end $$;
+
+-- Moves the jobs of grants ahead to their lane, because this claim may not have them as they are. Their turns count one by one
+-- from now on. Called by the dispatcher, under its lock. `ahead`: the grants that are left, because another claim takes them now,
+-- or because they are of a lane that this claim does not ask for.
+create or replace function list_ahead(p_cursor key_cursor, p_lanes key_lanes, out ahead bigint[], out are_listed boolean)
+language plpgsql as $$
+declare
+  v_ahead  grant_ahead%rowtype;
+  v_grant  turn_grant%rowtype;
+  v_keys   bigint[];
+  v_places bigint[];
+  v_jobs   locked_jobs;
+begin
+  are_listed := false;
+  for v_ahead in
+    delete from grant_ahead
+    where id = any(array(
+      select id from grant_ahead where id = any(p_cursor.ahead) and lane = any(p_lanes.lanes) for update skip locked))
+    returning *
+  loop
+    select * into v_grant from turn_grant where id = v_ahead.id;
+    select array_agg(key order by place), array_agg(place order by place) into v_keys, v_places
+    from unnest(v_grant.keys, v_grant.places) as held(key, place) where place > v_ahead.after;
+    v_jobs := lock_places(v_ahead.lane, v_places);
+    perform list_granted(array(select ctid from ready where ctid = any(v_jobs.tids) order by seq));
+    perform return_missing(p_cursor.queue, v_keys, v_places, v_jobs.keys);
+    perform end_grants(array[v_grant.id], array(select row(v_grant.id, key)::apart_key from unnest(v_grant.keys) as key));
+    are_listed := true;
+  end loop;
+  ahead := array(select id from grant_ahead where id = any(p_cursor.ahead));
+end $$;
+
+-- The waiting rows of a lane up to here were read, and those of them that have got their turns ahead were claimed. Null: none was
+-- read.
+create or replace function given_up_to(p_queue text, p_lane int) returns bigint
+language sql stable as $$
+  select least(seqs[array_position(lanes, p_lane)],
+               (select min(greatest(after, places[1] - 1))
+                from grant_ahead join turn_grant using (id) where id = any(ahead) and lane = p_lane))
+  from key_cursor where queue = p_queue order by version desc limit 1
+$$;
