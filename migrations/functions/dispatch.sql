@@ -92,6 +92,7 @@ declare
   v_ended     text[];
   v_late      record;
   v_ahead     record;
+  v_next      record; -- of turns that came back
   v_keys      bigint[]; -- whose next job has to be looked up
   v_seqs      bigint[];
   v_proposals key_proposal[];
@@ -110,8 +111,6 @@ begin
   -- Where jobs wait behind many keys, a turn goes from one job to the next, and no state is written for that.
   batch.granting := case when v_open.may_grow and v_found < greatest(batch.jobs_left / 2, c_many) then p_lanes.granting else '{}' end;
   batch.grant_base := nextval('turn_grant_base');
-  v_after.lanes := case when p_is_wider then '{}' else v_after.lanes end; -- '{}': all waiting rows are read again
-  v_after.seqs := case when p_is_wider then '{}' else v_after.seqs end;
   v_read := read_waiting(batch, v_after, p_lanes, v_highest, v_returned.keys, p_lanes.are_alike and v_found >= batch.jobs_left);
   v_after := v_read.cursor;
   v_look := v_read.look;
@@ -119,28 +118,29 @@ begin
   v_seqs := v_returned.seqs || v_look.other_seqs;
   has_more := v_read.has_more or v_returned.are_left;
   v_ahead := read_ahead(batch, v_after, v_look, p_gives_ahead);
+  v_next := next_of_keys(v_returned.keys, v_returned.places, v_returned.starts, batch.held || v_keys, v_after,
+                         case when p_lanes.are_alike and batch.granting = '{}' then p_lanes.straight end);
   loop
-    if v_returned.keys is not null or v_keys is not null then
-      v_proposals := propose(v_returned.keys, v_returned.places, v_keys, v_seqs, v_after, batch.policy, p_types,
-                             batch.held || v_look.together);
-    end if;
-    v_followers := find_followers(v_look.granted, v_proposals, batch, p_types, p_run);
+    v_proposals := propose(v_next.keys, v_next.places, v_keys, v_seqs, v_after, batch.policy, p_types, batch.held || v_look.together);
+    granted := add_granted(v_next.granted, v_look.granted);
+    v_followers := find_followers(granted, v_proposals, batch, p_types, p_run);
     v_ended := case when v_watched <> '{}' then array(select unnest(v_watched) except select unnest(open_writers())) end; -- see 4
     v_late := late_rows(p_before, v_ended, v_highest);
     exit when v_late.keys is null;
     v_look := take_back(v_look, v_late.keys, v_late.seqs);
     v_ahead.keys := null;
+    v_next := next_of_keys(v_returned.keys, v_returned.places, null, null, v_after, null);
     v_keys := v_keys || v_late.keys;
     v_seqs := v_seqs || v_late.seqs;
     v_watched := array(select unnest(v_watched) except select unnest(v_ended));
   end loop;
-  granted := grant_turns(batch, v_look.granted, v_proposals, v_followers);
+  granted := grant_turns(batch, granted, v_proposals, v_followers);
   batch.waited := note_waited(v_open.ids, v_look, v_proposals, v_followers);
   v_after.grants := v_open.ids || new_grants(batch, granted);
   v_after := grant_ahead(v_after, batch, (granted.lanes)[1], v_ahead.keys, v_ahead.seqs);
   batch.mark_seq := write_key_cursor(
     p_before, v_after, v_read.open,
-    p_is_wider or v_look.changed is not null or coalesce((v_look.granted).heads, 0) > 0 or v_proposals is not null
+    p_is_wider or v_look.changed is not null or coalesce(granted.heads, 0) > 0 or v_proposals is not null
       or v_look.behind_keys is not null or v_after.grants <> p_before.grants or v_after.ahead <> p_before.ahead);
 end $$;
 

@@ -180,7 +180,9 @@ begin
   update ready
   set lane = -listed.lane, place = listed.seq, seq = nextval('ready_seq')
   from (
-    select ctid as tid, lane, seq from ready where ctid = any(p_tids) order by array_position(p_tids, ctid) offset 0
+    select ready.ctid as tid, lane, seq
+    from unnest(p_tids) with ordinality as granted(tid, number) join ready on ready.ctid = granted.tid
+    order by number offset 0
   ) as listed
   where ready.ctid = listed.tid;
 end $$;

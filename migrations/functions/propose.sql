@@ -7,7 +7,7 @@
 -- p_wanted: so many turns are enough; null: all. What is left (are_left) counts as out, and is taken by the next dispatches.
 create or replace function take_returned(
   p_cursor key_cursor, p_cursor_seqs bigint[], p_ended bigint[], p_wanted int, p_buckets int[],
-  out keys bigint[], out places bigint[], out waited bigint[], out seqs bigint[], out are_left boolean
+  out keys bigint[], out places bigint[], out starts bigint[], out waited bigint[], out seqs bigint[], out are_left boolean
 )
 language plpgsql as $$
 declare
@@ -46,7 +46,7 @@ begin
     v_more := leave_grants(p_cursor.grants, keys, places);
     waited := v_more.waited;
     seqs := v_more.seqs;
-    select * into keys, places from rest_turns(keys, places, v_more.left_keys);
+    select * into keys, places, starts from rest_turns(keys, places, v_more.left_keys);
   end if;
   v_ended := p_ended || v_ended;
   if v_ended is not null then
@@ -57,6 +57,7 @@ begin
   if waited is not null then
     keys := keys || waited;
     places := places || array_fill(-1::bigint, array[cardinality(waited)]);
+    starts := starts || array_fill(null::bigint, array[cardinality(waited)]);
   end if;
 end $$;
 
@@ -99,13 +100,17 @@ begin
 end $$;
 
 -- Turns that came back and that nobody waits for are free. Answers the others. p_except: they were part of grants.
+-- `starts`: after which seq the key's next job waits, if the key's state is such that the turn goes to that job and nothing has to be
+-- written (next_of_keys). Otherwise null.
 create or replace function rest_turns(
-  p_keys bigint[], p_places bigint[], p_except bigint[], out keys bigint[], out places bigint[]
+  p_keys bigint[], p_places bigint[], p_except bigint[], out keys bigint[], out places bigint[], out starts bigint[]
 )
 language plpgsql as $$
 begin
   with known as materialized (
-    select entry.*, state.tid, state.waits or state.listed as waits
+    select entry.*, state.tid, state.waits or state.listed as waits,
+           case when entry.turns = 1 and state.turns = 1 and state.waits and not state.listed and late is null
+                then greatest(low, place) end as start
     from (
       select key, count(*) filter (where place >= 0) as turns, max(greatest(place, 0)) as place
       from unnest(p_keys, p_places) as entry(key, place)
@@ -113,7 +118,7 @@ begin
       group by key
     ) as entry
     cross join lateral (
-      select ctid as tid, key_state.waits, key_state.listed
+      select ctid as tid, key_state.turns, key_state.low, key_state.late, key_state.waits, key_state.listed
       from key_state where key_state.key = entry.key order by version desc limit 1
     ) as state
   ),
@@ -123,18 +128,58 @@ begin
     from known
     where key_state.ctid = known.tid and not known.waits
   )
-  select array_agg(key order by number), array_agg(place order by number) into keys, places
+  select array_agg(key order by number), array_agg(entry.place order by number), array_agg(start order by number)
+  into keys, places, starts
   from unnest(p_keys, p_places) with ordinality as entry(key, place, number)
-  where key in (select known.key from known where waits);
+  join known using (key)
+  where waits;
 end $$;
 
--- Keys that have a returned turn, or rows that were read or are late, each with the job that is next if it can have a turn.
+-- As most often where jobs wait behind keys: a turn that came back goes to the next job of its key (p_starts, see rest_turns), which was
+-- read before and is of a lane that the claim takes straight. Answers such jobs, and the keys and places that have to be looked up.
+-- p_except: keys of which rows were read as well, or whose turn is part of a grant. p_straight: null where the turns are going to be
+-- part of grants, or where priorities differ.
+create or replace function next_of_keys(
+  p_keys bigint[], p_places bigint[], p_starts bigint[], p_except bigint[], p_cursor key_cursor, p_straight int[],
+  out granted granted_jobs, out keys bigint[], out places bigint[]
+)
+language plpgsql as $$
+begin
+  keys := p_keys;
+  places := p_places;
+  if p_keys is null or p_straight is null then
+    return;
+  end if;
+  select array_agg(tid order by seq), array_agg(key order by seq), array_agg(lane order by seq), count(*),
+         array_agg(seq order by seq), array_agg(0)
+  into granted.tids, granted.keys, granted.lanes, granted.heads, granted.seqs, granted.turns
+  from (
+    select returned.key, next.*
+    from unnest(p_keys, p_starts) as returned(key, start)
+    cross join lateral (
+      select ready.ctid as tid, ready.seq, -ready.lane as lane from ready
+      where ready.key = returned.key and ready.seq > returned.start and ready.place is null
+      order by ready.seq limit 1
+    ) as next
+    where returned.key <> all(p_except)
+  ) as next
+  where lane = any(p_straight) and seq <= p_cursor.seqs[array_position(p_cursor.lanes, lane)];
+  if granted.heads > 0 then
+    select array_agg(key), array_agg(place) into keys, places
+    from unnest(p_keys, p_places) as returned(key, place) where key <> all(granted.keys);
+  end if;
+end $$;
+
+-- Keys that have a returned turn, or rows that were read or are late, each with the job that is next if it can have a turn. Null: none.
 create or replace function propose(
   p_returned bigint[], p_places bigint[], p_keys bigint[], p_first_seqs bigint[], p_cursor key_cursor, p_policy key_policy,
   p_types text[], p_held bigint[]
 ) returns key_proposal[]
 language plpgsql as $$
 begin
+  if p_returned is null and p_keys is null then
+    return null;
+  end if;
   return look_up_next(look_up_keys(p_returned, p_places, p_keys, p_first_seqs, p_held), p_cursor, p_policy, p_types);
 end $$;
 

@@ -12,6 +12,7 @@ create or replace function read_waiting(
 language plpgsql as $$
 declare
   c_rows     constant int := 5000; -- the most of one look; the first takes as many as jobs are wanted
+  c_others   constant int := 4;    -- on the ring: as many times more rows, see grant_waiting
   c_shares   constant int := 200;  -- fair keys are looked for ahead, so that they take turns
   c_most_ms  constant int := 100;  -- one look after the other, for this long
   c_far      constant int := 2000; -- seqs; see 3 of dispatch.sql
@@ -47,7 +48,7 @@ begin
       has_more := true;
       return;
     end if;
-    v_rows := greatest(p_batch.jobs_left, 5);
+    v_rows := greatest(case when p_batch.buckets is null or p_is_enough then p_batch.jobs_left else c_others * p_batch.jobs_left end, 5);
     loop
       v_look := grant_waiting(p_batch, cursor, v_lanes, v_fair, v_rows, p_highest, v_wanted - look.free, v_is_whole, p_returned);
       cursor := move_positions(cursor, v_lanes, case when v_look.is_all then cursor.seq else v_look.last_seq end);
@@ -285,15 +286,8 @@ end $$;
 -- What two looks have seen, one after the other.
 create or replace function add_look(p_look key_look, p_next key_look) returns key_look
 language plpgsql as $$
-declare
-  v_more granted_jobs := p_next.granted;
 begin
-  if (p_look.granted).heads > 0 then
-    v_more := row((p_look.granted).tids || v_more.tids, (p_look.granted).keys || v_more.keys,
-                  (p_look.granted).lanes || v_more.lanes, (p_look.granted).heads + v_more.heads,
-                  (p_look.granted).seqs || v_more.seqs, (p_look.granted).turns || v_more.turns, null)::granted_jobs;
-  end if;
-  p_look.granted := v_more;
+  p_look.granted := add_granted(p_look.granted, p_next.granted);
   p_look.together := p_look.together || p_next.together;
   p_look.waited := p_look.waited || p_next.waited;
   p_look.behind_keys := p_look.behind_keys || p_next.behind_keys;
@@ -304,6 +298,17 @@ begin
   p_look.free := p_look.free + p_next.free;
   p_look.last_seq := coalesce(p_next.last_seq, p_look.last_seq);
   return p_look;
+end $$;
+
+create or replace function add_granted(p_granted granted_jobs, p_more granted_jobs) returns granted_jobs
+language plpgsql as $$
+begin
+  if p_granted.heads > 0 then
+    return row(p_granted.tids || p_more.tids, p_granted.keys || p_more.keys, p_granted.lanes || p_more.lanes,
+               p_granted.heads + coalesce(p_more.heads, 0), p_granted.seqs || p_more.seqs, p_granted.turns || p_more.turns,
+               null)::granted_jobs;
+  end if;
+  return p_more;
 end $$;
 
 -- Takes back the turns that some keys have just got, because an older job of the key was committed late, from p_seqs on.

@@ -112,6 +112,10 @@ declare
 begin
   batch := p_batch;
   cursor := newest_key_cursor(batch.queue);
+  if p_is_wider then -- all waiting rows are read again
+    cursor.lanes := '{}';
+    cursor.seqs := '{}';
+  end if;
   level := next_level(batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true);
   has_more := false;
   if are_turns_of(level, p_lanes) and not p_is_wider then
@@ -180,19 +184,18 @@ create or replace function list_others(p_granted granted_jobs, p_batch claim_bat
 language plpgsql as $$
 declare
   v_others tid[];
+  v_keys   bigint[];
 begin
   if p_granted.lanes <@ p_batch.straight and p_batch.buckets is null then
     return p_granted;
   end if;
-  v_others := array(
-    select tid
-    from unnest(p_granted.tids, p_granted.keys, p_granted.lanes) with ordinality as granted(tid, key, lane, number)
-    join lane using (lane)
-    where number <= p_granted.heads
-      and not (lane = any(p_batch.straight)
-               and (kind = 'fair' or p_batch.buckets is null or abs(key % 360) = any(p_batch.buckets)))
-    order by number);
-  if v_others = '{}' then
+  select array_agg(tid order by number), array_agg(key) into v_others, v_keys
+  from unnest(p_granted.tids, p_granted.keys, p_granted.lanes) with ordinality as granted(tid, key, lane, number)
+  join lane using (lane)
+  where number <= p_granted.heads
+    and not (lane = any(p_batch.straight)
+             and (kind = 'fair' or p_batch.buckets is null or abs(key % 360) = any(p_batch.buckets)));
+  if v_others is null then
     return p_granted;
   end if;
   perform list_granted(v_others);
@@ -200,8 +203,7 @@ begin
          count(*) filter (where number <= p_granted.heads)
   into p_granted
   from unnest(p_granted.tids, p_granted.keys, p_granted.lanes) with ordinality as granted(tid, key, lane, number)
-  where key <> all(array(select unnest(p_granted.keys[array_position(p_granted.tids, other) : array_position(p_granted.tids, other)])
-                         from unnest(v_others) as other));
+  where key <> all(v_keys);
   return p_granted;
 end $$;
 

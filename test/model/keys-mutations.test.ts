@@ -69,7 +69,68 @@ const takeBesideGrant = async (jobs: KeyedJobs) => {
   return jobs.take();
 };
 
+/** Three keys with four jobs each, of which two have run. Their turns go from one job to the next. */
+const passTurns = async (jobs: KeyedJobs) => {
+  await jobs.put("a1 a2 a3 a4 b1 b2 b3 b4 c1 c2 c3 c4");
+  await takeThree(jobs);
+  await jobs.end("a1 b1 c1");
+  return takeThree(jobs);
+};
+const takeThree = (jobs: KeyedJobs) => jobs.take({ run: 1, limit: 4 });
+
+/** a0 is committed late, while the two jobs before the last of each key run. */
+const passTurnsLate = async (jobs: KeyedJobs, db: TestDatabase) => {
+  await jobs.put("z1");
+  await jobs.drain(); // the lane exists before the transaction begins
+  const begin = (client: pg.PoolClient) => runOn(client, enqueue(jobs.requests("a0")));
+  return whileOpen(db, { begin, end: "commit" }, () => passTurns(jobs));
+};
+
 const scenarios: Scenario[] = [
+  {
+    title: "a turn that came back goes to a later job than the one that was committed late",
+    mutations: [
+      {
+        name: "dispatch",
+        from: "v_next := next_of_keys(v_returned.keys, v_returned.places, null,",
+        to: "perform next_of_keys(v_returned.keys, v_returned.places, null,",
+      },
+    ],
+    right: "a0",
+    run: async (jobs, db) => {
+      await passTurnsLate(jobs, db);
+      await jobs.end("a2 b2 c2");
+      return ofKey("a", await takeThree(jobs));
+    },
+  },
+  {
+    title: "a turn that came back goes to a later job than the one that was seen late before",
+    mutations: [{ name: "rest_turns", from: "and late is null", to: "" }],
+    right: "a0",
+    run: async (jobs, db) => {
+      await passTurnsLate(jobs, db);
+      await takeThree(jobs); // it finds a0
+      await jobs.end("a2 b2 c2");
+      return ofKey("a", await takeThree(jobs));
+    },
+  },
+  {
+    title: "a turn that came back passes over a locked job",
+    mutations: [
+      {
+        name: "next_of_keys",
+        from: "order by ready.seq limit 1",
+        to: "order by ready.seq limit 1 for update skip locked",
+      },
+    ],
+    right: "a3 a4",
+    run: async (jobs, db) => {
+      await passTurns(jobs);
+      await jobs.end("a2 b2 c2");
+      const before = await holdCancel(jobs, db, "a3", () => jobs.drain({ run: 1, limit: 4 }));
+      return ofKey("a", `${before} ${await jobs.drain()}`);
+    },
+  },
   {
     title: "late rows are not looked for",
     mutations: [{ name: "dispatch", from: "exit when v_late.keys is null;", to: "exit;" }],
