@@ -27,6 +27,7 @@ import type { KeyedQueue, KeysGate } from "./keys-gate.ts";
 export type Actor = (gate: KeysGate, random: SeededRandom) => Promise<number>;
 
 const rollbackShare = 0.1;
+const fewKeys = 12;
 const shortestOpenMs = 5;
 export const gateTypes = ["a", "b"] as const;
 let transactions = 0;
@@ -55,10 +56,11 @@ const enqueuer: Actor = async (gate, random) => {
 
 async function enqueueSome(gate: KeysGate, random: SeededRandom, client: pg.ClientBase) {
   const queue = random.pick(Object.keys(gate.queues) as [string, ...string[]]);
-  const { isOneLane } = gate.queues[queue] as KeyedQueue;
-  const burst = !isOneLane && random.isLikely(0.5) ? pickKey(gate, random) : null;
-  const anyKey = () => (isOneLane ? `k${random.int(0, 20 * gate.load.keys)}` : pickKey(gate, random));
-  const count = isOneLane && random.isLikely(0.2) ? random.int(30, 60) : random.int(1, 6);
+  const { oneLane } = gate.queues[queue] as KeyedQueue;
+  const burst = !oneLane && random.isLikely(0.5) ? pickKey(gate, random) : null;
+  const keys = oneLane === "few keys" ? fewKeys : 20 * gate.load.keys;
+  const anyKey = () => (oneLane ? `k${random.int(0, keys)}` : pickKey(gate, random));
+  const count = oneLane && random.isLikely(0.2) ? random.int(30, 60) : random.int(1, 6);
   const jobs = Array.from({ length: count }, () => newJob(gate, random, { queue, key: burst ?? anyKey() }));
   const begunAt = performance.now();
   const [first] = jobs;
@@ -83,16 +85,16 @@ function newJob(
   random: SeededRandom,
   { queue, key }: { queue: string; key: string },
 ): NewJob {
-  const { field, isOneLane } = gate.queues[queue] as KeyedQueue;
+  const { field, oneLane } = gate.queues[queue] as KeyedQueue;
   const text = random.isLikely(0.2) ? "x".repeat(1500) : "";
   return {
     ...{
       queue,
-      type: isOneLane ? "a" : random.pick(gateTypes as readonly [string, ...string[]]),
+      type: oneLane ? "a" : random.pick(gateTypes as readonly [string, ...string[]]),
       payload: { text },
     },
-    ...{ priority: isOneLane ? 5 : random.pick([5, 5, 5, 7, 3]), maxAttempts: random.int(2, 6) },
-    ...(!isOneLane && random.isLikely(0.05) ? {} : { [field]: key }),
+    ...{ priority: oneLane ? 5 : random.pick([5, 5, 5, 7, 3]), maxAttempts: random.int(2, 6) },
+    ...(!oneLane && random.isLikely(0.05) ? {} : { [field]: key }),
     ...(random.isLikely(0.1) ? { delaySeconds: random.next() } : {}),
     ...(random.isLikely(0.05) ? { expiresAt: new Date(Date.now() + random.int(20, 2000)) } : {}),
   };

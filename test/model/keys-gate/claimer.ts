@@ -15,7 +15,7 @@ const complete: Outcome = { kind: "complete", output: null };
 
 /**
  * A third of them are pullers, without runs, and a third own half of the buckets. One asks for one type only, and one has a
- * limit for a type. In a queue with one lane most claims are alike and end well, so that turns are given out ahead.
+ * limit for a type. In a queue with one lane most claims end well. With new keys most have no buckets, so that turns are given out ahead.
  */
 export function createClaimer(number: number): Actor {
   const isPuller = number % 3 === 0;
@@ -27,8 +27,8 @@ export function createClaimer(number: number): Actor {
   const carried = new Map<string, Settlement[]>();
   return async (gate, random) => {
     const queue = random.pick(Object.keys(gate.queues) as [string, ...string[]]);
-    const { isOneLane } = gate.queues[queue] as KeyedQueue;
-    const isOnRing = !isOneLane || random.isLikely(0.1);
+    const { oneLane } = gate.queues[queue] as KeyedQueue;
+    const isOnRing = oneLane !== "new keys" || random.isLikely(0.1);
     const wanted = {
       ...{ queue, types, limit: random.int(1, 12), leaseSeconds: 60, buckets: isOnRing ? own : null },
       ...{ run: isPuller ? 1 : random.pick([3, 5]), policy: { ...gate.queues[queue]?.policy } },
@@ -49,7 +49,7 @@ export function createClaimer(number: number): Actor {
     const { jobs, settled } = await runOn(gate.pool, claim(wanted, outcomes));
     note(gate, outcomes, { settled, sentAt, lost });
     gate.history.addStarts(jobs);
-    if (isOneLane && random.isLikely(0.8))
+    if (oneLane && random.isLikely(0.8))
       await send(
         gate,
         jobs.map((job) => ({ job, outcome: complete })),

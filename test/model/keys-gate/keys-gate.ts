@@ -1,9 +1,10 @@
-// The gate of keys: producers with open transactions, claimers and pullers, reapers and operators run concurrently on five
+// The gate of keys: producers with open transactions, claimers and pullers, reapers and operators run concurrently on six
 // queues with keys. Then all jobs are run to their end, and what happened is compared with what a client could know.
 import { setTimeout as wait } from "node:timers/promises";
 import type pg from "pg";
 import type { Settlement } from "../../../src/core/job.ts";
 import type { KeyPolicy } from "../../../src/core/key-policy.ts";
+import { rewriteFunction } from "../../support/rewrite-function.ts";
 import { createRandom, type SeededRandom } from "../../support/seeded-random.ts";
 import { type Actor, actors } from "./actors.ts";
 import { createClaimer } from "./claimer.ts";
@@ -25,8 +26,11 @@ export interface KeyedQueue {
   readonly field: "partitionKey" | "fairKey";
   /** The largest that the policy ever says; null: none. */
   readonly cap: number | null;
-  /** All jobs have keys, most of them new ones, and one type and priority: the dispatcher gives out turns ahead. */
-  readonly isOneLane?: true;
+  /**
+   * All jobs have keys, and one type and priority. With new keys the dispatcher gives out turns ahead. With few keys turns go from
+   * one job to the next.
+   */
+  readonly oneLane?: "new keys" | "few keys";
   /** What the next claims say. It may change while the gate runs. */
   policy: Required<KeyPolicy>;
 }
@@ -57,6 +61,8 @@ export interface KeysReport extends Verdict {
   restApplied: number;
   /** Grants that were given out ahead, and those that a claim took in part or whole. */
   ahead: { given: number; taken: number };
+  /** Dispatches that moved turns straight on to the next jobs of their keys. */
+  moves: number;
 }
 
 const claimers = 16;
@@ -77,7 +83,8 @@ export function createQueues(): Record<string, KeyedQueue> {
   return {
     block: { field: "partitionKey", cap: null, policy: { ...policy } },
     pass: { field: "partitionKey", cap: null, policy: { ...policy, onDead: "pass" } },
-    lined: { field: "partitionKey", cap: null, policy: { ...policy, onDead: "pass" }, isOneLane: true },
+    lined: { field: "partitionKey", cap: null, policy: { ...policy, onDead: "pass" }, oneLane: "new keys" },
+    narrow: { field: "partitionKey", cap: null, policy: { ...policy, onDead: "pass" }, oneLane: "few keys" },
     capped: { field: "fairKey", cap: 3, policy: { ...policy, concurrency: 3 } },
     shared: { field: "fairKey", cap: null, policy: { ...policy } },
   };
@@ -89,7 +96,7 @@ export async function runKeysGate(pool: pg.Pool, load: KeysLoad): Promise<KeysRe
     ...{ abandoned: [], checks: { made: 0, wrong: [], unreachable: 0 }, isOver: false },
   };
   pool.on("error", () => {}); // the database may be dropped before the pool's last connection has closed
-  await watchAhead(pool);
+  await watchTurns(pool);
   let seed = load.seed;
   const running = Object.entries(actors).flatMap(([name, act]) =>
     Array.from({ length: actorCounts[name as keyof typeof actors] }, () =>
@@ -111,13 +118,13 @@ export async function runKeysGate(pool: pg.Pool, load: KeysLoad): Promise<KeysRe
     staleSent: history.stale.sent,
     staleApplied: history.stale.applied,
     restApplied: history.stale.restApplied,
-    ahead: await countAhead(pool),
+    ...(await countTurns(pool)),
     ...(await judge(gate)),
   };
 }
 
-/** Counts the rows of grant_ahead by sequences, whose numbers stay when a claim is rolled back. */
-async function watchAhead(pool: pg.Pool): Promise<void> {
+/** Counts rows of grant_ahead and moved turns by sequences, whose numbers stay when a claim is rolled back. */
+async function watchTurns(pool: pg.Pool): Promise<void> {
   for (const [name, events] of [
     ["given", "insert"],
     ["taken", "update or delete"],
@@ -128,13 +135,18 @@ async function watchAhead(pool: pg.Pool): Promise<void> {
         as $$ begin perform nextval('sluice.${name}'); return null; end $$;
       create trigger count_${name} after ${events} on sluice.grant_ahead
         for each row execute function sluice.count_${name}()`);
+  await pool.query("create sequence sluice.moves");
+  const from = "if granted.heads > 0 then";
+  await rewriteFunction(pool, { name: "next_of_keys", from, to: `${from} perform nextval('sluice.moves');` });
 }
 
-async function countAhead(pool: pg.Pool): Promise<KeysReport["ahead"]> {
+async function countTurns(pool: pg.Pool): Promise<Pick<KeysReport, "ahead" | "moves">> {
   const { rows } = await pool.query(`
     select coalesce(pg_sequence_last_value('sluice.given'), 0)::int as given,
-           coalesce(pg_sequence_last_value('sluice.taken'), 0)::int as taken`);
-  return rows[0];
+           coalesce(pg_sequence_last_value('sluice.taken'), 0)::int as taken,
+           coalesce(pg_sequence_last_value('sluice.moves'), 0)::int as moves`);
+  const { moves, ...ahead } = rows[0];
+  return { ahead, moves };
 }
 
 async function repeat(gate: KeysGate, act: Actor, random: SeededRandom): Promise<void> {
