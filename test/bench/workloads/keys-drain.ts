@@ -8,7 +8,7 @@ import { settleDown } from "./settle-down.ts";
 import { type Bench, entriesWith, inTurns } from "./workload.ts";
 
 const sizes = {
-  full: { rounds: 3, keys: 10_000, jobs: 30_000, mostMs: 15_000 },
+  full: { rounds: 5, keys: 10_000, jobs: 30_000, mostMs: 15_000 },
   quick: { rounds: 1, keys: 10_000, jobs: 10_000, mostMs: 5_000 },
   smoke: { rounds: 1, keys: 50, jobs: 200, mostMs: 10_000 },
 };
