@@ -58,5 +58,9 @@ begin
   perform add_attribute('settled_job', 'ended_grant', 'bigint'); -- its lease ended, and this grant with it
   perform add_attribute('settled_job', 'apart', 'bigint[]'); -- keys that had left that lease before
   perform add_attribute('taken_jobs', 'apart', 'bigint[]'); -- keys of the grant, but not of these jobs
-  alter type key_proposal drop attribute if exists next_at, drop attribute if exists has_more; -- nobody reads them any more
+  perform add_attribute('claim_batch', 'asked', 'int'); -- how many jobs the claim asked for
+  perform add_attribute('claim_batch', 'owners', 'int[]'); -- of each bucket, the number of the worker that owns it
+  -- nobody reads these any more
+  alter type key_proposal drop attribute if exists next_at, drop attribute if exists has_more;
+  alter type key_look drop attribute if exists own_seqs, drop attribute if exists free_seqs;
 end $$;

@@ -27,10 +27,10 @@
 --                jobs: [[id, payload, max_attempts, partition_key, traceparent, tags, errors, fair_key], …] }, …] | null }
 
 -- A batch to fill. The only place that knows the order of claim_batch's fields. Inlined.
-create or replace function new_batch(p_limit int, p_max_bytes bigint, p_ended_grants bigint[]) returns claim_batch
+create or replace function new_batch(p_limit int, p_max_bytes bigint, p_ended_grants bigint[], p_owners int[]) returns claim_batch
 language sql volatile
 return row(clock_timestamp(), p_limit, p_max_bytes, false, null, false, false, null, null, null, false, null, null, false,
-           null, null, null, null, null, p_ended_grants, null)::claim_batch;
+           null, null, null, null, null, p_ended_grants, null, p_limit, p_owners)::claim_batch;
 
 create or replace function claim(
   p_queue           text,
@@ -49,7 +49,8 @@ create or replace function claim(
   p_buckets         int[] default null, -- only partition keys in these buckets of the ring; null: all
   p_policy          jsonb default null, -- what the deployment says about the queue's keys (key-policy.sql)
   p_registers       boolean default false, -- the caller is a drain: it becomes a worker on the ring, and its leases are short
-  p_step_types      text[] default null -- the types whose stored steps come along
+  p_step_types      text[] default null, -- the types whose stored steps come along
+  p_owners          int[] default null -- of each bucket, the number of the worker that owns it
 ) returns json
 language plpgsql
 security definer
@@ -65,7 +66,6 @@ declare
   v_ended   bigint[]; -- grants of the queue's turns
   v_batch   claim_batch;
   v_key     uuid;
-  v_claims  bigint;
   v_leases  json[];
   v_waits   boolean; -- some jobs of the queue wait for the ends of others
   v_keys    boolean; -- some have keys
@@ -77,7 +77,7 @@ begin
   if p_settle_ids is not null then
     select * into v_settled, v_ended from settle_jobs(p_settle_ids, p_settle_keys, p_settle_outcomes, p_queue);
   end if;
-  v_batch := new_batch(p_limit, p_max_bytes, v_ended);
+  v_batch := new_batch(p_limit, p_max_bytes, v_ended, p_owners);
   if exists (select from scheduled where run_at >= v_cursors.scheduled_cursor and run_at <= v_batch.at) then
     perform promote_due(greatest(2 * p_limit, 100), v_cursors.scheduled_cursor, v_batch.at);
   end if;
@@ -90,7 +90,7 @@ begin
   end if;
   if v_batch.taken is not null then
     v_key := new_lease_key(); -- after all rows were locked: see lease-key.sql
-    v_claims := nextval('claim_count'); -- counts this claim; `perform` would cost a statement
+    v_cursors.claims := nextval('claim_count'); -- counts this claim; `perform` would cost a statement
     v_leases := write_leases(v_batch, p_queue, v_key, p_lease_seconds, p_leases, p_worker, p_registers);
     if p_limits is not null or v_batch.trial_type is not null then
       perform note_limited(v_batch, p_limits, v_key);

@@ -37,21 +37,21 @@ return hashtextextended(format('sluice.keys.%s.%s', current_schema(), p_queue), 
 
 -- Whoever had the lock may have given out turns ahead (turns-ahead.sql). A claim that may take such turns (p_takes_ahead) needs no
 -- lock then and gives it back, which only a rollback to a savepoint does.
-create or replace function lock_keys(p_queue text, p_takes_ahead boolean, out is_locked boolean, out are_ahead boolean)
+create or replace function lock_keys(p_batch claim_batch, p_takes_ahead boolean, out is_locked boolean, out are_ahead boolean)
 language plpgsql as $$
 declare
-  v_lock bigint := keys_lock_of(p_queue);
+  v_lock bigint := keys_lock_of(p_batch.queue);
 begin
   is_locked := pg_try_advisory_xact_lock(v_lock);
   are_ahead := false;
   if not is_locked then
     select waited.is_locked, waited.are_ahead into is_locked, are_ahead
-    from wait_for_keys(v_lock, p_queue, p_takes_ahead) as waited;
+    from wait_for_keys(v_lock, p_batch, p_takes_ahead) as waited;
   end if;
 end $$;
 
 create or replace function wait_for_keys(
-  p_lock bigint, p_queue text, p_takes_ahead boolean, out is_locked boolean, out are_ahead boolean
+  p_lock bigint, p_batch claim_batch, p_takes_ahead boolean, out is_locked boolean, out are_ahead boolean
 )
 language plpgsql
 set lock_timeout = '100ms'
@@ -60,7 +60,7 @@ begin
   is_locked := true;
   are_ahead := false;
   perform pg_advisory_xact_lock(p_lock);
-  if p_takes_ahead and grants_ahead(p_queue) is not null then
+  if p_takes_ahead and grants_ahead(p_batch) is not null then
     raise sqlstate 'SLAHD';
   end if;
 exception
@@ -80,18 +80,17 @@ create or replace function dispatch(
 )
 language plpgsql as $$
 declare
-  c_many      constant int := 3; -- keys
   v_highest   bigint := p_before.highest; -- no turn's place is higher
   v_after     key_cursor%rowtype := p_before;
   v_returned  record;
-  v_found     int; -- keys that have a turn which came back, and jobs that wait
   v_open      record; -- grants
+  v_plan      record;
   v_read      record;
   v_look      key_look;
   v_watched   text[] := p_before.writers;
   v_ended     text[];
   v_late      record;
-  v_ahead     record;
+  v_divided   record;
   v_next      record; -- of turns that came back
   v_keys      bigint[]; -- whose next job has to be looked up
   v_seqs      bigint[];
@@ -99,25 +98,18 @@ declare
   v_followers key_proposal[];
 begin
   batch := p_batch;
-  v_returned := take_returned(p_before, p_cursor_seqs, batch.ended_grants, case when p_lanes.are_alike then batch.jobs_left end,
-                              case when p_lanes.are_alike then batch.buckets end);
-  v_found := coalesce(cardinality(v_returned.keys), 0);
-  batch.ended_grants := null;
-  if p_lanes.are_alike and batch.buckets is not null then -- also if some of them are in the buckets of a worker that is gone
-    batch.buckets := batch.buckets || array(select distinct abs(key % 360)::int from unnest(v_returned.keys) as key);
-  end if;
+  v_returned := take_returned(p_before, p_cursor_seqs, batch, p_lanes.are_alike);
   v_open := open_grants(p_before.grants);
+  batch.ended_grants := null;
   batch.held := v_open.keys;
-  -- Where jobs wait behind many keys, a turn goes from one job to the next, and no state is written for that.
-  batch.granting := case when v_open.may_grow and v_found < greatest(batch.jobs_left / 2, c_many) then p_lanes.granting else '{}' end;
   batch.grant_base := nextval('turn_grant_base');
-  v_read := read_waiting(batch, v_after, p_lanes, v_highest, v_returned.keys, p_lanes.are_alike and v_found >= batch.jobs_left);
+  v_plan := plan_dispatch(batch, p_lanes, v_returned.keys, v_returned.some_old, v_open.may_grow, p_gives_ahead);
+  batch := v_plan.batch;
+  v_read := read_waiting(batch, v_after, p_lanes, v_highest, v_returned.keys, coalesce(v_plan.ahead, 0), v_plan.is_enough);
   v_after := v_read.cursor;
   v_look := v_read.look;
   v_keys := v_returned.waited || v_look.other_keys;
   v_seqs := v_returned.seqs || v_look.other_seqs;
-  has_more := v_read.has_more or v_returned.are_left;
-  v_ahead := read_ahead(batch, v_after, v_look, p_gives_ahead);
   v_next := next_of_keys(v_returned.keys, v_returned.places, v_returned.starts, batch.held || v_keys, v_after,
                          case when p_lanes.are_alike and batch.granting = '{}' then p_lanes.straight end);
   loop
@@ -128,20 +120,49 @@ begin
     v_late := late_rows(p_before, v_ended, v_highest);
     exit when v_late.keys is null;
     v_look := take_back(v_look, v_late.keys, v_late.seqs);
-    v_ahead.keys := null;
     v_next := next_of_keys(v_returned.keys, v_returned.places, null, null, v_after, null);
     v_keys := v_keys || v_late.keys;
     v_seqs := v_seqs || v_late.seqs;
     v_watched := array(select unnest(v_watched) except select unnest(v_ended));
   end loop;
-  granted := grant_turns(batch, granted, v_proposals, v_followers);
+  v_divided := divide_granted(batch, first_of_keys(granted, v_proposals), v_plan.ahead is not null);
+  has_more := v_read.has_more or v_returned.are_left or coalesce((v_divided.ahead).heads, 0) > 0;
+  granted := grant_turns(batch, v_divided.first, v_proposals, v_followers);
   batch.waited := note_waited(v_open.ids, v_look, v_proposals, v_followers);
   v_after.grants := v_open.ids || new_grants(batch, granted);
-  v_after := grant_ahead(v_after, batch, (granted.lanes)[1], v_ahead.keys, v_ahead.seqs);
+  v_after := grant_ahead(v_after, batch, v_divided.ahead);
   batch.mark_seq := write_key_cursor(
     p_before, v_after, v_read.open,
     p_is_wider or v_look.changed is not null or coalesce(granted.heads, 0) > 0 or v_proposals is not null
       or v_look.behind_keys is not null or v_after.grants <> p_before.grants or v_after.ahead <> p_before.ahead);
+  batch.owners := p_batch.owners;
+end $$;
+
+-- How turns are given out. batch.granting: the lanes of which they are part of grants. Not where a job waits behind as many turns as
+-- the claim needs: a turn then goes from one job to the next, and no state is written for that. `ahead`: so many more jobs may get their
+-- turns ahead; null: none may, and those of other workers go into their lanes. `is_enough`: of the turns that came back.
+create or replace function plan_dispatch(
+  p_batch claim_batch, p_lanes key_lanes, p_returned bigint[], p_some_old boolean, p_may_grow boolean, p_gives_ahead boolean,
+  out batch claim_batch, out ahead int, out is_enough boolean
+)
+language plpgsql as $$
+declare
+  c_many  constant int := 3; -- keys
+  v_found int := (select count(*) from unnest(p_returned) as key
+                  where p_batch.buckets is null or abs(key % 360) = any(p_batch.buckets));
+begin
+  batch := p_batch;
+  batch.granting := case when p_may_grow and v_found < greatest(batch.jobs_left, c_many) then p_lanes.granting else '{}' end;
+  if p_gives_ahead and p_lanes.are_alike and batch.granting <> '{}' and (batch.buckets is null or batch.owners is not null) then
+    ahead := jobs_ahead(batch, v_found);
+  else
+    batch.owners := null;
+  end if;
+  -- Old turns may be of a worker that is gone. Without the owners it takes whatever came back.
+  if batch.buckets is not null and p_lanes.are_alike and (p_some_old or batch.owners is null) then
+    batch.buckets := batch.buckets || array(select distinct abs(key % 360)::int from unnest(p_returned) as key);
+  end if;
+  is_enough := p_lanes.are_alike and v_found >= batch.jobs_left;
 end $$;
 
 create or replace function newest_key_cursor(p_queue text) returns key_cursor

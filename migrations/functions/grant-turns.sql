@@ -8,16 +8,13 @@ create or replace function grant_turns(
 ) returns granted_jobs
 language plpgsql as $$
 declare
-  v_heads     granted_jobs := first_of_keys(p_granted, p_proposals);
+  v_heads     granted_jobs := p_granted;
   v_others    granted_jobs;
   v_followers int := coalesce(cardinality(p_followers), 0);
   v_locked    locked_jobs;
   v_stuck     bigint[] := '{}';
 begin
-  if v_heads.heads is null or (v_heads.heads = 0 and p_proposals is null) then
-    return v_heads;
-  end if;
-  if (v_heads.locked).tids is not null and v_followers = 0 then -- they were locked when they were read (grant_new_keys)
+  if coalesce(v_heads.heads, 0) = 0 and p_proposals is null then
     return v_heads;
   end if;
   if v_followers > 0 then
@@ -70,7 +67,8 @@ create or replace function first_of_keys(p_granted granted_jobs, p_proposals key
 language plpgsql as $$
 begin
   if p_proposals is not null then
-    select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), count(*)
+    select array_agg(tid order by rank), array_agg(key order by rank), array_agg(lane order by rank), count(*),
+           array_agg(rank order by rank)
     into p_granted
     from (
       select tid, key, lane, seq as rank
@@ -93,9 +91,10 @@ declare
   v_starts   bigint[];
 begin
   select array_agg(key), array_agg(seq) into v_granted, v_seqs
-  from unnest(p_granted.tids, p_granted.keys, p_granted.seqs) as first(tid, key, seq) where tid <> all(p_locked);
+  from unnest(p_granted.tids, p_granted.keys, p_granted.seqs) as first(tid, key, seq)
+  where tid <> all(p_locked) and key not in (select key from unnest(p_proposals));
   select array_agg(key), array_agg(start) into v_proposed, v_starts
-  from unnest(p_proposals) where tid is not null and tid <> all(p_locked);
+  from unnest(p_proposals) where tid = any(p_granted.tids) and tid <> all(p_locked);
   perform count_apart(v_granted, array(select seq - 1 from unnest(v_seqs) as seq));
   perform return_turns(p_queue, v_granted || v_proposed, array(select seq - 1 from unnest(v_seqs) as seq) || v_starts);
   return coalesce(v_granted || v_proposed, '{}');
@@ -153,7 +152,8 @@ begin
              (tid is not null and key <> all(p_stuck))::int as granted,
              (tid is not null and key <> all(p_stuck)
                and not (lane = any(p_batch.granting)
-                        and (p_batch.buckets is null or abs(key % 360) = any(p_batch.buckets))))::int as counted
+                        and (p_batch.buckets is null or p_batch.owners is not null or abs(key % 360) = any(p_batch.buckets))))::int
+               as counted
       from unnest(p_proposals)
       where not is_held
     ) as proposal

@@ -4,22 +4,27 @@
 -- rest: they are free. Answers the others, in the order in which they came back. Of those that were part of a grant, `seqs` says
 -- from where on jobs wait; their place is -1.
 --
--- p_wanted: so many turns are enough; null: all. What is left (are_left) counts as out, and is taken by the next dispatches.
+-- p_are_enough: as many turns are enough as the claim wants jobs. Otherwise it takes all. What is left (are_left) counts as out, and is
+-- taken by the next dispatches.
 create or replace function take_returned(
-  p_cursor key_cursor, p_cursor_seqs bigint[], p_ended bigint[], p_wanted int, p_buckets int[],
-  out keys bigint[], out places bigint[], out starts bigint[], out waited bigint[], out seqs bigint[], out are_left boolean
+  p_cursor key_cursor, p_cursor_seqs bigint[], p_batch claim_batch, p_are_enough boolean,
+  out keys bigint[], out places bigint[], out starts bigint[], out waited bigint[], out seqs bigint[], out are_left boolean,
+  out some_old boolean
 )
 language plpgsql as $$
 declare
-  v_rows  record := rows_of_turns(p_cursor, p_cursor_seqs, p_wanted, p_buckets);
-  v_ended bigint[];
-  v_apart apart_key[];
-  v_more  record;
+  v_wanted  int := case when p_are_enough then p_batch.jobs_left end;
+  v_rows    record := rows_of_turns(p_cursor, p_cursor_seqs, p_batch, v_wanted);
+  v_ended   bigint[] := p_batch.ended_grants;
+  v_removed bigint[]; -- rows of ended grants
+  v_apart   apart_key[];
+  v_more    record;
 begin
   are_left := v_rows.are_left;
-  if v_rows.are_enough and p_ended is not null then -- these come after what has come back before
-    perform return_grant(p_cursor.queue, grant_id, null) from unnest(p_ended) as grant_id;
-    p_ended := null;
+  some_old := v_rows.some_old;
+  if v_rows.are_enough and v_ended is not null then -- these come after what has come back before
+    perform return_grant(p_cursor.queue, grant_id, null) from unnest(v_ended) as grant_id;
+    v_ended := null;
     are_left := true;
   end if;
   if v_rows.tids is not null then
@@ -31,14 +36,14 @@ begin
            (select array_agg(grant_id) from removed where grant_id is not null),
            (select array_agg(row(grant_id, apart)::apart_key) from removed cross join lateral unnest(returned) as apart
             where grant_id is not null)
-    into keys, places, v_ended, v_apart
+    into keys, places, v_removed, v_apart
     from removed
     cross join lateral unnest(returned[1 : turns], returned[turns + 1 : 2 * turns]) with ordinality as entry(key, place, number)
     where grant_id is null;
-    if cardinality(keys) > p_wanted then
-      perform return_turns(p_cursor.queue, keys[p_wanted + 1 :], places[p_wanted + 1 :]);
-      keys := keys[1 : p_wanted];
-      places := places[1 : p_wanted];
+    if cardinality(keys) > v_wanted then
+      perform return_turns(p_cursor.queue, keys[v_wanted + 1 :], places[v_wanted + 1 :]);
+      keys := keys[1 : v_wanted];
+      places := places[1 : v_wanted];
       are_left := true;
     end if;
   end if;
@@ -48,7 +53,7 @@ begin
     seqs := v_more.seqs;
     select * into keys, places, starts from rest_turns(keys, places, v_more.left_keys);
   end if;
-  v_ended := p_ended || v_ended;
+  v_ended := v_ended || v_removed;
   if v_ended is not null then
     v_more := end_grants(v_ended, v_apart);
     waited := waited || v_more.waited;
@@ -61,42 +66,58 @@ begin
   end if;
 end $$;
 
--- The rows of turns that came back, oldest first, as many as have p_wanted turns. p_buckets: only rows of turns in these buckets,
--- and old ones. The first key of a row tells: the turns of one lease come back together, and most often they are in one worker's
--- buckets.
+-- The rows of turns that came back, oldest first, as many as have p_wanted turns; null: all. With buckets, rows of turns in these and
+-- old ones come first (some_old: of other buckets). If they are too few, the others follow, if it is known whose they are (owners).
+-- The first key of a row tells: the turns of one lease come back together, and most often they are in one worker's buckets.
 create or replace function rows_of_turns(
-  p_cursor key_cursor, p_cursor_seqs bigint[], p_wanted int, p_buckets int[],
-  out tids tid[], out are_enough boolean, out are_left boolean
+  p_cursor key_cursor, p_cursor_seqs bigint[], p_batch claim_batch, p_wanted int,
+  out tids tid[], out are_enough boolean, out are_left boolean, out some_old boolean
 )
 language plpgsql as $$
 declare
-  c_rows  constant int := 100; -- of up to 100 turns each
-  v_turns int[]; -- how many each row has
-  v_found int := 0;
+  c_rows    constant int := 100; -- of up to 100 turns each
+  v_buckets int[] := case when p_wanted is not null then p_batch.buckets end;
+  v_own     boolean;
+  v_rows    record;
+  v_found   int := 0;
 begin
-  select array_agg(tid), array_agg(turns) into tids, v_turns
-  from (select lane, coalesce(p_cursor_seqs[lane], 0) as low
-        from lane where queue = p_cursor.queue and kind = 'returns' offset 0) as line
-  cross join lateral (
-    select ctid as tid, case when place is null then cardinality(returned) / 2
-                             else (select cardinality(waited) from turn_grant where id = place) end as turns
-    from ready
-    where ready.lane = line.lane and seq >= line.low
-      and (p_buckets is null or seq <= p_cursor.mark_seq
-           or abs(case when place is null then returned[1] else (select keys[1] from turn_grant where id = place) end % 360)
-              = any(p_buckets))
-    order by seq limit c_rows for update skip locked
-  ) as event;
   are_left := false;
-  for n in 1 .. case when p_wanted is null then 0 else coalesce(cardinality(tids), 0) end loop
-    if v_found >= p_wanted then
-      tids := tids[1 : n - 1];
-      are_left := true;
-      exit;
-    end if;
-    v_found := v_found + coalesce(v_turns[n], 0);
+  foreach v_own in array case when v_buckets is null or p_batch.owners is null then array[true] else array[true, false] end loop
+    select array_agg(tid) as tids, array_agg(turns) as turns, bool_or(is_old and not is_own) as some_old into v_rows
+    from (select lane, coalesce(p_cursor_seqs[lane], 0) as low
+          from lane where queue = p_cursor.queue and kind = 'returns' offset 0) as line
+    cross join lateral (
+      select tid, turns, is_old, is_own
+      from (
+        select ctid as tid, seq, seq <= p_cursor.mark_seq as is_old,
+               v_buckets is null or bucket_of_turns(place, returned) = any(v_buckets) as is_own,
+               case when place is null then cardinality(returned) / 2
+                    else (select cardinality(waited) from turn_grant where id = place) end as turns
+        from ready
+        where ready.lane = line.lane and seq >= line.low
+          and (v_buckets is null or (seq <= p_cursor.mark_seq or bucket_of_turns(place, returned) = any(v_buckets)) = v_own)
+        order by seq limit c_rows for update skip locked
+      ) as row
+    ) as event;
+    some_old := coalesce(some_old, false) or coalesce(v_rows.some_old, false);
+    for n in 1 .. case when p_wanted is null then 0 else coalesce(cardinality(v_rows.tids), 0) end loop
+      if v_found >= p_wanted then
+        v_rows.tids := v_rows.tids[1 : n - 1];
+        are_left := true;
+        exit;
+      end if;
+      v_found := v_found + coalesce(v_rows.turns[n], 0);
+    end loop;
+    tids := tids || v_rows.tids;
+    exit when v_found >= p_wanted;
   end loop;
   are_enough := v_found >= p_wanted;
+end $$;
+
+create or replace function bucket_of_turns(p_grant_id bigint, p_returned bigint[]) returns int
+language plpgsql as $$
+begin
+  return abs(case when p_grant_id is null then p_returned[1] else (select keys[1] from turn_grant where id = p_grant_id) end % 360);
 end $$;
 
 -- Turns that came back and that nobody waits for are free. Answers the others. p_except: they were part of grants.

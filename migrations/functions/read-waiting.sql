@@ -3,16 +3,16 @@
 -- Reads waiting rows after the positions of p_cursor, and moves the positions. It goes from the best priority down and stops
 -- when it has found as many keys with a free turn as the claim wants. Keys whose next job was read get their turns at once
 -- (look.granted). The next jobs of the others have to be looked up (propose.sql); each comes with the first of its rows that was
--- read. `open`: writers that may still commit rows up to cursor.seq. p_is_enough: the claim has found as many keys already, so it
--- looks once, to keep pace with what is enqueued.
+-- read. `open`: writers that may still commit rows up to cursor.seq. p_ahead: so many more keys are welcome, if one look finds them.
+-- p_is_enough: the claim has found as many keys already, so it looks once, to keep pace with what is enqueued.
 create or replace function read_waiting(
-  p_batch claim_batch, p_cursor key_cursor, p_lanes key_lanes, p_highest bigint, p_returned bigint[], p_is_enough boolean,
+  p_batch claim_batch, p_cursor key_cursor, p_lanes key_lanes, p_highest bigint, p_returned bigint[], p_ahead int,
+  p_is_enough boolean,
   out cursor key_cursor, out open text[], out look key_look, out has_more boolean
 )
 language plpgsql as $$
 declare
-  c_rows     constant int := 5000; -- the most of one look; the first takes as many as jobs are wanted
-  c_others   constant int := 4;    -- on the ring: as many times more rows, see grant_waiting
+  c_rows     constant int := 5000; -- the most of one look
   c_shares   constant int := 200;  -- fair keys are looked for ahead, so that they take turns
   c_most_ms  constant int := 100;  -- one look after the other, for this long
   c_far      constant int := 2000; -- seqs; see 3 of dispatch.sql
@@ -43,14 +43,17 @@ begin
     v_lanes := p_lanes.lanes[v_first : v_next - 1];
     v_fair := p_lanes.are_fair[v_first : v_next - 1];
     v_is_whole := p_lanes.are_all and cardinality(v_lanes) = cardinality(p_lanes.lanes);
-    v_wanted := case when true = any(v_fair) then greatest(p_batch.jobs_left, c_shares) else p_batch.jobs_left end;
+    v_wanted := case when true = any(v_fair) then greatest(p_batch.jobs_left, c_shares)
+                     when p_batch.owners is not null then greatest(3 * p_batch.jobs_left / 4, 1) -- see keys_for_each
+                     else p_batch.jobs_left end;
     if look.free >= v_wanted then
       has_more := true;
       return;
     end if;
-    v_rows := greatest(case when p_batch.buckets is null or p_is_enough then p_batch.jobs_left else c_others * p_batch.jobs_left end, 5);
+    v_rows := least(rows_to_read(p_batch, v_wanted + p_ahead, p_is_enough), c_rows);
     loop
-      v_look := grant_waiting(p_batch, cursor, v_lanes, v_fair, v_rows, p_highest, v_wanted - look.free, v_is_whole, p_returned);
+      v_look := grant_waiting(p_batch, cursor, v_lanes, v_fair, v_rows, p_highest, v_wanted + p_ahead - look.free, v_is_whole,
+                              p_returned);
       cursor := move_positions(cursor, v_lanes, case when v_look.is_all then cursor.seq else v_look.last_seq end);
       look := case when look.last_seq is null then v_look else add_look(look, v_look) end;
       p_batch.held := p_batch.held || v_look.together;
@@ -64,13 +67,23 @@ begin
         has_more := true;
         return;
       end if;
-      v_rows := least(5 * v_rows, c_rows);
+      -- Twice as many as would do if as few were free again.
+      v_rows := least(greatest(2 * (v_wanted - look.free) * v_rows / greatest(v_look.free, 1), 5), 5 * v_rows, c_rows);
     end loop;
   end loop;
 end $$;
 
--- Looks at the next p_rows waiting rows of some lanes, but no further than to the p_wanted-th key whose turn is free. With
--- buckets, only keys of these count as wanted, and up to four times as many in all.
+-- How many rows a first look reads. If the turns that came back are enough, it only keeps pace with what is enqueued: what was read
+-- before is older.
+create or replace function rows_to_read(p_batch claim_batch, p_keys int, p_is_enough boolean) returns int
+language plpgsql as $$
+begin
+  return greatest(case when p_is_enough then p_keys / 4
+                       when p_batch.buckets is null then p_keys + p_keys / 8 -- because some keys have a turn already
+                       else keys_for_each(p_batch) * p_keys end, 5);
+end $$;
+
+-- Looks at the next p_rows waiting rows of some lanes, but no further than to the p_wanted-th key whose turn is free.
 create or replace function grant_waiting(
   p_batch claim_batch, p_cursor key_cursor, p_lanes int[], p_fair boolean[], p_rows int, p_highest bigint, p_wanted int,
   p_is_whole boolean, p_returned bigint[]
@@ -79,27 +92,17 @@ language plpgsql as $$
 declare
   v_lane int;
   v_look key_look;
-  v_last bigint;
 begin
   if p_is_whole and p_batch.granting <> '{}' and p_batch.buckets is null and p_returned is null then
     v_lane := only_unread(p_lanes, p_cursor);
     if v_lane = any(p_batch.granting) then
-      v_look := grant_new_keys(p_batch, p_cursor, v_lane, least(p_rows, p_wanted));
+      v_look := look_at_new(p_batch, p_cursor, v_lane, least(p_rows, p_wanted));
       if v_look.rows is not null then
         return v_look;
       end if;
     end if;
   end if;
-  v_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
-  v_last := case when p_batch.buckets is null then v_look.own_seqs[p_wanted]
-                 else least(v_look.own_seqs[p_wanted], v_look.free_seqs[4 * p_wanted]) end;
-  if v_look.last_seq > v_last then
-    p_cursor.seq := v_last;
-    v_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_is_whole, p_returned);
-  end if;
-  v_look.is_all := v_last is null and v_look.rows < p_rows;
-  v_look.free := case when cardinality(v_look.free_seqs) >= 4 * p_wanted then p_wanted
-                      else coalesce(cardinality(v_look.own_seqs), 0) end;
+  v_look := look_at_waiting(p_batch, p_cursor, p_lanes, p_fair, p_rows, p_highest, p_wanted, p_is_whole, p_returned);
   if v_look.changed is not null then
     perform write_read_keys(v_look);
   end if;
@@ -107,55 +110,35 @@ begin
 end $$;
 
 -- As most often: one lane alone has rows that were not read (only_unread), and each of the next is the only one of its key, whose turn
--- is free. These rows are locked as they are read, and their turns are going to be part of a grant. Null: it is not so. Rows that
--- are locked all the same do no harm.
---
--- `skip locked` passes over a row that somebody cancels, and nothing of its key may pass it. So the rows are counted again. A row
--- that is still locked then counts, because its removal is not committed.
-create or replace function grant_new_keys(p_batch claim_batch, p_cursor key_cursor, p_lane int, p_rows int) returns key_look
+-- is free. Their turns are going to be part of grants. Null: it is not so.
+create or replace function look_at_new(p_batch claim_batch, p_cursor key_cursor, p_lane int, p_rows int) returns key_look
 language plpgsql as $$
 declare
   v_after   bigint := coalesce(p_cursor.seqs[array_position(p_cursor.lanes, p_lane)], 0);
   v_upto    bigint := p_cursor.seq;
   v_held    bigint[] := p_batch.held;
-  v_locked  locked_jobs;
   v_granted granted_jobs;
   v_look    key_look;
-  v_first   bigint;
   v_are_new boolean;
 begin
-  select array_agg(tid order by id), array_agg(id order by id), array_agg(key order by id), array_agg(seq order by id), count(*),
-         max(seq), min(seq),
-         count(distinct key) = count(*)
-           and bool_or(attempt > 0 or abandonments > 0 or key in (select unnest(v_held))) is not true
-  into v_locked.tids, v_locked.ids, v_locked.keys, v_locked.seqs, v_granted.heads, v_locked.last_seq, v_first, v_are_new
+  select array_agg(tid order by seq), array_agg(key order by seq), array_agg(seq order by seq), count(*),
+         count(distinct key) = count(*) and bool_or(key in (select unnest(v_held))) is not true
+  into v_granted.tids, v_granted.keys, v_granted.seqs, v_granted.heads, v_are_new
   from (
-    select ctid as tid, key, seq, id, attempt, abandonments from ready
+    select ctid as tid, key, seq from ready
     where lane = -p_lane and seq > v_after and seq <= v_upto
-    order by seq limit p_rows for update skip locked
+    order by seq limit p_rows
   ) as next;
-  if v_granted.heads = p_rows then
-    v_upto := v_locked.last_seq;
-  end if;
-  if not v_are_new
-     or v_granted.heads <> (select count(*) from (
-                              select from ready where lane = -p_lane and seq > v_after and seq <= v_upto limit p_rows + 1) as seen)
-     or not are_unused(v_locked.keys, v_first) then
+  if not v_are_new or not are_unused(v_granted.keys, v_granted.seqs[1]) then
     return null;
   end if;
-  v_locked.places := v_locked.seqs;
-  v_locked.retried_ids := '{}';
-  v_granted.tids := v_locked.tids;
-  v_granted.keys := v_locked.keys;
-  v_granted.seqs := v_locked.seqs;
   v_granted.lanes := array_fill(p_lane, array[v_granted.heads]);
   v_granted.turns := array_fill(0, array[v_granted.heads]);
-  v_granted.locked := v_locked;
   v_look.granted := v_granted;
-  v_look.together := v_locked.keys;
+  v_look.together := v_granted.keys;
   v_look.free := v_granted.heads;
   v_look.rows := v_granted.heads;
-  v_look.last_seq := v_locked.last_seq;
+  v_look.last_seq := v_granted.seqs[v_granted.heads];
   v_look.is_all := v_granted.heads < p_rows;
   return v_look;
 end $$;
@@ -203,9 +186,12 @@ end $$;
 -- The first row of a key that is read here is its next job if all lanes of the queue's keys are read (p_is_whole), because
 -- whatever was read before has had its turn. Not so if the key also has a returned turn. A fair key has no order, so any row
 -- will do. Such a key gets its turn, or it is noted that a row waits. All others are answered.
+--
+-- It stops at the p_wanted-th key whose turn is free. With buckets, only keys of these count as wanted, and it looks at more keys in
+-- all (keys_for_each).
 create or replace function look_at_waiting(
-  p_batch claim_batch, p_cursor key_cursor, p_lanes int[], p_fair boolean[], p_rows int, p_highest bigint, p_is_whole boolean,
-  p_returned bigint[]
+  p_batch claim_batch, p_cursor key_cursor, p_lanes int[], p_fair boolean[], p_rows int, p_highest bigint, p_wanted int,
+  p_is_whole boolean, p_returned bigint[]
 ) returns key_look
 language plpgsql as $$
 declare
@@ -215,6 +201,9 @@ declare
   v_held     bigint[] := p_batch.held;
   v_granted  granted_jobs;
   v_look     key_look;
+  v_others   int := keys_for_each(p_batch) * p_wanted;
+  v_owners   int[] := p_batch.owners;
+  v_free     int; -- in any bucket
 begin
   select array_agg(tid) filter (where is_granted), array_agg(key) filter (where is_granted),
          array_agg(lane) filter (where is_granted), count(*) filter (where is_granted),
@@ -226,14 +215,15 @@ begin
            filter (where is_next and not is_held and
                      case when is_granted then not is_together or waits or low > seq or late is not null
                           else not waits or (seq <= p_highest and seq < coalesce(late, p_highest + 1)) end),
-         array_agg(seq) filter (where is_free and is_own), array_agg(seq) filter (where is_free and v_buckets is not null),
-         count(*), max(seq)
+         count(*) filter (where is_free and is_own), count(*) filter (where is_free), count(*), max(seq)
   into v_granted.tids, v_granted.keys, v_granted.lanes, v_granted.heads, v_granted.seqs, v_granted.turns, v_look.together,
        v_look.waited, v_look.behind_keys, v_look.behind_seqs, v_look.other_keys,
-       v_look.other_seqs, v_look.changed, v_look.own_seqs, v_look.free_seqs, v_look.rows, v_look.last_seq
+       v_look.other_seqs, v_look.changed, v_look.free, v_free, v_look.rows, v_look.last_seq
   from (
-    select *, is_free and is_next as is_granted, is_own and lane = any(v_granting) as is_together,
-           number = 1 and not is_next and (is_free or is_held or waits is not true or seq <= p_highest) as is_other
+    select *, is_free and is_next as is_granted, (is_own or v_owners is not null) and lane = any(v_granting) as is_together,
+           number = 1 and not is_next and (is_free or is_held or waits is not true or seq <= p_highest) as is_other,
+           count(*) filter (where is_free and is_own) over before as wanted_before,
+           count(*) filter (where is_free) over before as free_before
     from (
       select waiting.key, seq, tid, lane, is_fair, number, is_held, state, coalesce(turns, 0) as turns, low, late, waits,
              number = 1 and coalesce(turns, 0) + is_held::int < case when is_fair then v_most else 1 end and listed is not true
@@ -258,10 +248,30 @@ begin
         from key_state where key_state.key = waiting.key and number = 1 order by version desc limit 1
       ) as state on true
     ) as judged
+    window before as (order by seq rows between unbounded preceding and 1 preceding)
     order by seq
-  ) as read;
+  ) as read
+  where wanted_before < p_wanted and free_before < v_others;
   v_look.granted := v_granted;
+  v_look.is_all := v_look.free < p_wanted and v_free < v_others and v_look.rows < p_rows;
+  if v_free >= v_others then
+    v_look.free := p_wanted;
+  end if;
   return v_look;
+end $$;
+
+-- On the ring: for each wanted key, as many are looked at in all. If the owners of the buckets are known, the others get their turns
+-- ahead, so there are as many as workers, and a claim wants three quarters of what it asks for: a worker that owns more keys than this
+-- one gets one grant too, and not two halves. Without the owners each of these jobs has to be put into its lane.
+create or replace function keys_for_each(p_batch claim_batch) returns int
+language plpgsql as $$
+declare
+  c_listed  constant int := 4;
+  c_workers constant int := 16;
+begin
+  return case when p_batch.buckets is null then 1
+              when p_batch.owners is null then c_listed
+              else least(greatest(round(360.0 / greatest(cardinality(p_batch.buckets), 1)), 1), c_workers) end;
 end $$;
 
 -- Keys that have got a turn, or of which a row waits behind a turn that is out.

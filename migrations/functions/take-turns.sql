@@ -10,20 +10,22 @@ language plpgsql as $$
 declare
   c_looks constant int := 10;
   c_tries constant int := 3;
+  v_ahead bigint[];
   v_lock  record;
 begin
   if exists (select from pause where kind = 'queue' and name = p_batch.queue) then
     return p_batch;
   end if;
   for try in 1 .. c_tries loop
-    if p_batch.buckets is null and grants_ahead(p_batch.queue) is not null then
-      p_batch := take_without_lock(p_batch, p_types, p_limits, p_cursor_seqs, p_isolated, p_policy);
-      if p_batch.jobs_left = 0 then
+    v_ahead := grants_ahead(p_batch);
+    if v_ahead is not null then
+      p_batch := take_without_lock(p_batch, v_ahead, p_types, p_limits, p_cursor_seqs, p_isolated, p_policy);
+      if p_batch.taken is not null then
         p_batch.has_more := true;
         return p_batch;
       end if;
     end if;
-    v_lock := lock_keys(p_batch.queue, p_batch.buckets is null and try < c_tries);
+    v_lock := lock_keys(p_batch, try < c_tries);
     exit when not v_lock.are_ahead;
   end loop;
   p_batch.has_keys := v_lock.is_locked;
@@ -64,7 +66,7 @@ begin
   p_batch.policy := v_policy.policy;
   v_given := take_given_out(p_batch, v_lanes, v_policy.is_wider, p_types, p_limits, p_cursor_seqs, p_isolated);
   p_batch := v_given.batch;
-  if p_batch.jobs_left = 0 then
+  if v_given.is_enough then
     p_batch.has_more := true;
     return p_batch;
   end if;
@@ -100,18 +102,22 @@ begin
 end $$;
 
 -- Takes turns that were given out before: those that stand in the lanes, then those ahead. `level`: what the lanes have after that.
--- `has_more`: the lanes have turns that this claim may not take.
+-- `has_more`: the lanes have turns that this claim may not take. `is_enough`: there is nothing to dispatch for.
 create or replace function take_given_out(
   p_batch claim_batch, p_lanes key_lanes, p_is_wider boolean, p_types text[], p_limits jsonb, p_cursor_seqs bigint[],
   p_isolated boolean,
-  out batch claim_batch, out cursor key_cursor, out level lane_level, out has_more boolean
+  out batch claim_batch, out cursor key_cursor, out level lane_level, out has_more boolean, out is_enough boolean
 )
 language plpgsql as $$
 declare
-  v_ahead record;
+  v_ahead  bigint[];
+  v_left   int;
+  v_listed record;
 begin
+  is_enough := false;
   batch := p_batch;
   cursor := newest_key_cursor(batch.queue);
+  batch.mark_seq := cursor.mark_seq;
   if p_is_wider then -- all waiting rows are read again
     cursor.lanes := '{}';
     cursor.seqs := '{}';
@@ -119,9 +125,9 @@ begin
   level := next_level(batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true);
   has_more := false;
   if are_turns_of(level, p_lanes) and not p_is_wider then
-    batch.mark_seq := cursor.mark_seq;
     batch := take_oldest(batch, level);
     if batch.jobs_left = 0 then
+      is_enough := true;
       return;
     elsif not batch.some_expired then
       -- The lanes of this priority have no more that this claim may take.
@@ -132,13 +138,16 @@ begin
     batch.some_expired := false;
   end if;
   if cursor.ahead <> '{}' then
-    batch := take_ahead(batch, p_lanes, level);
-    if batch.jobs_left = 0 then
+    v_ahead := grants_ahead(batch);
+    v_left := batch.jobs_left;
+    batch := take_ahead(batch, v_ahead, p_lanes, level);
+    if batch.jobs_left < v_left or batch.has_more then
+      is_enough := true;
       return;
     end if;
-    v_ahead := list_ahead(cursor, p_lanes);
-    cursor.ahead := v_ahead.ahead;
-    if v_ahead.are_listed then
+    v_listed := list_ahead(cursor, v_ahead, p_lanes);
+    cursor.ahead := v_listed.ahead;
+    if v_listed.are_listed then
       level := next_level(batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true);
     end if;
   end if;

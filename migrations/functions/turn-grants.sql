@@ -15,8 +15,8 @@
 create or replace function open_grants(p_grants bigint[], out ids bigint[], out keys bigint[], out may_grow boolean)
 language plpgsql as $$
 declare
-  c_grants constant int := 40;
-  c_keys   constant int := 4000;
+  c_grants constant int := 100;
+  c_keys   constant int := 8000;
   v_grant  record;
 begin
   ids := '{}';
@@ -53,7 +53,7 @@ declare
   v_taken taken_jobs;
   v_left  bigint[] := '{}';
 begin
-  if p_batch.waited is null and not p_are_left and (p_granted.locked).keys is not null
+  if p_batch.waited && (p_granted.locked).keys is not true and not p_are_left and (p_granted.locked).keys is not null
      and p_granted.lanes[1] = all(p_granted.lanes) then -- as most often: one job of each key, in one lane
     insert into turn_grant (id, keys, places, waited, starts)
     values (p_batch.grant_base + p_granted.lanes[1], (p_granted.locked).keys, (p_granted.locked).places, '{}', '{}');

@@ -10,82 +10,113 @@
 -- lease at once, and the turn comes back by itself (return_turns), with the place before the job.
 --
 -- A claim takes jobs of a grant ahead only if nothing in the lanes comes before them (take_ahead). A claim that may not have them, as
--- one with buckets, takes the lock and moves them to their lane (list_ahead). Only turns that came back are not looked at, so such
--- a key may wait for as many jobs as one dispatch gives out ahead (read_ahead).
+-- one that asks for other types, takes the lock and moves them to their lane (list_ahead). Only turns that came back are not looked
+-- at, so such a key may wait for as many jobs as one dispatch gives out ahead (jobs_ahead).
+--
+-- On the ring each grant is for one worker. Others leave it alone for 15 to 30 s (mark_seq), or until there are many (grants_ahead).
 
--- Reads the keys of the next batches, after those that the claim has just got. Null: none; or not each of them is new.
-create or replace function read_ahead(
-  p_batch claim_batch, p_cursor key_cursor, p_look key_look, p_is_asked boolean, out keys bigint[], out seqs bigint[]
-)
+-- How many jobs get their turns ahead: three times as many as a claim asks for, but 300 at most. p_found: so many turns came back.
+-- Their jobs come first, and leave as many new ones to the next claims. On the ring the other workers have jobs ahead in any case.
+create or replace function jobs_ahead(p_batch claim_batch, p_found int) returns int
 language plpgsql as $$
 declare
-  c_grants  constant int := 3;
-  c_jobs    constant int := 300;
-  v_lane    int := (p_look.granted).lanes[1];
-  v_rows    int := greatest(p_batch.jobs_left, least(c_grants * p_batch.jobs_left, c_jobs));
-  v_held    bigint[] := p_batch.held || p_look.together;
-  v_after   bigint := p_look.last_seq;
-  v_upto    bigint := p_cursor.seq;
-  v_are_new boolean;
+  c_grants constant int := 3;
+  c_jobs   constant int := 300;
+  v_jobs   int := greatest(p_batch.asked, least(c_grants * p_batch.asked, c_jobs));
 begin
-  if not p_is_asked or (p_look.granted).locked is null or (p_look.granted).heads < p_batch.jobs_left then
-    return;
-  end if;
-  select array_agg(key order by seq), array_agg(seq order by seq),
-         count(distinct key) = count(*) and bool_or(attempt > 0 or abandonments > 0 or key in (select unnest(v_held))) is not true
-  into keys, seqs, v_are_new
-  from (
-    select key, seq, attempt, abandonments from ready
-    where lane = -v_lane and seq > v_after and seq <= v_upto
-    order by seq limit v_rows
-  ) as next;
-  v_rows := coalesce(cardinality(keys), 0) / p_batch.jobs_left * p_batch.jobs_left;
-  keys := keys[1 : v_rows];
-  seqs := seqs[1 : v_rows];
-  if v_rows = 0 or not v_are_new or not are_unused(keys, seqs[1]) then
-    keys := null;
-  end if;
+  return case when p_batch.owners is null then greatest(v_jobs - p_found, 0)
+              else greatest((c_grants + 1) / keys_for_each(p_batch) - 1, 0) * 3 * p_batch.asked / 4 end;
 end $$;
 
--- Gives out what read_ahead has read; null: nothing. Answers the cursor after it.
-create or replace function grant_ahead(p_cursor key_cursor, p_batch claim_batch, p_lane int, p_keys bigint[], p_seqs bigint[])
-returns key_cursor
+-- Divides the jobs that can have their turns: the first are for this claim, and the others get their turns ahead. So do those of
+-- other workers. Jobs whose turns are not part of grants stay among the first.
+create or replace function divide_granted(
+  p_batch claim_batch, p_granted granted_jobs, p_gives_ahead boolean, out first granted_jobs, out ahead granted_jobs
+)
 language plpgsql as $$
-declare
-  v_jobs int := p_batch.jobs_left;
 begin
-  if p_keys is null then
+  first := p_granted;
+  if not p_gives_ahead or p_batch.buckets is null and coalesce(p_granted.heads, 0) <= p_batch.jobs_left then
+    return;
+  end if;
+  select array_agg(tid order by seq) filter (where is_first), array_agg(key order by seq) filter (where is_first),
+         array_agg(lane order by seq) filter (where is_first), count(*) filter (where is_first),
+         array_agg(seq order by seq) filter (where is_first),
+         array_agg(key order by seq) filter (where not is_first), array_agg(lane order by seq) filter (where not is_first),
+         count(*) filter (where not is_first), array_agg(seq order by seq) filter (where not is_first)
+  into first.tids, first.keys, first.lanes, first.heads, first.seqs, ahead.keys, ahead.lanes, ahead.heads, ahead.seqs
+  from (
+    select *, lane <> all(p_batch.granting)
+                or is_own and row_number() over (partition by is_own order by seq) <= p_batch.jobs_left as is_first
+    from (
+      select *, p_batch.buckets is null or abs(key % 360) = any(p_batch.buckets) as is_own
+      from unnest(p_granted.tids, p_granted.keys, p_granted.lanes, p_granted.seqs) as entry(tid, key, lane, seq)
+    ) as owned
+  ) as divided;
+end $$;
+
+-- Writes the grants of jobs that get their turns ahead, each about as large as a claim, and for one worker. Answers the cursor with
+-- them.
+create or replace function grant_ahead(p_cursor key_cursor, p_batch claim_batch, p_ahead granted_jobs) returns key_cursor
+language plpgsql as $$
+begin
+  if coalesce(p_ahead.heads, 0) = 0 then
     return p_cursor;
   end if;
   with batch as materialized (
-    select nextval('turn_grant_base') + p_lane as id, p_keys[n : n + v_jobs - 1] as keys, p_seqs[n : n + v_jobs - 1] as seqs
-    from generate_series(1, cardinality(p_keys), v_jobs) as n
+    select nextval('turn_grant_base') + lane as id, * from (
+      select lane, (array_agg(abs(key % 360) order by seq))[1] as bucket, array_agg(key order by seq) as keys,
+             array_agg(seq order by seq) as seqs,
+             coalesce(array_agg(key order by seq) filter (where is_waited), '{}') as waited,
+             coalesce(array_agg(seq order by seq) filter (where is_waited), '{}') as starts
+      from (
+        select *, key = any(p_batch.waited) as is_waited, ntile(grants) over (partition by lane, owner order by seq) as number
+        from (
+          select *, ceil(count(*) over (partition by lane, owner) / p_batch.asked::float8)::int as grants
+          from (
+            select key, lane, seq, coalesce(p_batch.owners[(abs(key % 360) + 1)::int], 0) as owner
+            from unnest(p_ahead.keys, p_ahead.lanes, p_ahead.seqs) as entry(key, lane, seq)
+          ) as owned
+        ) as counted
+      ) as numbered
+      group by lane, owner, number order by min(seq)
+    ) as part
   ),
   given as (
-    insert into turn_grant (id, keys, places, waited, starts) select id, keys, seqs, '{}', '{}' from batch
+    insert into turn_grant (id, keys, places, waited, starts) select id, keys, seqs, waited, starts from batch
   ),
   written as (
-    insert into grant_ahead (id, lane, after) select id, p_lane, 0 from batch
+    insert into grant_ahead (id, lane, after, bucket, seq)
+    select id, lane, 0, bucket, coalesce(pg_sequence_last_value('ready_seq'), 0) from batch
   )
   select p_cursor.ahead || array_agg(id), p_cursor.grants || array_agg(id) into p_cursor.ahead, p_cursor.grants from batch;
-  return move_positions(p_cursor, array[p_lane], p_seqs[cardinality(p_seqs)]);
+  return p_cursor;
 end $$;
 
--- The grants ahead of which jobs are left. Null: none.
-create or replace function grants_ahead(p_queue text) returns bigint[]
+-- The grants ahead of which jobs are left and that a claim may take: its own first, old ones, and all if there are many because
+-- others do not take theirs. Null: none.
+create or replace function grants_ahead(p_batch claim_batch) returns bigint[]
 language plpgsql as $$
 declare
-  v_ahead bigint[] := (select ahead from key_cursor where queue = p_queue order by version desc limit 1);
+  c_grants constant int := 3;
+  v_ahead  bigint[] := (select ahead from key_cursor where queue = p_batch.queue order by version desc limit 1);
+  v_many   int := c_grants * keys_for_each(p_batch);
 begin
   if v_ahead <> '{}' then
-    return (select array_agg(id) from grant_ahead where id = any(v_ahead));
+    return (
+      select array_agg(id order by is_own desc, id)
+      from (
+        select id, seq, p_batch.buckets is null or bucket = any(p_batch.buckets) as is_own, count(*) over () as grants
+        from grant_ahead where id = any(v_ahead)
+      ) as ahead
+      where is_own or seq <= p_batch.mark_seq or grants > v_many);
   end if;
   return null;
 end $$;
 
 -- Takes jobs of grants ahead without the queue's lock. Otherwise the batch stays as it is.
 create or replace function take_without_lock(
-  p_batch claim_batch, p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_policy jsonb
+  p_batch claim_batch, p_ahead bigint[], p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_policy jsonb
 ) returns claim_batch
 language plpgsql as $$
 begin
@@ -93,28 +124,35 @@ begin
   if p_batch.policy is distinct from policy_with(p_batch.policy, p_policy) then
     return p_batch;
   end if;
-  return take_ahead(p_batch, lanes_with_keys(p_batch.queue, p_types, p_limits),
+  return take_ahead(p_batch, p_ahead, lanes_with_keys(p_batch.queue, p_types, p_limits),
                     next_level(p_batch.queue, p_types, null, p_limits, p_cursor_seqs, p_isolated, true));
 end $$;
 
 -- Takes jobs of grants ahead, oldest first, if nothing comes before them: they are of the best priority of jobs with keys that the
--- claim asks for, and there is nothing to take in lanes of that priority or a better one.
-create or replace function take_ahead(p_batch claim_batch, p_lanes key_lanes, p_level lane_level) returns claim_batch
+-- claim asks for, and there is nothing to take in lanes of that priority or a better one. A claim that has jobs takes only whole
+-- grants, because turns that two leases share come back one by one. `has_more` says that one was too large.
+create or replace function take_ahead(p_batch claim_batch, p_ahead bigint[], p_lanes key_lanes, p_level lane_level)
+returns claim_batch
 language plpgsql as $$
 declare
-  v_ahead bigint[] := grants_ahead(p_batch.queue);
   v_grant grant_ahead%rowtype;
+  v_left  int;
 begin
-  if p_batch.buckets is not null or p_level.priority >= p_lanes.priorities[1] then
+  if p_level.priority >= p_lanes.priorities[1] then
     return p_batch;
   end if;
   while p_batch.jobs_left > 0 loop
     select * into v_grant from grant_ahead
-    where id = any(v_ahead) and lane = any(p_lanes.straight)
+    where id = any(p_ahead) and lane = any(p_lanes.straight)
       and p_lanes.priorities[array_position(p_lanes.lanes, lane)] = p_lanes.priorities[1]
-    order by id limit 1 for update skip locked;
+    order by array_position(p_ahead, id) limit 1 for update skip locked;
     exit when not found;
+    v_left := p_batch.jobs_left;
     p_batch := take_grant(p_batch, v_grant);
+    if p_batch.jobs_left = v_left and p_batch.taken is not null then
+      p_batch.has_more := true;
+      exit;
+    end if;
   end loop;
   return p_batch;
 end $$;
@@ -136,7 +174,9 @@ begin
   select array_agg(key order by place), array_agg(place order by place) into v_keys, v_places
   from unnest(v_grant.keys, v_grant.places) as held(key, place) where place > p_ahead.after;
   v_is_last := coalesce(cardinality(v_keys), 0) <= p_batch.jobs_left;
-  if v_is_last then
+  if not v_is_last and p_batch.taken is not null then
+    return p_batch;
+  elsif v_is_last then
     delete from grant_ahead where id = p_ahead.id;
   else
     v_keys := v_keys[1 : p_batch.jobs_left];
@@ -173,19 +213,10 @@ end $$;
 -- Locks the waiting rows at these places of a lane.
 create or replace function lock_places(p_lane int, p_places bigint[]) returns locked_jobs
 language plpgsql as $$
-declare
-  v_jobs locked_jobs;
 begin
-  select array_agg(tid order by id), array_agg(id order by id), array_agg(seq order by id), max(seq),
-         array_agg(key order by id), array_agg(seq order by id)
-  into v_jobs.tids, v_jobs.ids, v_jobs.seqs, v_jobs.last_seq, v_jobs.keys, v_jobs.places
-  from (
-    select ctid as tid, id, seq, key from ready
-    where lane = -p_lane and seq >= p_places[1] and seq <= p_places[cardinality(p_places)] and seq in (select unnest(p_places))
-    for update skip locked
-  ) as locked;
-  v_jobs.retried_ids := '{}';
-  return v_jobs;
+  return lock_granted(array(
+    select ctid from ready
+    where lane = -p_lane and seq >= p_places[1] and seq <= p_places[cardinality(p_places)] and seq in (select unnest(p_places))));
 end $$;
 
 -- Returns the turns of the keys whose jobs are not there, or are locked by others.
@@ -199,8 +230,10 @@ end $$;
 
 -- Moves the jobs of grants ahead to their lane, because this claim may not have them as they are. Their turns count one by one
 -- from now on. Called by the dispatcher, under its lock. `ahead`: the grants that are left, because another claim takes them now,
--- or because they are of a lane that this claim does not ask for.
-create or replace function list_ahead(p_cursor key_cursor, p_lanes key_lanes, out ahead bigint[], out are_listed boolean)
+-- or because they are of a lane that this claim does not ask for, or for another worker.
+create or replace function list_ahead(
+  p_cursor key_cursor, p_ahead bigint[], p_lanes key_lanes, out ahead bigint[], out are_listed boolean
+)
 language plpgsql as $$
 declare
   v_ahead  grant_ahead%rowtype;
@@ -213,7 +246,9 @@ begin
   for v_ahead in
     delete from grant_ahead
     where id = any(array(
-      select id from grant_ahead where id = any(p_cursor.ahead) and lane = any(p_lanes.lanes) for update skip locked))
+      select id from grant_ahead
+      where id = any(p_ahead) and lane = any(p_lanes.lanes)
+      for update skip locked))
     returning *
   loop
     select * into v_grant from turn_grant where id = v_ahead.id;

@@ -1,21 +1,28 @@
 // Each rule of turns that are given out ahead is needed (migrations/functions/turns-ahead.sql). In all scenarios the first claim has
 // the dispatcher give out the turns of the next keys.
-import { bucketsOf } from "../../src/core/policy/hash-ring.ts";
+import { ownersOf, placeOf } from "../../src/core/policy/hash-ring.ts";
 import type { Claim } from "../../src/core/sql/claim.ts";
 import { cancel, claim, enqueue } from "../../src/core/sql/index.ts";
 import { type KeyedJobs, ofKey } from "../support/keyed-jobs.ts";
 import { untilWaiting } from "../support/sessions.ts";
+import { wrongKeys } from "../support/turns.ts";
 import { complete as done } from "../support/verbs.ts";
 import { runOn } from "./gate/gate-sql.ts";
 import { holdCancel, type Scenario, takeOne, testMutations, whileOpen } from "./key-scenarios.ts";
 
 const request = { queue: "default", types: ["echo"], limit: 1, leaseSeconds: 60 };
-const onRing = { buckets: bucketsOf("w1", ["w1"]) };
+/** A claim that may not have jobs ahead. */
+const limited = { types: [{ type: "echo", limits: { concurrency: 50 } }] };
+const onRing = (id: string) => placeOf(id, ownersOf(["w1", "w2"]));
 
 const take = async (jobs: KeyedJobs, limit: number, options: Partial<Claim> = {}) => {
   const { jobs: taken } = await jobs.verbs.claimBatch({ limit, ...options });
   return { taken, names: taken.map(({ payload }) => payload.name).join(" ") };
 };
+
+/** A job of each of 26 keys. */
+const letters = (number: string) =>
+  Array.from({ length: 26 }, (_, n) => String.fromCharCode(97 + n) + number).join(" ");
 
 /** z1 is claimed, and the turn of `a` is ahead. */
 const giveAhead = async (jobs: KeyedJobs, names = "z1 a1 b1") => {
@@ -107,9 +114,9 @@ const scenarios: Scenario[] = [
     right: "b1 a1 a2",
     run: async (jobs, db) => {
       await giveAhead(jobs);
-      const before = await holdCancel(jobs, db, "a1", () => jobs.drain(onRing));
+      const before = await holdCancel(jobs, db, "a1", () => jobs.drain(limited));
       await jobs.put("a2");
-      return `${before} ${await jobs.drain(onRing)}`;
+      return `${before} ${await jobs.drain(limited)}`;
     },
   },
   {
@@ -124,7 +131,7 @@ const scenarios: Scenario[] = [
     right: "a1 b1",
     run: async (jobs) => {
       await giveAhead(jobs);
-      return jobs.drain(onRing);
+      return jobs.drain(limited);
     },
   },
   {
@@ -160,7 +167,7 @@ const scenarios: Scenario[] = [
   },
   {
     title: "a job gets its turn ahead although an older one was committed late",
-    mutations: [{ name: "dispatch", from: "v_ahead.keys := null;", to: "" }],
+    mutations: [{ name: "dispatch", from: "v_look := take_back(v_look, v_late.keys, v_late.seqs);", to: "" }],
     right: "a1",
     run: async (jobs, db) => {
       await jobs.put("y1");
@@ -175,41 +182,94 @@ const scenarios: Scenario[] = [
     },
   },
   {
-    title: "a key that has a turn gets another one ahead",
-    mutations: [{ name: "read_ahead", from: "or key in (select unnest(v_held))", to: "" }],
-    right: "",
+    title: "a job behind one that has its turn ahead is forgotten",
+    mutations: [
+      { name: "grant_ahead", from: "key = any(p_batch.waited) as is_waited", to: "false as is_waited" },
+    ],
+    right: "z1 a1 a2",
     run: async (jobs) => {
-      await jobs.put("a1");
-      await jobs.take();
-      await giveAhead(jobs, "z1 a2");
-      return jobs.take();
+      const { taken, names } = await giveAhead(jobs, "z1 a1 a2");
+      await jobs.verbs.settle(taken, done);
+      return `${names} ${await jobs.drain()}`;
     },
   },
   {
-    title: "two jobs of a key get a turn ahead each",
-    mutations: [{ name: "read_ahead", from: "count(distinct key) = count(*) and", to: "" }],
-    right: "a1",
-    run: async (jobs) => {
-      await giveAhead(jobs, "z1 a1 a2");
-      return jobs.take({ run: 1 });
+    title: "a key that gets its turn ahead for another worker has two",
+    mutations: [{ name: "look_at_waiting", from: "(is_own or v_owners is not null) and", to: "is_own and" }],
+    right: "0 wrong",
+    run: async (jobs, db) => {
+      await jobs.put(`z1 ${letters("1")}`);
+      await take(jobs, 40, onRing("w1"));
+      return `${(await wrongKeys(db.pool)).length} wrong`;
     },
   },
   {
-    title: "a key whose turn a retry holds gets another one ahead",
-    mutations: [{ name: "read_ahead", from: "or not are_unused(keys, seqs[1])", to: "" }],
+    title: "a worker takes what another one has ahead",
+    mutations: [{ name: "grants_ahead", from: "where is_own or", to: "where true or" }],
     right: "",
     run: async (jobs) => {
-      await jobs.put("a1");
-      await jobs.take();
-      await jobs.end("a1", { kind: "snooze", retryInSeconds: 60 });
-      await jobs.take();
-      await giveAhead(jobs, "z1 a2");
-      return jobs.take();
+      await jobs.put(letters("1"));
+      await take(jobs, 40, onRing("w1"));
+      return (await take(jobs, 40, onRing("w1"))).names;
+    },
+  },
+  {
+    title: "jobs ahead of a worker that is gone are nobody's",
+    mutations: [{ name: "grants_ahead", from: "or seq <= p_batch.mark_seq or", to: "or" }],
+    right: "28 jobs",
+    run: async (jobs) => {
+      await jobs.put(letters("1"));
+      const { taken } = await take(jobs, 40, onRing("w1"));
+      for (const name of ["later1", "last1"]) {
+        await jobs.verbs.query("update sluice.key_cursor set next_at = next_at - interval '16 s'");
+        await jobs.put(name);
+        taken.push(...(await take(jobs, 1, onRing("w1"))).taken);
+      }
+      for (let claims = 0; claims < 5; claims++) taken.push(...(await take(jobs, 40, onRing("w1"))).taken);
+      return `${taken.length} jobs`;
+    },
+  },
+  {
+    title: "a turn that came back and goes to another worker's job counts twice",
+    mutations: [{ name: "write_key_states", from: "or p_batch.owners is not null or", to: "or" }],
+    right: "0 wrong",
+    run: async (jobs, db) => {
+      await jobs.put(`${letters("1")} ${letters("2")}`);
+      const first = await take(jobs, 26, { run: 1 });
+      await jobs.verbs.settle(first.taken, done);
+      await take(jobs, 30, { run: 1, ...onRing("w1") });
+      return `${(await wrongKeys(db.pool)).length} wrong`;
+    },
+  },
+  {
+    title: "a job that gets its turn ahead counts as locked by somebody else",
+    mutations: [
+      {
+        name: "return_stuck",
+        from: "where tid = any(p_granted.tids) and tid <> all(p_locked)",
+        to: "where tid is not null and tid <> all(p_locked)",
+      },
+    ],
+    right: "0 wrong",
+    run: async (jobs, db) => {
+      await jobs.put(`${letters("1")} ${letters("2")}`);
+      const first = await take(jobs, 26, { run: 1 });
+      await jobs.verbs.settle(first.taken, done);
+      const own = await jobs.verbs.query<{ name: string }>(
+        "select payload->>'name' as name from sluice.jobs where payload->>'name' like '%2' and partition_bucket = any($1)",
+        [onRing("w1").buckets],
+      );
+      return holdCancel(jobs, db, String(own[0]?.name), async () => {
+        await take(jobs, 30, { run: 1, ...onRing("w1") });
+        return `${(await wrongKeys(db.pool)).length} wrong`;
+      });
     },
   },
   {
     title: "jobs ahead come before a job of a better priority",
-    mutations: [{ name: "take_ahead", from: "or p_level.priority >= p_lanes.priorities[1]", to: "" }],
+    mutations: [
+      { name: "take_ahead", from: "if p_level.priority >= p_lanes.priorities[1] then", to: "if false then" },
+    ],
     right: "plain",
     run: async (jobs) => {
       await giveAhead(jobs);

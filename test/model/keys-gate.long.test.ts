@@ -12,6 +12,6 @@ test(`${jobs} jobs with keys: none is out of order, lost or run by two, and ever
   const report = await runKeysGate(db.pool, { seed, jobs, openMs: 2_500, keys: 150 });
   expect(report, JSON.stringify(report, null, 2)).toMatchObject(nothingWrong);
   expect(report.ahead.taken).toBeGreaterThan(200);
-  expect(report.moves).toBeGreaterThan(200);
+  expect(report.moves).toBeGreaterThan(50);
   expect(report.pairs).toBeGreaterThan(5 * jobs);
 });

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { bucketCount, bucketsOf } from "../../src/core/policy/hash-ring.ts";
 import { registerPuller } from "../../src/core/sql/index.ts";
-import { findBuckets, forgetWorker, rememberWorkers } from "../../src/edge/http/live-workers.ts";
+import { findPlace, forgetWorker, rememberWorkers } from "../../src/edge/http/live-workers.ts";
 import { isolateStateFor } from "../../src/edge/isolate-state.ts";
 import { createCountingDatabase } from "../support/counting-database.ts";
 import { createManualClock } from "../support/manual-clock.ts";
@@ -26,7 +26,8 @@ const newIsolate = () => ({
 });
 
 let isolate = newIsolate();
-const find = (worker: string, queue = "orders") => findBuckets(isolate, { queue, worker });
+const find = (worker: string, queue = "orders") =>
+  findPlace(isolate, { queue, worker }).then((place) => place?.buckets ?? null);
 const register = (id: string, queue = "orders") => db.run(registerPuller(id, [queue]));
 beforeEach(async () => {
   await emptyQueue(db.pool);

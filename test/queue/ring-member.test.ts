@@ -20,13 +20,13 @@ beforeEach(async () => {
 
 test("a drain takes from its own buckets, and from all while it is alone or not registered", () => {
   const member = createRingMember("d1");
-  expect(ringFields(member)).toEqual({ worker: "d1", registers: true, buckets: null });
+  expect(ringFields(member)).toEqual({ worker: "d1", registers: true });
   for (const [workers, buckets] of [
-    [["d1"], null],
+    [["d1"], undefined],
     [["d1", "d2"], bucketsOf("d1", ["d1", "d2"])],
     [["d1", "d2", "w1"], bucketsOf("d1", ["d1", "d2", "w1"])],
-    [["d2", "w1"], null],
-    [["d1"], null],
+    [["d2", "w1"], undefined],
+    [["d1"], undefined],
   ] as const) {
     learnWorkers(member, [...workers]);
     expect(ringFields(member).buckets).toEqual(buckets);

@@ -75,10 +75,10 @@ describe("a drain", () => {
     const { claim = 0 } = counting.takeCounts();
     const others = new Set(bucketsOf("other", ["d1", "other"]));
     const left = await bucketsOfPending();
-    expect(left.length).toBeGreaterThan(50);
+    expect(left.length).toBeGreaterThan(20); // of keys that got no turn before it was on the ring
     expect(left.filter((bucket) => !others.has(bucket))).toEqual([]);
     expect(completed).toBe(200 - left.length);
-    expect(claim).toBeLessThanOrEqual(completed / 10 + 10);
+    expect(claim).toBeLessThanOrEqual(completed / 7 + 10);
     expect((await db.run(liveWorkers())).map(({ id }) => id)).toEqual(["other"]);
   });
 

@@ -3,7 +3,7 @@
 // on later as if nothing had happened).
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClaimedJob, Settlement } from "../../src/core/job.ts";
-import { bucketsOf } from "../../src/core/policy/hash-ring.ts";
+import { ownersOf, placeOf, type RingPlace } from "../../src/core/policy/hash-ring.ts";
 import { claim, registerPuller, removeWorker, settle } from "../../src/core/sql/index.ts";
 import type { Database } from "../../src/queue/ports.ts";
 import type { SeededRandom } from "../support/seeded-random.ts";
@@ -48,14 +48,14 @@ interface State extends WorkerSettings {
   fate: { kind: "die" | "hang"; untilMs: number } | null;
   /** Resolves when the worker may go on. Null if it does not hang. */
   hanging: PromiseWithResolvers<void> | null;
-  buckets: readonly number[] | null;
+  place: RingPlace | null;
   heartbeatAtMs: number;
 }
 
 export function startWorker(id: string, settings: WorkerSettings): SimulatedWorker {
   const state: State = {
     ...settings,
-    ...{ id, isLeaving: false, isDead: false, fate: null, hanging: null, buckets: null, heartbeatAtMs: 0 },
+    ...{ id, isLeaving: false, isDead: false, fate: null, hanging: null, place: null, heartbeatAtMs: 0 },
   };
   const untilMs = () => Date.now() + waitsForAJobMs;
   return {
@@ -106,13 +106,13 @@ async function heartbeat(state: State): Promise<void> {
   const { db, id, heartbeatMs } = state;
   const { workers } = await db.run(registerPuller(id, [queue]));
   const ids = workers.map((worker) => worker.id);
-  state.buckets = ids.length > 1 ? bucketsOf(id, ids) : null;
+  state.place = ids.length > 1 ? placeOf(id, ownersOf(ids)) : null;
   state.heartbeatAtMs = Date.now() + heartbeatMs;
 }
 
-async function claimJobs({ db, id, buckets, leaseSeconds }: State): Promise<ClaimedJob[]> {
+async function claimJobs({ db, id, place, leaseSeconds }: State): Promise<ClaimedJob[]> {
   const request = { queue, types: [type], limit: claimLimit, run: maxRun, leaseSeconds };
-  return (await db.run(claim({ ...request, worker: id, buckets }))).jobs;
+  return (await db.run(claim({ ...request, worker: id, ...place }))).jobs;
 }
 
 /** The runs of a batch at the same time, and the jobs of each run one after another. */

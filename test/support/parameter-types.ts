@@ -22,9 +22,9 @@ export const parameterTypes: Record<keyof typeof statements, string[]> = {
     "uuid, uuid, jsonb, double precision, boolean, uuid, text",
   ],
   claim: [
-    "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[]",
-    "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[]",
-    "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[]",
+    "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[], integer[]",
+    "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[], integer[]",
+    "text, text[], integer, double precision, text, bigint, jsonb, jsonb, uuid[], uuid[], jsonb, boolean, integer, integer[], jsonb, boolean, text[], integer[]",
   ],
   claimDeliveries: ["jsonb, integer, double precision"],
   closeBreakerByProbe: ["uuid, uuid"],

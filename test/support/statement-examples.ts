@@ -108,6 +108,7 @@ export const examples = {
       maxBytes: 1,
       run: 10,
       buckets: [0, 359],
+      owners: [0, 1],
       policy: { onDead: "pass", concurrency: 4, secondsApart: 0.5 },
       registers: true,
       stepTypes: ["b"],

@@ -74,12 +74,12 @@ test("an answer without workers has null, and one with workers has their ids", (
 });
 
 test("a claim sends its run, its buckets, the rules of its queue and its types with steps, or their defaults", () => {
-  const lastValues = (more: object) => compile(claim({ ...request, ...more })).values.slice(-5);
-  expect(lastValues({})).toEqual([1, null, null, false, null]);
+  const lastValues = (more: object) => compile(claim({ ...request, ...more })).values.slice(-6);
+  expect(lastValues({})).toEqual([1, null, null, false, null, null]);
   const policy = { onDead: "pass", concurrency: 4, secondsApart: null, maxRun: 7 };
   const stepTypes = ["ship"];
-  const more = { run: 20, buckets: [3], policy, registers: true, stepTypes };
-  const [run, buckets, sent, registers, types] = lastValues(more);
-  expect([run, buckets, registers, types]).toEqual([20, [3], true, stepTypes]);
+  const more = { run: 20, buckets: [3], owners: [0, 1], policy, registers: true, stepTypes };
+  const [run, buckets, sent, registers, types, owners] = lastValues(more);
+  expect([run, buckets, registers, types, owners]).toEqual([20, [3], true, stepTypes, [0, 1]]);
   expect(JSON.parse(String(sent))).toEqual({ on_dead: "pass", concurrency: 4, seconds_apart: null });
 });

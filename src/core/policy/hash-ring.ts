@@ -27,6 +27,22 @@ export function bucketsOf(workerId: string, workerIds: Iterable<string>): number
   return ownersOf(workerIds).flatMap((owner, bucket) => (owner === workerId ? [bucket] : []));
 }
 
+/** A worker's place on the ring. */
+export interface RingPlace {
+  /** Its own buckets, in ascending order. */
+  readonly buckets: readonly number[];
+  /** Of each bucket the number of its owner. The numbers mean nothing else. */
+  readonly owners: readonly number[];
+}
+
+export function placeOf(workerId: string, owners: readonly string[]): RingPlace {
+  const numbers = new Map([...new Set(owners)].map((owner, number) => [owner, number]));
+  return {
+    buckets: owners.flatMap((owner, bucket) => (owner === workerId ? [bucket] : [])),
+    owners: owners.map((owner) => numbers.get(owner) ?? 0),
+  };
+}
+
 interface Node {
   /** The whole part is the number of the bucket before it. */
   position: number;

@@ -35,6 +35,8 @@ export interface Claim {
   run?: number;
   /** Of jobs with a partition key, only those of these buckets. If left out, all. */
   buckets?: readonly number[] | null;
+  /** Of each bucket the number of its owner, so that the claim can prepare jobs for the other workers too. */
+  owners?: readonly number[] | null;
   /** What the deployment says about the queue's keys. If left out, what is stored stays. */
   policy?: Partial<KeyPolicy>;
   /** If two deployments have different policies, that of the newer one counts: key-policy.sql. Default: this one counts. */
@@ -88,7 +90,8 @@ export function claim(
         ${rest.buckets ?? null}::int[],
         ${packPolicy(rest)}::jsonb,
         ${rest.registers ?? false}::boolean,
-        ${rest.stepTypes ?? null}::text[]
+        ${rest.stepTypes ?? null}::text[],
+        ${rest.owners ?? null}::int[]
       ) as claimed`,
     decode: one(({ claimed }) => {
       const answer = claimed as Answer;

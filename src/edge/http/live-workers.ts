@@ -1,7 +1,7 @@
 // The live workers of each queue, as this isolate last read them, and the buckets that follow from them. A claim needs the
 // buckets before it is sent, and should stay one round trip. So the list may be a few seconds old. That is no harm: the ring
 // decides which worker should take a key, and the key's turn alone decides which worker gets it.
-import { ownersOf } from "../../core/policy/hash-ring.ts";
+import { ownersOf, placeOf, type RingPlace } from "../../core/policy/hash-ring.ts";
 import { liveWorkers } from "../../core/sql/index.ts";
 import type { LiveWorker } from "../../core/sql/workers.ts";
 import type { Ports } from "../../queue/ports.ts";
@@ -17,14 +17,14 @@ interface Invocation {
 }
 
 /** Null if the worker may take from all buckets: because it never registered, or because it is the only one. */
-export async function findBuckets(
+export async function findPlace(
   invocation: Invocation,
   { queue, worker }: { queue: string; worker: string },
-): Promise<number[] | null> {
+): Promise<RingPlace | null> {
   const live = await liveWorkersOf(invocation, queue);
   if (live.ids.size <= 1 || !live.ids.has(worker)) return null;
   live.owners ??= ownersOf(live.ids);
-  return live.owners.flatMap((owner, bucket) => (owner === worker ? [bucket] : []));
+  return placeOf(worker, live.owners);
 }
 
 /** `workers` are all live workers of the queue. */

@@ -3,7 +3,7 @@
 // milliseconds and gain nothing. From then on each answer has the live workers, and the next claim takes from the buckets
 // that follow from them. The drain leaves when it claims no more.
 import { describeError } from "../../core/database-errors.ts";
-import { bucketsOf } from "../../core/policy/hash-ring.ts";
+import { ownersOf, placeOf, type RingPlace } from "../../core/policy/hash-ring.ts";
 import type { Claim, Claimed } from "../../core/sql/claim.ts";
 import { removeWorker } from "../../core/sql/index.ts";
 import type { Ports } from "../ports.ts";
@@ -14,23 +14,26 @@ export interface RingMember {
   /** The live workers of the queue as of the last answer. The drain is one of them once it is registered. */
   workers: readonly string[];
   /** Null if the drain takes from all buckets: it is not registered, or it is alone. */
-  buckets: readonly number[] | null;
+  place: RingPlace | null;
 }
 
 export function createRingMember(worker: string | undefined): RingMember {
-  return { worker, workers: [], buckets: null };
+  return { worker, workers: [], place: null };
 }
 
 /** What the next claim says about the drain as a worker. */
-export function ringFields({ worker, buckets }: RingMember): Pick<Claim, "worker" | "registers" | "buckets"> {
-  return worker === undefined ? {} : { worker, registers: true, buckets };
+export function ringFields({
+  worker,
+  place,
+}: RingMember): Pick<Claim, "worker" | "registers" | "buckets" | "owners"> {
+  return worker === undefined ? {} : { worker, registers: true, ...place };
 }
 
 export function learnWorkers(member: RingMember, workers: Claimed["workers"]): void {
   const { worker } = member;
   if (worker === undefined || !workers || areEqual(workers, member.workers)) return;
   member.workers = workers;
-  member.buckets = workers.length > 1 && workers.includes(worker) ? bucketsOf(worker, workers) : null;
+  member.place = workers.length > 1 && workers.includes(worker) ? placeOf(worker, ownersOf(workers)) : null;
 }
 
 /** If it fails, the worker is gone 30 s after its last claim. */

@@ -68,7 +68,7 @@ function toJob(payload: BenchPayload, keys: Keys | undefined): NewJob {
   return keys.use === "ordered" ? { ...job, partitionKey: payload.key } : { ...job, fairKey: payload.key };
 }
 
-export type ClaimOptions = Pick<Claim, "types" | "run" | "policy" | "buckets">;
+export type ClaimOptions = Pick<Claim, "types" | "run" | "policy" | "buckets" | "owners">;
 
 /** As a drain does: a run is as long as a batch. */
 function claimOptions(keys: Keys | undefined, batch: number): Omit<ClaimOptions, "types"> {

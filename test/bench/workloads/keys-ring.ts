@@ -1,7 +1,7 @@
 // keys, on the ring: a million jobs wait in 10,000 keys, and each of 16 workers claims the buckets that it owns. It compares
 // a claim of 100 with one from all buckets: its CPU time on the server, one after another, and as 16 workers at once see it.
 import type pg from "pg";
-import { bucketsOf } from "../../../src/core/policy/hash-ring.ts";
+import { ownersOf, placeOf, type RingPlace } from "../../../src/core/policy/hash-ring.ts";
 import { heldJobs, settleBatch } from "../../support/churn.ts";
 import { measure, median } from "../../support/explain.ts";
 import { threadCpuMs } from "../../support/process-cpu.ts";
@@ -20,9 +20,9 @@ const sizes = {
 };
 const batch = 100;
 const workers = Array.from({ length: 16 }, (_, index) => `worker-${index}`);
-type Buckets = number[] | null;
-const ring: readonly Buckets[] = workers.map((worker) => bucketsOf(worker, workers));
-const noRing: readonly Buckets[] = workers.map(() => null);
+type Place = RingPlace | null;
+const ring: readonly Place[] = workers.map((worker) => placeOf(worker, ownersOf(workers)));
+const noRing: readonly Place[] = workers.map(() => null);
 
 export async function claimOnRing(bench: Bench): Promise<void> {
   const { keys, jobs, together, ...counts } = sizes[bench.size];
@@ -65,15 +65,16 @@ interface Cost {
  */
 async function costOfClaims(
   client: pg.Client,
-  owned: readonly Buckets[],
+  places: readonly Place[],
   { warmUps, claims }: { warmUps: number; claims: number },
 ): Promise<Cost> {
   const pid = await pidOf(client);
   const costs: Cost[] = [];
   for (let n = 0; n < warmUps + claims; n++) {
-    const text = `select sluice.claim('default', array['mail'], $1, 600, p_run => $1, p_buckets => $2)`;
+    const text = `select sluice.claim('default', array['mail'], $1, 600, p_run => $1, p_buckets => $2, p_owners => $3)`;
     const before = threadCpuMs(pid);
-    const { buffers } = await measure(client, text, [batch, owned[n % owned.length]]);
+    const place = places[n % places.length];
+    const { buffers } = await measure(client, text, [batch, place?.buckets, place?.owners]);
     costs.push({ cpuMs: threadCpuMs(pid) - before, buffers });
     await settleBatch(client, await heldJobs(client));
   }
@@ -93,18 +94,16 @@ interface Together {
 async function workTogether(
   { url }: Trial,
   log: RunLog,
-  owned: readonly Buckets[],
+  places: readonly Place[],
   jobs: number,
 ): Promise<Together> {
   const claims: number[] = [];
-  const clients = await connectAll(url, owned.length);
+  const clients = await connectAll(url, places.length);
   const start = log.completed();
   const startedMs = performance.now();
   const worker = poll(
-    clients.map((client, index) =>
-      connectionOf(client, { types: ["mail"], run: batch, buckets: owned[index] ?? null }),
-    ),
-    { batch, connections: owned.length, run: log.run, onClaim: ({ ms }) => void claims.push(ms) },
+    clients.map((client, index) => connectionOf(client, { types: ["mail"], run: batch, ...places[index] })),
+    { batch, connections: places.length, run: log.run, onClaim: ({ ms }) => void claims.push(ms) },
   );
   await until(() => log.completed() - start >= jobs).finally(() => worker.stop());
   const seconds = (performance.now() - startedMs) / 1000;

@@ -14,13 +14,14 @@ const buckets = 360;
 const complete: Outcome = { kind: "complete", output: null };
 
 /**
- * A third of them are pullers, without runs, and a third own half of the buckets. One asks for one type only, and one has a
- * limit for a type. In a queue with one lane most claims end well. With new keys most have no buckets, so that turns are given out ahead.
+ * A third of them are pullers, without runs, and a third own half of the buckets, and most often know who owns the others. One asks
+ * for one type only, and one has a limit for a type. In a queue with one lane most claims end well.
  */
 export function createClaimer(number: number): Actor {
   const isPuller = number % 3 === 0;
   const half = number % 3 === 1 ? number % 2 : null;
   const own = half === null ? null : Array.from({ length: buckets / 2 }, (_, n) => 2 * n + half);
+  const owners = Array.from({ length: buckets }, (_, bucket) => bucket % 2);
   const limited = ["a", { type: "b", limits: { concurrency: 4 } }];
   const types = number === 5 ? ["a"] : number === 7 ? limited : gateTypes;
   /** Outcomes that the next claim of the same queue brings along. */
@@ -28,9 +29,9 @@ export function createClaimer(number: number): Actor {
   return async (gate, random) => {
     const queue = random.pick(Object.keys(gate.queues) as [string, ...string[]]);
     const { oneLane } = gate.queues[queue] as KeyedQueue;
-    const isOnRing = oneLane !== "new keys" || random.isLikely(0.1);
     const wanted = {
-      ...{ queue, types, limit: random.int(1, 12), leaseSeconds: 60, buckets: isOnRing ? own : null },
+      ...{ queue, types, limit: random.int(1, 12), leaseSeconds: 60, buckets: own },
+      ...(own && random.isLikely(0.9) ? { owners } : {}),
       ...{ run: isPuller ? 1 : random.pick([3, 5]), policy: { ...gate.queues[queue]?.policy } },
       ...{ worker: `w${number}`, registers: !isPuller },
       ...(random.isLikely(0.2) ? { maxBytes: 3000 } : {}),

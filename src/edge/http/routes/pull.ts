@@ -28,7 +28,7 @@ import {
 } from "../codec/repeated-settle.ts";
 import { refuseOwnType } from "../guards/auth.ts";
 import { changeJobInPath } from "../job-in-path.ts";
-import { findBuckets } from "../live-workers.ts";
+import { findPlace } from "../live-workers.ts";
 import type { Handlers } from "../operation-routes.ts";
 import { isContinued, tellClock } from "../tell-clock.ts";
 
@@ -46,7 +46,7 @@ export const claimJobs: Handlers["claimJobs"] = async (context, { body: request 
     limit: request.limit,
     leaseSeconds: request.lease_seconds,
     worker,
-    buckets: await findBuckets(context.env, { queue, worker }),
+    ...(await findPlace(context.env, { queue, worker })),
     run: request.max_run,
     policy: ports.registry.policyOf(queue),
     isDeployed: true,
