@@ -39,6 +39,18 @@ begin
   if not p_gives_ahead or p_batch.buckets is null and coalesce(p_granted.heads, 0) <= p_batch.jobs_left then
     return;
   end if;
+  if p_batch.buckets is null and p_granted.lanes <@ p_batch.granting then -- as most often; they are in order
+    first.tids := p_granted.tids[1 : p_batch.jobs_left];
+    first.keys := p_granted.keys[1 : p_batch.jobs_left];
+    first.lanes := p_granted.lanes[1 : p_batch.jobs_left];
+    first.seqs := p_granted.seqs[1 : p_batch.jobs_left];
+    first.heads := cardinality(first.keys);
+    ahead.keys := p_granted.keys[p_batch.jobs_left + 1 :];
+    ahead.lanes := p_granted.lanes[p_batch.jobs_left + 1 :];
+    ahead.seqs := p_granted.seqs[p_batch.jobs_left + 1 :];
+    ahead.heads := cardinality(ahead.keys);
+    return;
+  end if;
   select array_agg(tid order by seq) filter (where is_first), array_agg(key order by seq) filter (where is_first),
          array_agg(lane order by seq) filter (where is_first), count(*) filter (where is_first),
          array_agg(seq order by seq) filter (where is_first),
@@ -64,23 +76,12 @@ begin
     return p_cursor;
   end if;
   with batch as materialized (
-    select nextval('turn_grant_base') + lane as id, * from (
-      select lane, (array_agg(abs(key % 360) order by seq))[1] as bucket, array_agg(key order by seq) as keys,
-             array_agg(seq order by seq) as seqs,
-             coalesce(array_agg(key order by seq) filter (where is_waited), '{}') as waited,
-             coalesce(array_agg(seq order by seq) filter (where is_waited), '{}') as starts
-      from (
-        select *, key = any(p_batch.waited) as is_waited, ntile(grants) over (partition by lane, owner order by seq) as number
-        from (
-          select *, ceil(count(*) over (partition by lane, owner) / p_batch.asked::float8)::int as grants
-          from (
-            select key, lane, seq, coalesce(p_batch.owners[(abs(key % 360) + 1)::int], 0) as owner
-            from unnest(p_ahead.keys, p_ahead.lanes, p_ahead.seqs) as entry(key, lane, seq)
-          ) as owned
-        ) as counted
-      ) as numbered
-      group by lane, owner, number order by min(seq)
-    ) as part
+    select nextval('turn_grant_base') + lane as id, lane, abs(keys[1] % 360) as bucket, keys, seqs, waited, starts
+    from parts_ahead(p_batch, p_ahead)
+    cross join lateral (
+      select coalesce(array_agg(key), '{}') as waited, coalesce(array_agg(seq), '{}') as starts
+      from unnest(keys, seqs) as entry(key, seq) where key = any(p_batch.waited)
+    ) as behind
   ),
   given as (
     insert into turn_grant (id, keys, places, waited, starts) select id, keys, seqs, waited, starts from batch
@@ -93,6 +94,35 @@ begin
   return p_cursor;
 end $$;
 
+-- The jobs of each grant, oldest first.
+create or replace function parts_ahead(p_batch claim_batch, p_ahead granted_jobs)
+returns table (lane int, keys bigint[], seqs bigint[])
+language plpgsql as $$
+declare
+  v_parts int := ceil(p_ahead.heads / p_batch.asked::float8);
+begin
+  if p_batch.owners is null and p_ahead.lanes[1] = all(p_ahead.lanes) then -- as most often; they are in order
+    return query
+      select p_ahead.lanes[1], p_ahead.keys[low + 1 : high], p_ahead.seqs[low + 1 : high]
+      from generate_series(1, v_parts) as part
+      cross join lateral (select (part - 1) * p_ahead.heads / v_parts as low, part * p_ahead.heads / v_parts as high) as bounds;
+    return;
+  end if;
+  return query
+    select entry.lane, array_agg(key order by seq), array_agg(seq order by seq)
+    from (
+      select *, ntile(parts) over (partition by counted.lane, owner order by seq) as part
+      from (
+        select *, ceil(count(*) over (partition by owned.lane, owner) / p_batch.asked::float8)::int as parts
+        from (
+          select *, coalesce(p_batch.owners[(abs(key % 360) + 1)::int], 0) as owner
+          from unnest(p_ahead.keys, p_ahead.lanes, p_ahead.seqs) as given(key, lane, seq)
+        ) as owned
+      ) as counted
+    ) as entry
+    group by entry.lane, owner, part order by min(seq);
+end $$;
+
 -- The grants ahead of which jobs are left and that a claim may take: its own first, old ones, and all if there are many because
 -- others do not take theirs. Null: none.
 create or replace function grants_ahead(p_batch claim_batch) returns bigint[]
@@ -102,16 +132,18 @@ declare
   v_ahead  bigint[] := (select ahead from key_cursor where queue = p_batch.queue order by version desc limit 1);
   v_many   int := c_grants * keys_for_each(p_batch);
 begin
-  if v_ahead <> '{}' then
-    return (
-      select array_agg(id order by is_own desc, id)
-      from (
-        select id, seq, p_batch.buckets is null or bucket = any(p_batch.buckets) as is_own, count(*) over () as grants
-        from grant_ahead where id = any(v_ahead)
-      ) as ahead
-      where is_own or seq <= p_batch.mark_seq or grants > v_many);
+  if coalesce(v_ahead, '{}') = '{}' then
+    return null;
+  elsif p_batch.buckets is null then
+    return (select array_agg(id order by id) from grant_ahead where id = any(v_ahead));
   end if;
-  return null;
+  return (
+    select array_agg(id order by is_own desc, id)
+    from (
+      select id, seq, bucket = any(p_batch.buckets) as is_own, count(*) over () as grants
+      from grant_ahead where id = any(v_ahead)
+    ) as ahead
+    where is_own or seq <= p_batch.mark_seq or grants > v_many);
 end $$;
 
 -- Takes jobs of grants ahead without the queue's lock. Otherwise the batch stays as it is.
@@ -213,10 +245,20 @@ end $$;
 -- Locks the waiting rows at these places of a lane.
 create or replace function lock_places(p_lane int, p_places bigint[]) returns locked_jobs
 language plpgsql as $$
+declare
+  v_jobs locked_jobs;
 begin
-  return lock_granted(array(
-    select ctid from ready
-    where lane = -p_lane and seq >= p_places[1] and seq <= p_places[cardinality(p_places)] and seq in (select unnest(p_places))));
+  select array_agg(tid order by id), array_agg(id order by id), array_agg(seq order by id), max(seq),
+         case when max(attempt) > 0 then array_agg((attempt + 1)::smallint order by id) end,
+         case when max(abandonments) > 0 then array_agg(abandonments order by id) end,
+         coalesce(array_agg(id) filter (where attempt > 0), '{}'), array_agg(key order by id), array_agg(seq order by id)
+  into v_jobs
+  from (
+    select ctid as tid, id, seq, attempt, abandonments, key from ready
+    where lane = -p_lane and seq >= p_places[1] and seq <= p_places[cardinality(p_places)] and seq in (select unnest(p_places))
+    for update skip locked
+  ) as locked;
+  return v_jobs;
 end $$;
 
 -- Returns the turns of the keys whose jobs are not there, or are locked by others.

@@ -183,9 +183,7 @@ const scenarios: Scenario[] = [
   },
   {
     title: "a job behind one that has its turn ahead is forgotten",
-    mutations: [
-      { name: "grant_ahead", from: "key = any(p_batch.waited) as is_waited", to: "false as is_waited" },
-    ],
+    mutations: [{ name: "grant_ahead", from: "where key = any(p_batch.waited)", to: "where false" }],
     right: "z1 a1 a2",
     run: async (jobs) => {
       const { taken, names } = await giveAhead(jobs, "z1 a1 a2");

@@ -36,7 +36,7 @@ const bars: readonly Bar[] = [
   { what: /^log of a keyed job: claim and settle/, judge: atMost(700, "bytes") },
   { what: /^keys, pinned: CPU/, judge: atMost(1.5, "×") },
   { what: /^keys, pinned: buffers/, judge: atMost(130, "buffers") },
-  { what: /^ring: a claim of 100, 16 workers/, judge: atMost(2, "×") },
+  { what: /^ring: a claim of 100, /, judge: atMost(2, "×") },
   // Alone the ten take one claim; with a cap of 4 they take three.
   { what: /^ten behind .*, cap 4: claims until they start$/, judge: atMost(4, "claims") },
   { what: /^ten behind .*: claims until they start$/, judge: atMost(2, "claims") },

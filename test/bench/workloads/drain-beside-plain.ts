@@ -1,5 +1,6 @@
 // Drains jobs with keys beside plain jobs: batch 100, 4 connections. The keys take turns in the order of enqueueing, which
-// one caller at a time makes known.
+// one caller at a time makes known, or are drawn at random, so that jobs of one key lie close together by chance.
+import { createRandom } from "../../support/seeded-random.ts";
 import type { KeyUse } from "../systems/system.ts";
 import { type Drained, fillAndDrain } from "./fill-and-drain.ts";
 import { createRunLog } from "./run-log.ts";
@@ -12,17 +13,19 @@ export interface KeyedDrain {
   what: string;
   use: KeyUse;
   keys: number;
+  isRandom?: boolean;
   jobs: number;
   mostMs: number;
   rounds: number;
 }
 
 export async function drainBesidePlain(bench: Bench, options: KeyedDrain): Promise<void> {
-  const { what, use, keys, jobs, mostMs, rounds } = options;
+  const { what, use, keys, isRandom = false, jobs, mostMs, rounds } = options;
   const entries = [...ownEntries(bench), ...entriesWith(bench, { use })];
   await inTurns(bench, { name: what, rounds, entries }, async (trial) => {
     const { system, queue, url } = trial;
-    const log = createRunLog((n) => `customer-${n % keys}`);
+    const random = createRandom(trial.round + 1);
+    const log = createRunLog((n) => `customer-${isRandom ? random.int(0, keys - 1) : n % keys}`);
     const drained = await fillAndDrain({ queue, stage: bench.stage }, log, {
       ...{ jobs, mostMs, callers: 1, connections: 4, batch: 100 },
       onFilled: () => settleDown(url),

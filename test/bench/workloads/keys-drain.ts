@@ -26,6 +26,14 @@ export async function drainKeys(bench: Bench): Promise<void> {
     what: `${size.keys.toLocaleString("en")} keys`,
     use: "ordered",
   });
+  await drainBesidePlain(bench, {
+    ...size,
+    rounds: Math.min(size.rounds, 3),
+    workload: "keys",
+    what: `${size.keys.toLocaleString("en")} random keys`,
+    use: "ordered",
+    isRandom: true,
+  });
 }
 
 export async function drainOneKey(bench: Bench): Promise<void> {
