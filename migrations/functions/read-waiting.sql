@@ -14,7 +14,7 @@ language plpgsql as $$
 declare
   c_rows     constant int := 5000; -- the most of one look
   c_shares   constant int := 200;  -- fair keys are looked for ahead, so that they take turns
-  c_most_ms  constant int := 100;  -- one look after the other, for this long
+  c_most_ms  constant int := 200;  -- one look after the other, for this long
   c_far      constant int := 2000; -- seqs; see 3 of dispatch.sql
   v_until    timestamptz := clock_timestamp() + make_interval(secs => c_most_ms / 1000.0);
   v_wanted   int;
@@ -204,7 +204,9 @@ declare
   v_others   int := keys_for_each(p_batch) * p_wanted;
   v_owners   int[] := p_batch.owners;
   v_free     int; -- in any bucket
+  v_last     bigint;
 begin
+  with next as materialized (select * from unread_rows(p_cursor, p_lanes, p_fair, p_rows))
   select array_agg(tid) filter (where is_granted), array_agg(key) filter (where is_granted),
          array_agg(lane) filter (where is_granted), count(*) filter (where is_granted),
          array_agg(seq) filter (where is_granted), array_agg(turns) filter (where is_granted),
@@ -215,10 +217,11 @@ begin
            filter (where is_next and not is_held and
                      case when is_granted then not is_together or waits or low > seq or late is not null
                           else not waits or (seq <= p_highest and seq < coalesce(late, p_highest + 1)) end),
-         count(*) filter (where is_free and is_own), count(*) filter (where is_free), count(*), max(seq)
+         count(*) filter (where is_free and is_own), count(*) filter (where is_free), max(seq),
+         (select count(*) from next), (select max(seq) from next)
   into v_granted.tids, v_granted.keys, v_granted.lanes, v_granted.heads, v_granted.seqs, v_granted.turns, v_look.together,
        v_look.waited, v_look.behind_keys, v_look.behind_seqs, v_look.other_keys,
-       v_look.other_seqs, v_look.changed, v_look.free, v_free, v_look.rows, v_look.last_seq
+       v_look.other_seqs, v_look.changed, v_look.free, v_free, v_last, v_look.rows, v_look.last_seq
   from (
     select *, is_free and is_next as is_granted, (is_own or v_owners is not null) and lane = any(v_granting) as is_together,
            number = 1 and not is_next and (is_free or is_held or waits is not true or seq <= p_highest) as is_other,
@@ -231,17 +234,9 @@ begin
              v_buckets is null or is_fair or abs(waiting.key % 360) = any(v_buckets) as is_own,
              number = 1 and (p_is_whole or is_fair) and (p_returned is null or waiting.key <> all(p_returned)) as is_next
       from (
-        select *, key in (select unnest(v_held)) as is_held, row_number() over (partition by key order by seq) as number
-        from (
-          select next.key, next.seq, next.tid, line.lane, line.is_fair
-          from unnest(p_lanes, p_fair) as line(lane, is_fair)
-          cross join lateral (
-            select ready.key, ready.seq, ready.ctid as tid from ready
-            where ready.lane = -line.lane and ready.seq <= p_cursor.seq
-              and ready.seq > coalesce(p_cursor.seqs[array_position(p_cursor.lanes, line.lane)], 0)
-            order by ready.seq limit p_rows
-          ) as next order by next.seq limit p_rows
-        ) as next
+        select *, key in (select unnest(v_held)) as is_held
+        from (select *, row_number() over (partition by key order by seq) as number from next) as numbered
+        where number <= 2 -- there are more, or not
       ) as waiting
       left join lateral (
         select ctid as state, turns, low, late, waits, listed
@@ -254,11 +249,26 @@ begin
   where wanted_before < p_wanted and free_before < v_others;
   v_look.granted := v_granted;
   v_look.is_all := v_look.free < p_wanted and v_free < v_others and v_look.rows < p_rows;
-  if v_free >= v_others then
+  if v_look.free >= p_wanted or v_free >= v_others then
+    v_look.last_seq := v_last;
     v_look.free := p_wanted;
   end if;
   return v_look;
 end $$;
+
+-- The oldest rows of some lanes after the positions.
+create or replace function unread_rows(p_cursor key_cursor, p_lanes int[], p_fair boolean[], p_rows int)
+returns table (key bigint, seq bigint, tid tid, lane int, is_fair boolean)
+language sql stable as $$
+  select next.key, next.seq, next.tid, line.lane, line.is_fair
+  from unnest(p_lanes, p_fair) as line(lane, is_fair)
+  cross join lateral (
+    select ready.key, ready.seq, ready.ctid as tid from ready
+    where ready.lane = -line.lane and ready.seq <= p_cursor.seq
+      and ready.seq > coalesce(p_cursor.seqs[array_position(p_cursor.lanes, line.lane)], 0)
+    order by ready.seq limit p_rows
+  ) as next order by next.seq limit p_rows
+$$;
 
 -- On the ring: for each wanted key, as many are looked at in all. If the owners of the buckets are known, the others get their turns
 -- ahead, so there are as many as workers, and a claim wants three quarters of what it asks for: a worker that owns more keys than this

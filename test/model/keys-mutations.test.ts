@@ -235,7 +235,7 @@ const scenarios: Scenario[] = [
     title: "a locked head that was not read yet is passed over",
     mutations: [
       {
-        name: "look_at_waiting",
+        name: "unread_rows",
         from: "order by ready.seq limit p_rows",
         to: "order by ready.seq limit p_rows for update skip locked",
       },
@@ -404,7 +404,7 @@ const scenarios: Scenario[] = [
     run: async (jobs, db) => {
       // so that it looks again on a slow machine too
       await rewriteFunction(db.pool, {
-        ...{ name: "read_waiting", from: "c_most_ms  constant int := 100;" },
+        ...{ name: "read_waiting", from: "c_most_ms  constant int := 200;" },
         to: "c_most_ms  constant int := 60000;",
       });
       await jobs.put(`${numbered("a", 1, 200)} b1`);
