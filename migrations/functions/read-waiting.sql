@@ -251,7 +251,7 @@ begin
   v_look.is_all := v_look.free < p_wanted and v_free < v_others and v_look.rows < p_rows;
   if v_look.free >= p_wanted or v_free >= v_others then
     v_look.last_seq := v_last;
-    v_look.free := p_wanted;
+    v_look.free := case when v_look.free > 0 then p_wanted else 0 end; -- a claim with nothing of its own looks again
   end if;
   return v_look;
 end $$;

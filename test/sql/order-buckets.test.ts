@@ -2,7 +2,7 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { ClaimedJob } from "../../src/core/job.ts";
-import { bucketsOf } from "../../src/core/policy/hash-ring.ts";
+import { bucketsOf, ownersOf, placeOf } from "../../src/core/policy/hash-ring.ts";
 import { reapLeases } from "../../src/core/sql/index.ts";
 import { scansOf, watchStatements } from "../support/explain.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -21,7 +21,7 @@ const ids = ["w1", "w2"];
 const put = (jobs: number, keys = jobs) =>
   enqueue(...times(jobs, (n) => ({ partitionKey: `k${n % keys}`, payload: { n } })));
 const claimAs = (id: string, options: { limit?: number; leaseSeconds?: number } = {}) =>
-  claimBatch({ worker: id, buckets: bucketsOf(id, ids), ...options });
+  claimBatch({ worker: id, ...placeOf(id, ownersOf(ids)), ...options });
 const backoffs = { echo: { baseSeconds: 0, maxSeconds: 0, jitterSeconds: 0 } };
 
 /** Claims and completes until there is no more. */
@@ -55,6 +55,21 @@ test("each worker completes the jobs of its own buckets, in order, and together 
     done.push(...jobs);
   }
   expect(done).toHaveLength(300);
+});
+
+test("a claim for one job finds one of its own keys, however many of other workers come first", async () => {
+  await put(100);
+  const own = await claimAs("w1", { limit: 100 });
+  await settle(own.jobs, complete);
+  await workAs("w2");
+  const rows = await query<{ key: string; bucket: number }>(
+    "select partition_key as key, partition_bucket as bucket from sluice.jobs",
+  );
+  const isOwn = new Set(bucketsOf("w1", ids));
+  const keys = (isWanted: boolean) =>
+    rows.filter(({ bucket }) => isOwn.has(bucket) === isWanted).map(({ key }) => key);
+  await enqueue(...[...keys(false), ...keys(true)].map((partitionKey) => ({ partitionKey, payload: {} })));
+  expect((await claimAs("w1", { limit: 1 })).jobs).toHaveLength(1);
 });
 
 test("a claim that finds nothing in its own buckets says that there is no more", async () => {
