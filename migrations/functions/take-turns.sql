@@ -20,7 +20,7 @@ begin
     v_ahead := grants_ahead(p_batch);
     if v_ahead is not null then
       p_batch := take_without_lock(p_batch, v_ahead, p_types, p_limits, p_cursor_seqs, p_isolated, p_policy);
-      if p_batch.taken is not null then
+      if is_enough(p_batch) then
         p_batch.has_more := true;
         return p_batch;
       end if;
@@ -111,7 +111,6 @@ create or replace function take_given_out(
 language plpgsql as $$
 declare
   v_ahead  bigint[];
-  v_left   int;
   v_listed record;
 begin
   is_enough := false;
@@ -139,10 +138,9 @@ begin
   end if;
   if cursor.ahead <> '{}' then
     v_ahead := grants_ahead(batch);
-    v_left := batch.jobs_left;
     batch := take_ahead(batch, v_ahead, p_lanes, level);
-    if batch.jobs_left < v_left or batch.has_more then
-      is_enough := true;
+    is_enough := is_enough(batch);
+    if is_enough then
       return;
     end if;
     v_listed := list_ahead(cursor, v_ahead, p_lanes);

@@ -146,6 +146,14 @@ begin
     where is_own or seq <= p_batch.mark_seq or grants > v_many);
 end $$;
 
+-- Whether a claim that has taken jobs ahead leaves it at that. Grants are about as large as the claim whose dispatch gave them out, so
+-- those of a claim for one job are too small for a claim for many.
+create or replace function is_enough(p_batch claim_batch) returns boolean
+language plpgsql as $$
+begin
+  return p_batch.taken is not null and (p_batch.has_more or p_batch.jobs_left <= 3 * p_batch.asked / 4);
+end $$;
+
 -- Takes jobs of grants ahead without the queue's lock. Otherwise the batch stays as it is.
 create or replace function take_without_lock(
   p_batch claim_batch, p_ahead bigint[], p_types text[], p_limits jsonb, p_cursor_seqs bigint[], p_isolated boolean, p_policy jsonb

@@ -158,7 +158,7 @@ const scenarios: Scenario[] = [
         to: "p_cursor.seq - p_highest >= c_far",
       },
     ],
-    right: "b1 c1 d1 e1 f1 g1 h1 i1 a1 j1 a2",
+    right: "b1 c1 d1 e1 f1 a1 g1 h1 i1 j1 a2",
     run: async (jobs, db) => {
       await jobs.put("z1");
       await jobs.drain();
