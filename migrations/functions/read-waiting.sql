@@ -195,13 +195,14 @@ create or replace function look_at_waiting(
 ) returns key_look
 language plpgsql as $$
 declare
+  c_few      constant int := 100; -- on the ring: so a claim for one job finds a key of its own
   v_most     int := max_turns('fair', p_batch.policy);
   v_buckets  int[] := p_batch.buckets;
   v_granting int[] := p_batch.granting;
   v_held     bigint[] := p_batch.held;
   v_granted  granted_jobs;
   v_look     key_look;
-  v_others   int := keys_for_each(p_batch) * p_wanted;
+  v_others   int := greatest(keys_for_each(p_batch) * p_wanted, case when p_batch.buckets is not null then c_few end);
   v_owners   int[] := p_batch.owners;
   v_free     int; -- in any bucket
   v_last     bigint;
@@ -251,7 +252,7 @@ begin
   v_look.is_all := v_look.free < p_wanted and v_free < v_others and v_look.rows < p_rows;
   if v_look.free >= p_wanted or v_free >= v_others then
     v_look.last_seq := v_last;
-    v_look.free := case when v_look.free > 0 then p_wanted else 0 end; -- a claim with nothing of its own looks again
+    v_look.free := p_wanted; -- so a worker that owns nothing of what waits does not read all of it
   end if;
   return v_look;
 end $$;

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { ClaimedJob } from "../../src/core/job.ts";
-import { bucketsOf, ownersOf, placeOf } from "../../src/core/policy/hash-ring.ts";
+import { bucketCount, bucketsOf, ownersOf, placeOf } from "../../src/core/policy/hash-ring.ts";
 import { reapLeases } from "../../src/core/sql/index.ts";
 import { scansOf, watchStatements } from "../support/explain.ts";
 import { emptyQueue, useTestDatabase } from "../support/test-database.ts";
@@ -70,6 +70,17 @@ test("a claim for one job finds one of its own keys, however many of other worke
     rows.filter(({ bucket }) => isOwn.has(bucket) === isWanted).map(({ key }) => key);
   await enqueue(...[...keys(false), ...keys(true)].map((partitionKey) => ({ partitionKey, payload: {} })));
   expect((await claimAs("w1", { limit: 1 })).jobs).toHaveLength(1);
+});
+
+test("a claim of a worker that owns nothing gives out few turns, and is empty", async () => {
+  await put(2_000);
+  const owners = Array.from({ length: bucketCount }, () => 0);
+  expect((await claimBatch({ worker: "w3", buckets: [], owners, limit: 10 })).jobs).toEqual([]);
+  const [given] = await query<{ keys: number }>(
+    "select sum(cardinality(keys))::int as keys from sluice.turn_grant",
+  );
+  expect(given?.keys).toBeGreaterThanOrEqual(100);
+  expect(given?.keys).toBeLessThan(500);
 });
 
 test("a claim that finds nothing in its own buckets says that there is no more", async () => {
